@@ -1,0 +1,3 @@
+//! The program `duramen-bench`: workloads and figures.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The program `duramen`.
+
+fn main() {}

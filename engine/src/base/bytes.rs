@@ -1,0 +1,109 @@
+//! Little-endian fields at byte offsets, read and written with bounds checks that never panic.
+//!
+//! Layers that look at bytes from a device use these instead of indexing: a field outside the slice reads as zero
+//! and a write outside it is dropped, so a hostile page can give wrong values but never a panic. Whether the values
+//! make sense is for each layer's `check` to say, once, when the bytes come in.
+
+macro_rules! fields {
+    ($($get:ident $put:ident $ty:ty;)*) => {$(
+        #[doc = concat!("The `", stringify!($ty), "` at byte offset `at`; 0 where that is outside `bytes`.")]
+        #[inline(always)]
+        pub fn $get(bytes: &[u8], at: usize) -> $ty {
+            match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+                Some(field) => <$ty>::from_le_bytes(*field),
+                None => 0,
+            }
+        }
+
+        #[doc = concat!("Writes a `", stringify!($ty), "` at byte offset `at`; nothing where that is outside.")]
+        #[inline(always)]
+        pub fn $put(bytes: &mut [u8], at: usize, value: $ty) {
+            if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                *field = value.to_le_bytes();
+            }
+        }
+    )*};
+}
+
+fields! {
+    get_u8 put_u8 u8;
+    get_u16 put_u16 u16;
+    get_u32 put_u32 u32;
+    get_u64 put_u64 u64;
+}
+
+/// `bytes[from..to]`, empty where that is not inside.
+#[inline(always)]
+pub fn slice(bytes: &[u8], from: usize, to: usize) -> &[u8] {
+    bytes.get(from..to).unwrap_or_default()
+}
+
+/// The length of the longest common prefix of `a` and `b`.
+#[inline]
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Appends `value` as an LEB128 varint (7 bits a byte, low first, 1 to 10 bytes).
+pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a varint off the front of `input`; `None` when it is cut short or longer than 10 bytes.
+pub fn take_varint(input: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (i, &byte) in input.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f).checked_shl(7 * i as u32)?;
+        if byte < 0x80 {
+            *input = input.get(i + 1..)?;
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Takes `len` bytes off the front of `input`; `None` when it is shorter.
+pub fn take<'a>(input: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (head, rest) = input.split_at_checked(len)?;
+    *input = rest;
+    Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn varints_come_back(value: u64, tail: Vec<u8>) {
+            let mut out = Vec::new();
+            push_varint(&mut out, value);
+            out.extend_from_slice(&tail);
+            let mut input = out.as_slice();
+            prop_assert_eq!(take_varint(&mut input), Some(value));
+            prop_assert_eq!(input, tail.as_slice());
+        }
+
+        #[test]
+        fn any_bytes_are_safe_to_read(bytes: Vec<u8>, at in 0usize..64) {
+            let mut input = bytes.as_slice();
+            let _ = take_varint(&mut input);
+            let _ = (get_u16(&bytes, at), get_u32(&bytes, at), get_u64(&bytes, at), slice(&bytes, at, at + 3));
+        }
+    }
+
+    #[test]
+    fn outside_reads_are_zero_and_outside_writes_are_dropped() {
+        let mut bytes = [1u8, 2, 3];
+        put_u32(&mut bytes, 0, 9);
+        put_u16(&mut bytes, 1, 0x0505);
+        assert_eq!(bytes, [1, 5, 5]);
+        assert_eq!(get_u32(&bytes, 0), 0);
+        assert_eq!(get_u16(&bytes, usize::MAX), 0);
+    }
+}

@@ -1,0 +1,11 @@
+//! The one checksum of the house: CRC-32C, in hardware where the machine has it.
+
+/// The checksum of `bytes`.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+/// The checksum of `before` followed by `bytes`, where `seed` is the checksum of `before`.
+pub fn chained(seed: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(seed, bytes)
+}

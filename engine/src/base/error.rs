@@ -1,0 +1,203 @@
+//! The one error type: each variant says what went wrong, where, and what to do about it.
+
+use super::ids::{Lsn, PageId};
+use std::path::PathBuf;
+
+/// `Result` with the engine's [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong. Bad input, a bad file and a bad device each give one of these; none of them
+/// panics.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a read, write, sync or resize.
+    #[error("{action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was being done, as "cannot read".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's own words.
+        source: std::io::Error,
+    },
+    /// The device has no room left. What is committed stays readable; free some space, then go on.
+    #[error("no space left on the device of {path}: free some space and try again; committed data stays readable", path = path.display())]
+    Full {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// Another process, or another handle in this process, has the database open.
+    #[error("{path} is open elsewhere: close the other handle or process first", path = path.display())]
+    Locked {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The file to open does not exist.
+    #[error("there is no database at {path}: create it first", path = path.display())]
+    NotFound {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The file to create exists already.
+    #[error("{path} exists already: open it, or remove it first", path = path.display())]
+    Exists {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The file is not a Duramen database.
+    #[error("{path} is not a Duramen database: {what}", path = path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+        /// What was found instead.
+        what: String,
+    },
+    /// The file's format is of another version than this program's.
+    #[error("{path} has format version {found}, this program reads version {supported}: use a Duramen that reads version {found}, or dump with that and restore with this", path = path.display())]
+    FormatVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: u32,
+        /// The version this program reads and writes.
+        supported: u32,
+    },
+    /// A database that was not closed cleanly has lost its redo log.
+    #[error("{path} was not closed cleanly and its log {log} is missing or belongs to another database: put the log back beside it, or restore a backup", path = path.display(), log = log.display())]
+    MissingLog {
+        /// The database file.
+        path: PathBuf,
+        /// The log that should be there.
+        log: PathBuf,
+    },
+    /// A page does not hold what it should. Its key range is lost; the rest of the database stays readable.
+    #[error("page {page} is corrupt: {what}; run `duramen check`, then restore its key range from a backup")]
+    Corrupt {
+        /// The page.
+        page: PageId,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The log has a damaged batch before its end.
+    #[error("the log is corrupt at LSN {lsn}: {what}; restore a backup")]
+    CorruptLog {
+        /// Where.
+        lsn: Lsn,
+        /// What is wrong.
+        what: String,
+    },
+    /// Something other than a tree page or the log is damaged: the superblock, the page table, a catalog entry.
+    #[error("{what} is corrupt: {why}; restore a backup")]
+    CorruptMeta {
+        /// Which structure.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An option has a value it cannot have.
+    #[error("option {option} cannot be {value}: it must be {expected}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// The value given.
+        value: String,
+        /// What would be accepted.
+        expected: String,
+    },
+    /// A key longer than the engine keeps.
+    #[error("the key has {len} bytes, the longest allowed has {max}: shorten it, or store a hash of it")]
+    KeyTooLong {
+        /// The key's length in bytes.
+        len: usize,
+        /// The longest allowed.
+        max: usize,
+    },
+    /// A key whose length is not the one its table was created for.
+    #[error("the key has {len} bytes, the keys of this table have exactly {expected}")]
+    KeyLength {
+        /// The key's length in bytes.
+        len: usize,
+        /// The length that the table takes.
+        expected: usize,
+    },
+    /// A value longer than the engine keeps.
+    #[error("the value has {len} bytes, the longest allowed has {max}: split it")]
+    ValueTooLong {
+        /// The value's length in bytes.
+        len: u64,
+        /// The longest allowed.
+        max: u64,
+    },
+    /// No table of that name.
+    #[error("there is no table \"{table}\"")]
+    NoTable {
+        /// The name asked for.
+        table: String,
+    },
+    /// A table of that name is there already.
+    #[error("there is a table \"{table}\" already: drop or rename it first")]
+    TableExists {
+        /// The name asked for.
+        table: String,
+    },
+    /// The table holds other types than the ones it was opened with.
+    #[error("table \"{table}\" has {part} of type {found}, not {asked}: open it with its own types")]
+    TableType {
+        /// The table.
+        table: String,
+        /// "keys" or "values".
+        part: &'static str,
+        /// The type in the catalog.
+        found: String,
+        /// The type asked for.
+        asked: String,
+    },
+    /// A table is used in a way that its state does not allow.
+    #[error("table \"{table}\": {why}")]
+    TableState {
+        /// The table.
+        table: String,
+        /// What stands in the way, and what to do.
+        why: String,
+    },
+    /// The handle was opened read-only.
+    #[error("the database is open read-only: open it for writing")]
+    ReadOnly,
+    /// An earlier failure left the handle unable to write. What was acknowledged before is safe and readable.
+    #[error(
+        "an earlier failure stopped all writing ({cause}): close the database and open it again, which recovers it"
+    )]
+    Poisoned {
+        /// The first failure, in words.
+        cause: String,
+    },
+    /// The cache is too small for what is being done at once.
+    #[error("the cache of {frames} pages is in use by running operations: open the database with a larger cache")]
+    CacheFull {
+        /// How many pages it holds.
+        frames: usize,
+    },
+    /// All page ids are taken.
+    #[error("the database has reached its {pages} pages: create it with a larger page size")]
+    TooManyPages {
+        /// The limit.
+        pages: u64,
+    },
+}
+
+impl Error {
+    /// A corrupt page, in words.
+    pub fn corrupt(page: PageId, what: impl Into<String>) -> Error {
+        Error::Corrupt { page, what: what.into() }
+    }
+
+    /// Wraps an error of the operating system; a full device becomes [`Error::Full`].
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        let path = path.into();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::Full { path },
+            _ => Error::Io { action, path, source },
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Newtypes for the numbers that name things, so that a page id is never mistaken for an LSN.
+
+use std::fmt;
+
+/// Names a page for as long as it is allocated. Ids are dense from 0 so that arrays can translate them; page 0 is
+/// the first allocation map and is never a child or a sibling, so 0 doubles as "none".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PageId(pub u32);
+
+impl PageId {
+    /// No page: the right sibling of the last leaf.
+    pub const NONE: PageId = PageId(0);
+
+    /// True for [`PageId::NONE`].
+    pub fn is_none(self) -> bool {
+        self == PageId::NONE
+    }
+}
+
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Names a table for the life of a database; 0 is the catalog.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TableId(pub u32);
+
+impl TableId {
+    /// The catalog, which is itself a table.
+    pub const CATALOG: TableId = TableId(0);
+}
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A log sequence number: a byte position in the database's endless log, and the engine's clock. LSNs never
+/// restart, not even when the log file is removed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Lsn(pub u64);
+
+impl Lsn {
+    /// Before every operation.
+    pub const ZERO: Lsn = Lsn(0);
+    /// After every operation.
+    pub const MAX: Lsn = Lsn(u64::MAX);
+
+    /// The position `bytes` further on.
+    pub fn plus(self, bytes: usize) -> Lsn {
+        Lsn(self.0.saturating_add(bytes as u64))
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

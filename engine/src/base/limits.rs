@@ -1,0 +1,75 @@
+//! What fits: page sizes, keys, values. One place, so that the API, the tree and the documents agree.
+
+use super::error::{Error, Result};
+
+/// The smallest page size, in bytes (memory only; see [`MIN_FILE_PAGE_SIZE`]).
+pub const MIN_PAGE_SIZE: usize = 256;
+/// The smallest page size of a database in a file.
+pub const MIN_FILE_PAGE_SIZE: usize = 4096;
+/// The largest page size, in bytes.
+pub const MAX_PAGE_SIZE: usize = 65536;
+/// The page size of a database created without naming one.
+pub const DEFAULT_PAGE_SIZE: usize = 8192;
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 65536;
+/// The longest value, in bytes.
+pub const MAX_VALUE: u64 = u32::MAX as u64;
+/// Bytes of a page's header; see `page::header`.
+pub const PAGE_HEADER: usize = 36;
+/// Bytes that stand for the rest of a long key inside a page: first page of its run, length, checksum.
+pub const LONG_KEY_TAIL: usize = 12;
+/// Bytes that stand for a large value inside a page: first page of its run, length, checksum.
+pub const LARGE_RECORD: usize = 12;
+
+/// The longest key kept whole inside a page: such that two fences and two entries of this size always fit.
+pub fn max_inline_key(page_size: usize) -> usize {
+    if page_size < 512 { page_size / 8 } else { page_size / 5 }
+}
+
+/// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the [`LONG_KEY_TAIL`] its image is
+/// one byte longer than the longest inline key, which is how a long key is told apart.
+pub fn long_key_head(page_size: usize) -> usize {
+    max_inline_key(page_size) + 1 - LONG_KEY_TAIL
+}
+
+/// The most that key image and record bytes of one entry may sum to; a value that would exceed it goes to a run.
+pub fn max_entry(page_size: usize) -> usize {
+    let slack = (page_size / 512).clamp(1, 16) * 8;
+    let content = page_size - PAGE_HEADER - 2 * (max_inline_key(page_size) + 1) - slack;
+    content / 2 - 16
+}
+
+/// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; below [`MIN_FILE_PAGE_SIZE`] in memory only.
+pub fn check_page_size(page_size: usize, in_memory: bool) -> Result<()> {
+    let least = if in_memory { MIN_PAGE_SIZE } else { MIN_FILE_PAGE_SIZE };
+    if page_size.is_power_of_two() && (least..=MAX_PAGE_SIZE).contains(&page_size) {
+        return Ok(());
+    }
+    Err(Error::Option {
+        option: "page_size",
+        value: page_size.to_string(),
+        expected: format!("a power of two from {least} to {MAX_PAGE_SIZE}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inline_key_always_leaves_room_for_a_large_record() {
+        for shift in 8..=16 {
+            let size = 1 << shift;
+            assert!(max_inline_key(size) + 1 + LARGE_RECORD <= max_entry(size), "page size {size}");
+        }
+    }
+
+    #[test]
+    fn odd_page_sizes_are_refused() {
+        assert!(check_page_size(4096, false).is_ok());
+        assert!(check_page_size(256, true).is_ok());
+        for (size, memory) in [(0, true), (100, true), (256, false), (4097, false), (131_072, true)] {
+            assert!(check_page_size(size, memory).is_err(), "{size}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The one seam to the operating system: a disk is an open file, a volume is the folder that names it.
+//!
+//! Everything the engine asks of storage goes through [`Disk`] and [`Volume`], so that a test can put a device in
+//! their place that loses power at any moment. No format and no policy may ever live here.
+
+use crate::base::Result;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// An open file, or what stands in for one. All methods may be called from several threads at once.
+pub trait Disk: Send + Sync + Debug {
+    /// The length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Fills `buf` from `offset`; an error if the file ends before.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// Writes all of `buf` at `offset`, growing the file if need be. Durable only after [`Disk::sync`].
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
+    /// Returns once all earlier writes and resizes are on the device.
+    fn sync(&self) -> Result<()>;
+    /// Says that `len` bytes at `offset` are not needed any more: they may read as anything afterwards.
+    fn trim(&self, offset: u64, len: u64) -> Result<()>;
+    /// Sets the length; new bytes are zero.
+    fn resize(&self, len: u64) -> Result<()>;
+    /// Makes sure that writes up to `len` will not fail for want of space, where the file system can promise it.
+    fn reserve(&self, len: u64) -> Result<()>;
+    /// Bytes allocated on the device, which may be less than [`Disk::len`] where the file has holes.
+    fn allocated(&self) -> Result<u64>;
+}
+
+/// How [`Volume::open`] treats what is, or is not, there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenMode {
+    /// The file must exist; it is opened for reading only.
+    Read,
+    /// The file must exist; it is opened for reading and writing.
+    Write,
+    /// The file must not exist; it is created.
+    CreateNew,
+}
+
+/// A folder of files. Names are plain file names. Creating, removing and renaming are durable only after
+/// [`Volume::sync`].
+pub trait Volume: Send + Sync + Debug {
+    /// Opens or creates a file; [`crate::Error::NotFound`] and [`crate::Error::Exists`] say which it was.
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>>;
+    /// Removes a file; it is no error if it is not there.
+    fn remove(&self, name: &str) -> Result<()>;
+    /// Renames a file, replacing what had the new name.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+    /// The names that begin with `prefix`, sorted.
+    fn list(&self, prefix: &str) -> Result<Vec<String>>;
+    /// Makes earlier creations, removals and renames durable.
+    fn sync(&self) -> Result<()>;
+    /// Takes the lock of the existing file `name`, shared or exclusive, or gives [`crate::Error::Locked`] at once. It is released
+    /// when the returned guard is dropped, and by the system when its process dies, however it dies.
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>>;
+    /// Where the file is, for messages to people.
+    fn path(&self, name: &str) -> std::path::PathBuf;
+}
+
+/// Holds a lock until dropped.
+pub trait LockGuard: Send + Sync + Debug {}

@@ -1,0 +1,10 @@
+//! Duramen: an embedded, ordered, transactional key-value store, compressed at every level.
+//!
+//! The folders are layers, lowest first: [`base`], [`page`], [`tree`], [`io`], [`store`], [`log`], [`txn`], [`db`].
+//! A layer uses only those below it; `tests/layers.rs` holds that.
+
+pub mod base;
+pub mod io;
+pub mod page;
+
+pub use base::{Error, Result};

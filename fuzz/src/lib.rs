@@ -1,0 +1,1 @@
+//! One fuzz target per decoder, as plain functions.

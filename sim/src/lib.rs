@@ -1,0 +1,1 @@
+//! Disks for tests and figures: one that fails on purpose.
