@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// An open file, or what stands in for one. All methods may be called from several threads at once.
 pub trait Disk: Send + Sync + Debug {
     /// The length in bytes.
-    fn len(&self) -> Result<u64>;
+    fn size(&self) -> Result<u64>;
     /// Fills `buf` from `offset`; an error if the file ends before.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Writes all of `buf` at `offset`, growing the file if need be. Durable only after [`Disk::sync`].
@@ -23,7 +23,7 @@ pub trait Disk: Send + Sync + Debug {
     fn resize(&self, len: u64) -> Result<()>;
     /// Makes sure that writes up to `len` will not fail for want of space, where the file system can promise it.
     fn reserve(&self, len: u64) -> Result<()>;
-    /// Bytes allocated on the device, which may be less than [`Disk::len`] where the file has holes.
+    /// Bytes allocated on the device, which may be less than [`Disk::size`] where the file has holes.
     fn allocated(&self) -> Result<u64>;
 }
 
