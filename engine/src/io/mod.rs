@@ -3,6 +3,12 @@
 //! Everything the engine asks of storage goes through [`Disk`] and [`Volume`], so that a test can put a device in
 //! their place that loses power at any moment. No format and no policy may ever live here.
 
+mod file;
+mod memory;
+
+pub use file::{FileDisk, FileVolume};
+pub use memory::{MemoryDisk, MemoryVolume};
+
 use crate::base::Result;
 use std::fmt::Debug;
 use std::sync::Arc;

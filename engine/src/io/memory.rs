@@ -1,0 +1,385 @@
+//! Files that live in memory and nowhere else, for databases without a file and for tests. They behave as files do,
+//! down to holes, locks and handles that outlive their names; a sync has nothing to do. No failure is ever invented
+//! here: that is what `duramen-sim` is for.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+use super::{Disk, LockGuard, OpenMode, Volume};
+use crate::base::{Error, Result};
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a device block: what is allocated, locked and trimmed at once.
+const BLOCK: usize = 4096;
+
+/// A device block; `None` is a hole, which reads as zeros.
+type Block = RwLock<Option<Box<[u8; BLOCK]>>>;
+
+/// What is in a file, shared by its handles.
+#[derive(Debug, Default)]
+struct Content {
+    len: u64,
+    blocks: Vec<Block>,
+}
+
+/// A part of a request that lies in one block.
+struct Part {
+    block: usize,
+    /// Where in the block.
+    start: usize,
+    /// Where in the request's buffer.
+    at: usize,
+    len: usize,
+}
+
+/// Cuts `len` bytes at `offset` at the borders of blocks.
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
+    let first = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
+    let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
+    let mut next = Part { block: first, start, at: 0, len: len.min(BLOCK - start) };
+    std::iter::from_fn(move || {
+        if next.len == 0 {
+            return None;
+        }
+        let at = next.at + next.len;
+        let following = Part { block: next.block.saturating_add(1), start: 0, at, len: (len - at).min(BLOCK) };
+        Some(std::mem::replace(&mut next, following))
+    })
+}
+
+impl Content {
+    /// Copies out what is there; the caller has checked the end.
+    fn read(&self, offset: u64, buf: &mut [u8]) {
+        for part in parts(offset, buf.len()) {
+            let Some(to) = buf.get_mut(part.at..part.at + part.len) else { continue };
+            let block = self.blocks.get(part.block).map(|block| block.read());
+            match block.as_ref().and_then(|block| block.as_ref()?.get(part.start..part.start + part.len)) {
+                Some(from) => to.copy_from_slice(from),
+                None => to.fill(0),
+            }
+        }
+    }
+
+    /// Copies in, inside the length.
+    fn write(&self, offset: u64, buf: &[u8]) {
+        for part in parts(offset, buf.len()) {
+            let (Some(block), Some(from)) =
+                (self.blocks.get(part.block), buf.get(part.at..part.at.saturating_add(part.len)))
+            else {
+                continue;
+            };
+            let mut block = block.write();
+            let bytes = block.get_or_insert_with(|| Box::new([0; BLOCK]));
+            if let Some(to) = bytes.get_mut(part.start..part.start + part.len) {
+                to.copy_from_slice(from);
+            }
+        }
+    }
+
+    /// Makes `len` bytes at `offset` zero, and holes of the blocks that lie wholly inside.
+    fn zero(&self, offset: u64, len: u64) {
+        let len = len.min(self.len.saturating_sub(offset));
+        for part in parts(offset, usize::try_from(len).unwrap_or(usize::MAX)) {
+            let Some(block) = self.blocks.get(part.block) else { return };
+            let mut block = block.write();
+            if part.len == BLOCK {
+                *block = None;
+            } else if let Some(bytes) = block.as_mut()
+                && let Some(bytes) = bytes.get_mut(part.start..part.start + part.len)
+            {
+                bytes.fill(0);
+            }
+        }
+    }
+
+    /// Sets the length; false where memory cannot even hold the list of blocks.
+    fn resize(&mut self, len: u64) -> bool {
+        let Ok(blocks) = usize::try_from(len.div_ceil(BLOCK as u64)) else { return false };
+        if self.blocks.try_reserve(blocks.saturating_sub(self.blocks.len())).is_err() {
+            return false;
+        }
+        // What lies behind the end of the last block must be zero if the file grows again.
+        self.zero(len, u64::MAX);
+        self.blocks.resize_with(blocks, Block::default);
+        self.len = len;
+        true
+    }
+}
+
+#[derive(Debug, Default)]
+struct Holders {
+    shared: usize,
+    exclusive: bool,
+}
+
+/// A file, named or not.
+#[derive(Debug, Default)]
+struct MemoryFile {
+    content: RwLock<Content>,
+    holders: Mutex<Holders>,
+}
+
+/// A handle of a file in memory.
+#[derive(Debug)]
+pub struct MemoryDisk {
+    file: Arc<MemoryFile>,
+    path: PathBuf,
+    writable: bool,
+}
+
+impl MemoryDisk {
+    /// An empty file without a name.
+    pub fn new() -> MemoryDisk {
+        MemoryDisk { file: Arc::default(), path: PathBuf::from(FOLDER), writable: true }
+    }
+
+    fn writable(&self) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
+    }
+
+    fn invalid(&self, action: &'static str) -> Error {
+        Error::io(action, &self.path, ErrorKind::InvalidInput.into())
+    }
+
+    fn full(&self) -> Error {
+        Error::Full { path: self.path.clone() }
+    }
+}
+
+impl Default for MemoryDisk {
+    fn default() -> MemoryDisk {
+        MemoryDisk::new()
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn size(&self) -> Result<u64> {
+        Ok(self.file.content.read().len)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let content = self.file.content.read();
+        match offset.checked_add(buf.len() as u64) {
+            Some(end) if end <= content.len => {
+                content.read(offset, buf);
+                Ok(())
+            }
+            _ if buf.is_empty() => Ok(()),
+            _ => Err(Error::io("cannot read", &self.path, ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.writable()?;
+        if buf.is_empty() {
+            return Ok(());
+        }
+        let end = offset.checked_add(buf.len() as u64).ok_or_else(|| self.invalid("cannot write"))?;
+        {
+            let content = self.file.content.read();
+            if end <= content.len {
+                content.write(offset, buf);
+                return Ok(());
+            }
+        }
+        let mut content = self.file.content.write();
+        if end > content.len && !content.resize(end) {
+            return Err(self.full());
+        }
+        content.write(offset, buf);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.writable()?;
+        self.file.content.read().zero(offset, len);
+        Ok(())
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        self.writable()?;
+        if self.file.content.write().resize(len) { Ok(()) } else { Err(self.full()) }
+    }
+
+    /// Promises nothing: memory cannot be had in advance.
+    fn reserve(&self, _len: u64) -> Result<()> {
+        self.writable()
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        let content = self.file.content.read();
+        let used = content.blocks.iter().filter(|block| block.read().is_some()).count();
+        Ok(used as u64 * BLOCK as u64)
+    }
+}
+
+/// Stands for the folder in messages.
+const FOLDER: &str = "(memory)";
+
+/// A folder in memory; clones are the same folder.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryVolume {
+    files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,
+}
+
+impl MemoryVolume {
+    /// An empty folder.
+    pub fn new() -> MemoryVolume {
+        MemoryVolume::default()
+    }
+}
+
+impl Volume for MemoryVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let mut files = self.files.lock();
+        let path = self.path(name);
+        let file = match (files.get(name), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(Error::Exists { path }),
+            (Some(file), _) => Arc::clone(file),
+            (None, OpenMode::CreateNew) => Arc::clone(files.entry(name.to_owned()).or_default()),
+            (None, _) => return Err(Error::NotFound { path }),
+        };
+        Ok(Arc::new(MemoryDisk { file, path, writable: mode != OpenMode::Read }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.lock().remove(name);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let mut files = self.files.lock();
+        let file = files.remove(from).ok_or_else(|| Error::NotFound { path: self.path(from) })?;
+        files.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let files = self.files.lock();
+        Ok(files
+            .range(prefix.to_owned()..)
+            .map(|(name, _)| name)
+            .take_while(|n| n.starts_with(prefix))
+            .cloned()
+            .collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        let files = self.files.lock();
+        let file = files.get(name).ok_or_else(|| Error::NotFound { path: self.path(name) })?;
+        let mut holders = file.holders.lock();
+        if holders.exclusive || (exclusive && holders.shared > 0) {
+            return Err(Error::Locked { path: self.path(name) });
+        }
+        if exclusive {
+            holders.exclusive = true;
+        } else {
+            holders.shared += 1;
+        }
+        Ok(Box::new(MemoryLock { file: Arc::clone(file), exclusive }))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from(FOLDER).join(name)
+    }
+}
+
+/// A held lock.
+#[derive(Debug)]
+struct MemoryLock {
+    file: Arc<MemoryFile>,
+    exclusive: bool,
+}
+
+impl LockGuard for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        let mut holders = self.file.holders.lock();
+        if self.exclusive {
+            holders.exclusive = false;
+        } else {
+            holders.shared -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Write(usize, Vec<u8>),
+        Trim(usize, usize),
+        Resize(usize),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let at = 0usize..5 * BLOCK;
+        prop_oneof![
+            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| Op::Write(at, vec![byte; len])),
+            (at.clone(), 0usize..9000).prop_map(|(at, len)| Op::Trim(at, len)),
+            at.prop_map(Op::Resize),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_disk_is_a_vector_of_bytes(ops in prop::collection::vec(op(), 1..30)) {
+            let disk = MemoryDisk::new();
+            let mut model: Vec<u8> = Vec::new();
+            for op in ops {
+                match op {
+                    Op::Write(at, bytes) => {
+                        disk.write_at(at as u64, &bytes).unwrap();
+                        model.resize(model.len().max(at + bytes.len()), 0);
+                        model[at..at + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    Op::Trim(at, len) => {
+                        disk.trim(at as u64, len as u64).unwrap();
+                        let end = (at + len).min(model.len());
+                        model[at.min(end)..end].fill(0);
+                    }
+                    Op::Resize(len) => {
+                        disk.resize(len as u64).unwrap();
+                        model.resize(len, 0);
+                    }
+                }
+                prop_assert_eq!(disk.size().unwrap(), model.len() as u64);
+                let mut bytes = vec![7; model.len()];
+                disk.read_at(0, &mut bytes).unwrap();
+                prop_assert!(bytes == model);
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_at_the_end_of_the_world_are_errors() {
+        let disk = MemoryDisk::new();
+        assert!(matches!(disk.write_at(u64::MAX, b"xy"), Err(Error::Io { .. })));
+        assert!(matches!(disk.read_at(u64::MAX, &mut [0; 2]), Err(Error::Io { .. })));
+        assert!(matches!(disk.resize(u64::MAX), Err(Error::Full { .. })));
+        disk.trim(u64::MAX, u64::MAX).unwrap();
+        assert_eq!(disk.size().unwrap(), 0);
+    }
+}
