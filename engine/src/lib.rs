@@ -5,6 +5,7 @@
 
 pub mod base;
 pub mod io;
+pub mod log;
 pub mod page;
 
 pub use base::{Error, Result};

@@ -30,6 +30,7 @@ fields! {
     get_u16 put_u16 u16;
     get_u32 put_u32 u32;
     get_u64 put_u64 u64;
+    get_u128 put_u128 u128;
 }
 
 /// `bytes[from..to]`, empty where that is not inside.

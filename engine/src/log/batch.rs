@@ -1,0 +1,231 @@
+//! What the bytes of one batch are: a header that proves itself, and a payload that the chain proves.
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | start LSN |
+//! | 8 | 8 | durable LSN known when it was written: everything before it was on the device |
+//! | 16 | 4 | payload length |
+//! | 20 | 4 | epoch |
+//! | 24 | 1 | kind, the caller's own |
+//! | 25 | 3 | zero |
+//! | 28 | 4 | checksum, chained: of (the previous batch's checksum, bytes 0 to 28, payload) |
+//! | 32 | 4 | header check: of (the database id's checksum, bytes 0 to 32) |
+//!
+//! No file and no offset may ever be known here.
+
+use crate::base::{Error, Lsn, Result, bytes, checksum::chained};
+
+/// Bytes of a batch's header; an operation's LSN counts them, see [`super::Log::op_lsn`].
+pub const BATCH_HEADER: usize = 36;
+/// The most bytes that one batch's payload may have.
+pub const MAX_PAYLOAD: usize = 1 << 30;
+
+const CHAINED: usize = 28;
+const CHECKED: usize = 32;
+
+/// A batch read back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// Where it starts; see [`super::Log::op_lsn`] for the positions of its records.
+    pub start: Lsn,
+    /// Where it ends and the next one starts: the commit time of what it holds.
+    pub end: Lsn,
+    /// The kind that [`super::Log::append`] was given.
+    pub kind: u8,
+    /// The payload, bit for bit.
+    pub payload: Vec<u8>,
+}
+
+/// A payload with room for its header in front, so that appending it copies nothing. Keep one and
+/// [`clear`](BatchBuffer::clear) it between batches.
+#[derive(Clone, Debug)]
+pub struct BatchBuffer {
+    bytes: Vec<u8>,
+}
+
+impl Default for BatchBuffer {
+    fn default() -> BatchBuffer {
+        BatchBuffer::new()
+    }
+}
+
+impl BatchBuffer {
+    /// An empty payload.
+    pub fn new() -> BatchBuffer {
+        BatchBuffer { bytes: vec![0; BATCH_HEADER] }
+    }
+
+    /// Payload bytes so far: the `offset_in_payload` of the next record.
+    pub fn len(&self) -> usize {
+        self.bytes.len().saturating_sub(BATCH_HEADER)
+    }
+
+    /// True when nothing has been pushed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The payload so far.
+    pub fn payload(&self) -> &[u8] {
+        self.bytes.get(BATCH_HEADER..).unwrap_or_default()
+    }
+
+    /// Where records are pushed, for encoders that append to a `Vec`. Only push: the front is the header's room.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Appends `bytes` to the payload.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes back what was pushed beyond the first `len` payload bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(BATCH_HEADER.saturating_add(len));
+    }
+
+    /// Empties the payload, keeping its memory.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Writes the header into its room. Returns the whole batch and its checksum, the next one's `previous`.
+    pub(super) fn seal(&mut self, stamp: &Stamp) -> Result<(&[u8], u32)> {
+        if self.bytes.len() < BATCH_HEADER {
+            self.bytes.resize(BATCH_HEADER, 0);
+        }
+        let length = self.len();
+        let field = u32::try_from(length).ok().filter(|_| length <= MAX_PAYLOAD).ok_or_else(|| Error::Option {
+            option: "batch length",
+            value: length.to_string(),
+            expected: format!("at most {MAX_PAYLOAD} bytes"),
+        })?;
+        let (header, payload) = self.bytes.split_at_mut(BATCH_HEADER);
+        bytes::put_u64(header, 0, stamp.start.0);
+        bytes::put_u64(header, 8, stamp.durable.0);
+        bytes::put_u32(header, 16, field);
+        bytes::put_u32(header, 20, stamp.epoch);
+        bytes::put_u32(header, 24, u32::from(stamp.kind));
+        let sum = chained(chained(stamp.previous, bytes::slice(header, 0, CHAINED)), payload);
+        bytes::put_u32(header, CHAINED, sum);
+        let check = chained(stamp.seed, bytes::slice(header, 0, CHECKED));
+        bytes::put_u32(header, CHECKED, check);
+        Ok((&self.bytes, sum))
+    }
+}
+
+/// What the log adds to a payload.
+pub(super) struct Stamp {
+    /// See [`super::LogConfig`].
+    pub(super) seed: u32,
+    pub(super) epoch: u32,
+    pub(super) kind: u8,
+    pub(super) start: Lsn,
+    pub(super) durable: Lsn,
+    /// The previous batch's checksum.
+    pub(super) previous: u32,
+}
+
+/// A header whose own check holds; whether its payload does is for [`BatchHeader::proves`].
+#[derive(Debug)]
+pub(super) struct BatchHeader {
+    pub(super) start: Lsn,
+    pub(super) durable: Lsn,
+    pub(super) length: usize,
+    pub(super) epoch: u32,
+    pub(super) kind: u8,
+    pub(super) checksum: u32,
+    chained: [u8; CHAINED],
+}
+
+impl BatchHeader {
+    /// Reads the header at the front of `input`; `None` where there is none that this database wrote.
+    pub(super) fn decode(input: &[u8], seed: u32) -> Option<BatchHeader> {
+        let covered = input.get(..CHECKED)?;
+        let length = usize::try_from(bytes::get_u32(input, 16)).ok()?;
+        let kind = u8::try_from(bytes::get_u32(input, 24)).ok()?;
+        if length > MAX_PAYLOAD
+            || input.len() < BATCH_HEADER
+            || chained(seed, covered) != bytes::get_u32(input, CHECKED)
+        {
+            return None;
+        }
+        Some(BatchHeader {
+            start: Lsn(bytes::get_u64(input, 0)),
+            durable: Lsn(bytes::get_u64(input, 8)),
+            length,
+            epoch: bytes::get_u32(input, 20),
+            kind,
+            checksum: bytes::get_u32(input, CHAINED),
+            chained: *input.first_chunk()?,
+        })
+    }
+
+    /// True when `payload` is what was written after a batch of checksum `previous`.
+    pub(super) fn proves(&self, previous: u32, payload: &[u8]) -> bool {
+        chained(chained(previous, &self.chained), payload) == self.checksum
+    }
+
+    /// Where the batch ends.
+    pub(super) fn end(&self) -> Lsn {
+        self.start.plus(BATCH_HEADER).plus(self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn stamp() -> Stamp {
+        Stamp { seed: 7, epoch: 3, kind: 9, start: Lsn(1000), durable: Lsn(900), previous: 0xabcd }
+    }
+
+    #[test]
+    fn a_sealed_batch_proves_itself_and_no_flipped_bit_does() {
+        let mut buffer = BatchBuffer::new();
+        buffer.push(b"records");
+        let (sealed, sum) = buffer.seal(&stamp()).unwrap();
+        let mut sealed = sealed.to_vec();
+        let header = BatchHeader::decode(&sealed, 7).unwrap();
+        assert_eq!((header.start, header.durable, header.length), (Lsn(1000), Lsn(900), 7));
+        assert_eq!((header.epoch, header.kind, header.checksum), (3, 9, sum));
+        assert_eq!(header.end(), Lsn(1000 + 36 + 7));
+        assert!(header.proves(0xabcd, b"records"));
+        assert!(!header.proves(0xabce, b"records"), "another chain");
+        assert!(BatchHeader::decode(&sealed, 8).is_none(), "another database");
+        for at in 0..sealed.len() {
+            for bit in 0..8 {
+                sealed[at] ^= 1 << bit;
+                let valid = BatchHeader::decode(&sealed, 7).is_some_and(|h| h.proves(0xabcd, &sealed[BATCH_HEADER..]));
+                assert!(!valid, "byte {at} bit {bit}");
+                sealed[at] ^= 1 << bit;
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_header_and_zeros_are_no_header() {
+        let mut buffer = BatchBuffer::new();
+        let sealed = buffer.seal(&stamp()).unwrap().0.to_vec();
+        for len in 0..BATCH_HEADER {
+            assert!(BatchHeader::decode(&sealed[..len], 7).is_none(), "{len}");
+        }
+        assert!(BatchHeader::decode(&[0; 64], 7).is_none());
+    }
+
+    #[test]
+    fn a_buffer_keeps_its_header_room_whatever_is_taken_back() {
+        let mut buffer = BatchBuffer::new();
+        buffer.push(b"abc");
+        buffer.out().push(b'd');
+        assert_eq!((buffer.len(), buffer.payload()), (4, b"abcd".as_slice()));
+        buffer.truncate(1);
+        assert_eq!(buffer.payload(), b"a");
+        buffer.clear();
+        assert!(buffer.is_empty());
+        buffer.out().clear();
+        assert_eq!(buffer.seal(&stamp()).unwrap().0.len(), BATCH_HEADER);
+    }
+}

@@ -1,0 +1,49 @@
+//! Where the valid log ends, is it a torn tail, which nobody was promised, or are acknowledged batches damaged?
+//!
+//! Each batch says how far the log was known to be durable when it was written. So a sound header behind the first
+//! invalid batch that knows of durability beyond it proves that the invalid batch had been synced. Batches that were
+//! never synced cannot prove that of each other. The last durable batches, with no later one that knows of them, are
+//! beyond proof here; that is what the `known_durable` of [`super::read`] is for.
+
+use super::LogShape;
+use super::batch::{BATCH_HEADER, BatchHeader};
+use super::segment::{SEGMENT_HEADER, SegmentHeader};
+use super::window::Window;
+use crate::base::{Lsn, Result, bytes};
+
+const STEP: u64 = 64 * 1024;
+
+/// Searches the rest of a segment behind `offset`, where the batch that should start at `lsn` is invalid, for a header
+/// that knows of durability beyond `lsn`; returns its start. Looks at every byte position, once.
+pub(super) fn find_later(
+    window: &mut Window,
+    segment: &SegmentHeader,
+    seed: u32,
+    offset: u64,
+    lsn: Lsn,
+) -> Result<Option<Lsn>> {
+    let mut at = offset.saturating_add(1);
+    loop {
+        let len = window.size().saturating_sub(at).min(STEP);
+        if len < BATCH_HEADER as u64 {
+            return Ok(None);
+        }
+        let block = window.get(at, usize::try_from(len).unwrap_or(0))?.unwrap_or_default();
+        for (place, header) in (at..).zip(block.windows(BATCH_HEADER)) {
+            let start = bytes::get_u64(header, 0);
+            let furthest = segment.start.0.saturating_add(place.saturating_sub(SEGMENT_HEADER));
+            let fits = match segment.shape {
+                LogShape::Packed => start == furthest,
+                LogShape::Sparse => start > lsn.0 && start <= furthest,
+            };
+            if fits && knows_beyond(header, segment.epoch, seed, lsn) {
+                return Ok(Some(Lsn(start)));
+            }
+        }
+        at = at.saturating_add(len).saturating_sub(BATCH_HEADER as u64 - 1);
+    }
+}
+
+fn knows_beyond(header: &[u8], epoch: u32, seed: u32, lsn: Lsn) -> bool {
+    BatchHeader::decode(header, seed).is_some_and(|header| header.epoch == epoch && header.durable > lsn)
+}

@@ -1,0 +1,114 @@
+//! One sync for all who wait: who may sync, how far the log is durable, and what stopped it. Files are never touched
+//! here.
+
+use crate::base::{Error, Lsn, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The state that threads wait on.
+#[derive(Debug)]
+pub(super) struct GroupCommit {
+    durable: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Someone has the role of leader: only the leader syncs. Two syncs of one file at a time could share one failure,
+    /// the other one hearing nothing of it.
+    led: bool,
+    poison: Option<String>,
+}
+
+impl GroupCommit {
+    /// Everything before `durable` is on the device.
+    pub(super) fn new(durable: Lsn) -> GroupCommit {
+        GroupCommit { durable: AtomicU64::new(durable.0), state: Mutex::new(State::default()), changed: Condvar::new() }
+    }
+
+    /// Everything before this is on the device.
+    pub(super) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Stops the log for good; only the first cause is kept.
+    pub(super) fn poison(&self, cause: String) {
+        let mut state = self.state.lock();
+        if state.poison.is_none() {
+            state.poison = Some(cause);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// What stopped the log.
+    pub(super) fn cause(&self) -> Option<String> {
+        self.state.lock().poison.clone()
+    }
+
+    /// An error if the log has been stopped.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.cause() {
+            Some(cause) => Err(Error::Poisoned { cause }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns once everything before `lsn` is durable (`None`), or with the role of leader, whose holder is to sync.
+    pub(super) fn wait_or_lead(&self, lsn: Lsn) -> Result<Option<Leader<'_>>> {
+        let mut state = self.state.lock();
+        loop {
+            if self.durable() >= lsn {
+                return Ok(None);
+            }
+            if let Some(cause) = &state.poison {
+                return Err(Error::Poisoned { cause: cause.clone() });
+            }
+            if !state.led {
+                state.led = true;
+                return Ok(Some(Leader { group: self }));
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Returns with the role of leader, whatever is durable already.
+    pub(super) fn lead(&self) -> Result<Leader<'_>> {
+        let mut state = self.state.lock();
+        while state.led && state.poison.is_none() {
+            self.changed.wait(&mut state);
+        }
+        if let Some(cause) = &state.poison {
+            return Err(Error::Poisoned { cause: cause.clone() });
+        }
+        state.led = true;
+        Ok(Leader { group: self })
+    }
+}
+
+/// The right to sync. Given up when dropped; the others go on then.
+#[derive(Debug)]
+pub(super) struct Leader<'a> {
+    group: &'a GroupCommit,
+}
+
+impl Leader<'_> {
+    /// Everything before `lsn` has been synced.
+    pub(super) fn succeed(self, lsn: Lsn) {
+        self.group.durable.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    /// A sync failed: nothing later is ever acknowledged. Returns what everyone who waits will get.
+    pub(super) fn fail(self, error: &Error) -> Error {
+        self.group.poison(error.to_string());
+        Error::Poisoned { cause: self.group.cause().unwrap_or_default() }
+    }
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        self.group.state.lock().led = false;
+        self.group.changed.notify_all();
+    }
+}

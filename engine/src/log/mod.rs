@@ -1,0 +1,87 @@
+//! The redo log: opaque batches, one after the other, in segment files beside the database.
+//!
+//! The log knows bytes and LSNs. What a batch means, what a page or a transaction is, and where the redo point is
+//! kept are for the layers above: none of that may ever live here. The bytes are in `docs/format.md`, section Log.
+//!
+//! * `batch` — what the bytes of one batch are;
+//! * `segment` — names and headers of the files; `survey` — which files of a volume make up the log;
+//! * `writer` — [`Log`]: append, reserve, rotate, remove; `group_commit` — one sync for all who wait;
+//! * `reader` — [`LogReader`]: the batches back, up to the valid end; `damage` — is that end a torn tail or damage?
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod batch;
+mod damage;
+mod group_commit;
+mod reader;
+mod segment;
+mod survey;
+mod window;
+mod writer;
+
+pub use batch::{BATCH_HEADER, Batch, BatchBuffer, MAX_PAYLOAD};
+pub use reader::{LogEnd, LogReader, read};
+pub use segment::SEGMENT_HEADER;
+pub use writer::Log;
+
+use crate::base::{Lsn, checksum::checksum};
+use crate::io::Volume;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a device block: a sparse log starts each flush at a multiple of it.
+pub const DEVICE_BLOCK: u64 = 4096;
+
+/// Where a log is and whose it is.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// The folder of the segments.
+    pub volume: Arc<dyn Volume>,
+    /// What the segments' names begin with: `NAME-log` for `NAME-log.000001` and so on.
+    pub prefix: String,
+    /// The database's id. Segments of another database are never read.
+    pub database: u128,
+    /// How batches are laid out in segments written from now on; each segment remembers its own.
+    pub shape: LogShape,
+}
+
+impl LogConfig {
+    /// Starts every header check of this database, so that another one's bytes never pass for its own.
+    fn seed(&self) -> u32 {
+        checksum(&self.database.to_le_bytes())
+    }
+
+    /// The database's file, for messages: the prefix without its `-log`.
+    fn database_path(&self) -> PathBuf {
+        self.volume.path(self.prefix.strip_suffix("-log").unwrap_or(&self.prefix))
+    }
+}
+
+/// How batches lie in a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogShape {
+    /// One right after the other.
+    #[default]
+    Packed = 0,
+    /// What is appended after a flush starts a new [`DEVICE_BLOCK`]; the rest of the block before it stays zero, which
+    /// a drive that compresses stores for nothing, and no block is written twice. Padding takes file space only, no
+    /// LSN space: otherwise a flush would move [`Log::next_lsn`] under a writer that already counts from it.
+    Sparse = 1,
+}
+
+/// A place in the log, as a superblock keeps it: the redo point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogPosition {
+    /// The start of a batch, or the end of the log.
+    pub lsn: Lsn,
+    /// The epoch of the log that wrote it, [`Log::epoch`]. Segments of earlier epochs are never read.
+    pub epoch: u32,
+}
+
+#[cfg(test)]
+mod tests;

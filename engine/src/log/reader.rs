@@ -1,0 +1,197 @@
+//! Reading the log back: batch after batch up to the end of what is valid. What batches mean, and writing, are for
+//! others.
+
+use super::batch::{BATCH_HEADER, Batch, BatchHeader};
+use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
+use super::survey::Survey;
+use super::window::Window;
+use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
+use crate::base::{Error, Lsn, Result};
+use crate::io::OpenMode;
+
+/// Finds the log on the volume and positions a reader at `from`, the redo point. `None`: there is no log of this
+/// database at all. `known_durable` is an LSN that the caller knows to have been durable (`from` itself at least):
+/// a log that ends before it has lost acknowledged batches.
+///
+/// # Errors
+/// [`Error::MissingLog`] where there is a log of this database but it does not cover `from`;
+/// [`Error::CorruptLog`] where it should cover `from` but is damaged; [`Error::FormatVersion`].
+pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
+    let survey = Survey::take(&config)?;
+    if survey.ours.is_empty() && survey.damaged.is_none() {
+        return Ok(None);
+    }
+    if let Some(number) = survey.damaged_last() {
+        let what =
+            format!("the header of {} is damaged", config.volume.path(&segment::name(&config, number)).display());
+        return Err(Error::CorruptLog { lsn: from.lsn, what });
+    }
+    let plan = survey.plan(from);
+    let Some(&first) = plan.first() else {
+        let log = config.volume.path(&segment::name(&config, survey.highest));
+        return Err(match survey.damaged {
+            Some(_) => Error::CorruptLog { lsn: from.lsn, what: "the header of its segment is damaged".into() },
+            None => Error::MissingLog { path: config.database_path(), log },
+        });
+    };
+    let known_durable = known_durable.max(from.lsn);
+    let mut reader = LogReader {
+        window: open_window(&config, &first)?,
+        seed: config.seed(),
+        offset: SEGMENT_HEADER,
+        end: LogEnd { lsn: first.start, epoch: first.epoch, chain: first.chain },
+        config,
+        survey,
+        plan,
+        index: 0,
+        from,
+        known_durable,
+        finished: false,
+    };
+    reader.skip_to(from.lsn)?;
+    Ok(Some(reader))
+}
+
+fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<Window> {
+    Window::new(config.volume.open(&segment::name(config, header.number), OpenMode::Read)?)
+}
+
+/// How far a reader has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogEnd {
+    /// The end of the last batch read.
+    pub lsn: Lsn,
+    /// The epoch of the segment it is in.
+    pub epoch: u32,
+    /// The checksum of the last batch, which the next one's chains on.
+    pub chain: u32,
+}
+
+/// Gives the batches of a log in order; see [`read`].
+#[derive(Debug)]
+pub struct LogReader {
+    pub(super) config: LogConfig,
+    pub(super) survey: Survey,
+    /// The segments to read, in order; each up to the start of the next.
+    pub(super) plan: Vec<SegmentHeader>,
+    index: usize,
+    window: Window,
+    offset: u64,
+    end: LogEnd,
+    seed: u32,
+    pub(super) from: LogPosition,
+    known_durable: Lsn,
+    finished: bool,
+}
+
+impl LogReader {
+    /// The next batch; `None` at the end of the valid log, where a torn tail may follow.
+    ///
+    /// # Errors
+    /// [`Error::CorruptLog`] where the log ends although something later shows that it had gone on: batches that were
+    /// acknowledged are damaged.
+    #[allow(clippy::should_implement_trait, reason = "an iterator would go on after an error")]
+    pub fn next(&mut self) -> Result<Option<Batch>> {
+        while !self.finished {
+            let limit = self.plan.get(self.index.saturating_add(1)).copied();
+            if let Some(next) = limit.filter(|next| next.start == self.end.lsn) {
+                self.enter(&next)?;
+                continue;
+            }
+            match self.read_batch()? {
+                Some(batch) if limit.is_some_and(|next| batch.end > next.start) => {
+                    return Err(self.corrupt("a segment starts in the middle of a batch"));
+                }
+                Some(batch) => return Ok(Some(batch)),
+                None => {
+                    self.check_end(limit)?;
+                    self.finished = true;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the batches read so far end: after [`LogReader::next`] gave `None`, the end of the valid log.
+    pub fn end_state(&self) -> LogEnd {
+        self.end
+    }
+
+    /// Reads up to `lsn`, which must be where a batch starts or the log ends.
+    fn skip_to(&mut self, lsn: Lsn) -> Result<()> {
+        while self.end.lsn < lsn {
+            if self.next()?.is_none() {
+                break;
+            }
+        }
+        if self.end.lsn == lsn {
+            return Ok(());
+        }
+        Err(self.corrupt(format!("no batch starts at the redo point {lsn}")))
+    }
+
+    /// Goes over to the next segment, which starts where the current one ended.
+    fn enter(&mut self, next: &SegmentHeader) -> Result<()> {
+        if next.chain != self.end.chain {
+            return Err(self.corrupt(format!("segment {} does not follow the batch before it", next.number)));
+        }
+        self.window = open_window(&self.config, next)?;
+        self.index = self.index.saturating_add(1);
+        self.offset = SEGMENT_HEADER;
+        self.end.epoch = next.epoch;
+        Ok(())
+    }
+
+    /// Reads the batch at the current position, which in a sparse segment may be the next device block.
+    fn read_batch(&mut self) -> Result<Option<Batch>> {
+        if let Some(batch) = self.read_batch_at(self.offset)? {
+            return Ok(Some(batch));
+        }
+        let sparse = self.plan.get(self.index).is_some_and(|segment| segment.shape == LogShape::Sparse);
+        match self.offset.checked_next_multiple_of(DEVICE_BLOCK) {
+            Some(block) if sparse && block != self.offset => self.read_batch_at(block),
+            _ => Ok(None),
+        }
+    }
+
+    fn read_batch_at(&mut self, offset: u64) -> Result<Option<Batch>> {
+        let Some(front) = self.window.get(offset, BATCH_HEADER)? else { return Ok(None) };
+        let header = BatchHeader::decode(front, self.seed)
+            .filter(|header| header.start == self.end.lsn && header.epoch == self.end.epoch);
+        let Some(header) = header else { return Ok(None) };
+        let behind = offset.saturating_add(BATCH_HEADER as u64);
+        let Some(payload) = self.window.get(behind, header.length)? else { return Ok(None) };
+        if !header.proves(self.end.chain, payload) {
+            return Ok(None);
+        }
+        let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
+        self.offset = behind.saturating_add(header.length as u64);
+        self.end.lsn = batch.end;
+        self.end.chain = header.checksum;
+        Ok(Some(batch))
+    }
+
+    /// The batch at the current position is invalid: fine at a torn tail, an error anywhere else.
+    fn check_end(&mut self, limit: Option<SegmentHeader>) -> Result<()> {
+        let lsn = self.end.lsn;
+        if let Some(next) = limit {
+            return Err(self.corrupt(format!("a batch is damaged; the log goes on at LSN {}", next.start)));
+        }
+        if lsn < self.known_durable {
+            return Err(self
+                .corrupt(format!("a batch is damaged or missing; the log was durable up to {}", self.known_durable)));
+        }
+        let Some(&segment) = self.plan.get(self.index) else { return Ok(()) };
+        match damage::find_later(&mut self.window, &segment, self.seed, self.offset, lsn)? {
+            Some(later) => {
+                Err(self
+                    .corrupt(format!("a batch is damaged; the one at LSN {later} was written after it was durable")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn corrupt(&self, what: impl Into<String>) -> Error {
+        Error::CorruptLog { lsn: self.end.lsn, what: what.into() }
+    }
+}

@@ -1,0 +1,147 @@
+//! The segment files: their names and their headers. Which of them make up the log is for `survey`, what follows
+//! the header for `writer` and `reader`.
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `DURALOG\n` |
+//! | 8 | 4 | format version |
+//! | 12 | 4 | epoch |
+//! | 16 | 16 | database id |
+//! | 32 | 4 | segment number, as in the name |
+//! | 36 | 4 | shape: 0 packed, 1 sparse |
+//! | 40 | 8 | start LSN |
+//! | 48 | 4 | chain value at the start: the checksum of the batch before |
+//! | 52 | 4 | checksum of bytes 0 to 52 |
+//!
+//! The rest of the first device block is zero; batches begin at [`SEGMENT_HEADER`].
+
+use super::window::Window;
+use super::{DEVICE_BLOCK, LogConfig, LogShape};
+use crate::base::{Error, Lsn, Result, bytes, checksum::checksum};
+use crate::io::{Disk, OpenMode};
+use std::sync::Arc;
+
+/// Bytes before a segment's first batch. They take no LSN space.
+pub const SEGMENT_HEADER: u64 = HEADER_BLOCK as u64;
+
+const HEADER_BLOCK: usize = 4096;
+const MAGIC: u64 = u64::from_le_bytes(*b"DURALOG\n");
+const VERSION: u32 = 1;
+const CHECKED: usize = 52;
+const USED: usize = 56;
+
+/// What a segment says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SegmentHeader {
+    pub(super) epoch: u32,
+    pub(super) number: u32,
+    pub(super) shape: LogShape,
+    pub(super) start: Lsn,
+    pub(super) chain: u32,
+}
+
+/// What a file with a segment's name turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// A segment of this database.
+    Ours(SegmentHeader),
+    /// A sound segment of another database.
+    Foreign,
+    /// No sound header and nothing behind it: power went before the header was on the device. Batches are appended
+    /// only after that, so nothing is lost with it.
+    Cut,
+    /// No sound header, but bytes behind it: a header that has been damaged later.
+    Damaged,
+}
+
+/// The name of segment `number`.
+pub(super) fn name(config: &LogConfig, number: u32) -> String {
+    format!("{}.{number:06}", config.prefix)
+}
+
+/// The numbers of all files that are named like segments, ascending.
+pub(super) fn numbers(config: &LogConfig) -> Result<Vec<u32>> {
+    let names = config.volume.list(&config.prefix)?;
+    let number = |found: &String| {
+        let number = found.strip_prefix(&config.prefix)?.strip_prefix('.')?.parse().ok()?;
+        (name(config, number) == *found).then_some(number)
+    };
+    let mut numbers: Vec<u32> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The number after `number`. There are four billion; a file made up to be the last one must be removed by hand.
+pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
+    number.checked_add(1).ok_or_else(|| Error::Exists { path: config.volume.path(&name(config, number)) })
+}
+
+/// Creates the file of segment `number`, durable by name and without content.
+pub(super) fn create_empty(config: &LogConfig, number: u32) -> Result<Arc<dyn Disk>> {
+    let disk = config.volume.open(&name(config, number), OpenMode::CreateNew)?;
+    config.volume.sync()?;
+    Ok(disk)
+}
+
+/// Writes and syncs the header that makes an empty file a segment.
+pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
+    let mut block = [0u8; HEADER_BLOCK];
+    bytes::put_u64(&mut block, 0, MAGIC);
+    bytes::put_u32(&mut block, 8, VERSION);
+    bytes::put_u32(&mut block, 12, header.epoch);
+    bytes::put_u128(&mut block, 16, config.database);
+    bytes::put_u32(&mut block, 32, header.number);
+    bytes::put_u32(&mut block, 36, header.shape as u32);
+    bytes::put_u64(&mut block, 40, header.start.0);
+    bytes::put_u32(&mut block, 48, header.chain);
+    let sum = checksum(bytes::slice(&block, 0, CHECKED));
+    bytes::put_u32(&mut block, CHECKED, sum);
+    disk.write_at(0, &block)?;
+    disk.sync()
+}
+
+/// Looks at the file of segment `number`. [`Error::FormatVersion`] where it is of this database but of another format.
+pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
+    let name = name(config, number);
+    let mut window = Window::new(config.volume.open(&name, OpenMode::Read)?)?;
+    let Some(block) = window.get(0, USED)? else { return Ok(Found::Cut) };
+    let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
+    let shape = match bytes::get_u32(block, 36) {
+        0 => Some(LogShape::Packed),
+        1 => Some(LogShape::Sparse),
+        _ => None,
+    };
+    if bytes::get_u64(block, 0) == MAGIC && sound {
+        if bytes::get_u128(block, 16) != config.database {
+            return Ok(Found::Foreign);
+        }
+        let found = bytes::get_u32(block, 8);
+        if found != VERSION {
+            return Err(Error::FormatVersion { path: config.volume.path(&name), found, supported: VERSION });
+        }
+        if let Some(shape) = shape.filter(|_| bytes::get_u32(block, 32) == number) {
+            return Ok(Found::Ours(SegmentHeader {
+                epoch: bytes::get_u32(block, 12),
+                number,
+                shape,
+                start: Lsn(bytes::get_u64(block, 40)),
+                chain: bytes::get_u32(block, 48),
+            }));
+        }
+    }
+    Ok(if has_content(&mut window)? { Found::Damaged } else { Found::Cut })
+}
+
+/// True when any byte behind the header block is not zero.
+fn has_content(window: &mut Window) -> Result<bool> {
+    let mut at = SEGMENT_HEADER;
+    while at < window.size() {
+        let len = window.size().saturating_sub(at).min(DEVICE_BLOCK);
+        let block = window.get(at, usize::try_from(len).unwrap_or(0))?.unwrap_or_default();
+        if block.iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        at = at.saturating_add(len);
+    }
+    Ok(false)
+}

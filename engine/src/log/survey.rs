@@ -1,0 +1,116 @@
+//! Which files of a volume make up the log, and in what order: decided from their headers alone. Batches are never
+//! looked at here.
+//!
+//! A log can be spread over segments of several epochs: each recovery goes on in a new epoch, and power may go again
+//! before its checkpoint lets the old segments be removed. The rules:
+//!
+//! * only segments of the redo point's epoch or a later one count;
+//! * in order of (epoch, start LSN, number), a segment that starts at or before its predecessors' starts replaces
+//!   those: a later epoch begins where its recovery found the end of the valid log, and nothing beyond that was ever
+//!   acknowledged;
+//! * so every segment is read up to the start of the next one, and must be valid that far: a rotation syncs the old
+//!   segment first, and so does a recovery before it starts a new epoch;
+//! * the first segment read is the last one that starts at or before the redo point. What is missing before it is
+//!   what was removed.
+
+use super::segment::{self, Found, SegmentHeader};
+use super::{LogConfig, LogPosition};
+use crate::base::Result;
+
+/// What is on the volume.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// The sound segments of this database, in order of (epoch, start LSN, number).
+    pub(super) ours: Vec<SegmentHeader>,
+    /// Files whose creation was cut off: they never held a batch.
+    pub(super) cut: Vec<u32>,
+    /// The highest number of a file whose header has been damaged.
+    pub(super) damaged: Option<u32>,
+    /// The highest number of any file.
+    pub(super) highest: u32,
+}
+
+impl Survey {
+    /// Looks at every file of the prefix.
+    pub(super) fn take(config: &LogConfig) -> Result<Survey> {
+        let mut survey = Survey { ours: Vec::new(), cut: Vec::new(), damaged: None, highest: 0 };
+        for number in segment::numbers(config)? {
+            survey.highest = number;
+            match segment::inspect(config, number)? {
+                Found::Ours(header) => survey.ours.push(header),
+                Found::Foreign => {}
+                Found::Cut => survey.cut.push(number),
+                Found::Damaged => survey.damaged = Some(number),
+            }
+        }
+        survey.ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
+        Ok(survey)
+    }
+
+    /// The segments to read from `from` on, in order; none where it is not covered.
+    pub(super) fn plan(&self, from: LogPosition) -> Vec<SegmentHeader> {
+        let mut plan: Vec<SegmentHeader> = Vec::new();
+        for header in self.ours.iter().filter(|header| header.epoch >= from.epoch) {
+            while plan.pop_if(|last| last.start >= header.start).is_some() {}
+            plan.push(*header);
+        }
+        let first = plan.iter().rposition(|header| header.start <= from.lsn);
+        first.map_or_else(Vec::new, |first| plan.split_off(first))
+    }
+
+    /// The epoch for a log that goes on from this one: later than all that is there, so that nothing left behind can
+    /// be mistaken for a part of it.
+    pub(super) fn next_epoch(&self, expected: u32) -> u32 {
+        self.ours.iter().map(|header| header.epoch).fold(expected, u32::max).saturating_add(1)
+    }
+
+    /// The number of a file with a damaged header that is newer than every sound segment.
+    pub(super) fn damaged_last(&self) -> Option<u32> {
+        let newest = self.ours.iter().map(|header| header.number).max();
+        self.damaged.filter(|number| newest.is_none_or(|newest| *number > newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LogShape;
+    use super::*;
+    use crate::base::Lsn;
+
+    fn plan(segments: &[(u32, u64)], from: (u64, u32)) -> Vec<(u32, u64)> {
+        let mut ours: Vec<SegmentHeader> = (1..)
+            .zip(segments)
+            .map(|(number, &(epoch, start))| SegmentHeader {
+                epoch,
+                number,
+                shape: LogShape::Packed,
+                start: Lsn(start),
+                chain: 0,
+            })
+            .collect();
+        ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
+        let survey = Survey { ours, cut: Vec::new(), damaged: None, highest: 0 };
+        survey
+            .plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 })
+            .iter()
+            .map(|header| (header.epoch, header.start.0))
+            .collect()
+    }
+
+    #[test]
+    fn reading_begins_in_the_segment_that_covers_the_redo_point() {
+        let log = [(1, 0), (1, 100), (1, 200)];
+        assert_eq!(plan(&log, (150, 1)), [(1, 100), (1, 200)]);
+        assert_eq!(plan(&log, (200, 1)), [(1, 200)]);
+        assert_eq!(plan(&log[1..], (99, 1)), []);
+        assert_eq!(plan(&log, (150, 2)), [], "segments of an earlier epoch do not count");
+    }
+
+    #[test]
+    fn a_later_epoch_replaces_the_tail_it_begins_in() {
+        assert_eq!(plan(&[(1, 0), (1, 100), (2, 150)], (0, 1)), [(1, 0), (1, 100), (2, 150)]);
+        assert_eq!(plan(&[(1, 0), (1, 100), (2, 100), (2, 130)], (0, 1)), [(1, 0), (2, 100), (2, 130)]);
+        assert_eq!(plan(&[(1, 0), (1, 100), (2, 50), (3, 50)], (0, 1)), [(1, 0), (3, 50)]);
+        assert_eq!(plan(&[(1, 0), (2, 50), (3, 70)], (60, 2)), [(2, 50), (3, 70)]);
+    }
+}

@@ -1,0 +1,46 @@
+//! The log's promises, on a volume in memory that counts, fails and forgets on demand.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod damage;
+mod group;
+mod round_trip;
+mod volume;
+
+use super::*;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Result};
+use volume::TestVolume;
+
+const DATABASE: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+
+fn config(volume: &TestVolume, shape: LogShape) -> LogConfig {
+    LogConfig { volume: Arc::new(volume.clone()), prefix: "db-log".into(), database: DATABASE, shape }
+}
+
+fn packed(volume: &TestVolume) -> LogConfig {
+    config(volume, LogShape::Packed)
+}
+
+fn at(lsn: Lsn, epoch: u32) -> LogPosition {
+    LogPosition { lsn, epoch }
+}
+
+/// All payloads from `from` on.
+fn read_all(config: LogConfig, from: LogPosition) -> Result<Vec<Vec<u8>>> {
+    let mut reader = read(config, from, Lsn::ZERO)?.expect("a log");
+    let mut payloads = Vec::new();
+    while let Some(batch) = reader.next()? {
+        payloads.push(batch.payload);
+    }
+    Ok(payloads)
+}
+
+fn segment_name(number: u32) -> String {
+    format!("db-log.{number:06}")
+}

@@ -1,0 +1,234 @@
+//! Torn tails end the log, damage is told, and no wrong batch ever comes back.
+
+use super::*;
+use crate::io::Volume;
+
+const SHAPES: [LogShape; 2] = [LogShape::Packed, LogShape::Sparse];
+
+/// Batches of these payloads, each flush ending where `flushes` says so.
+fn written(shape: LogShape, lens: &[usize], flush_after: &[usize]) -> (TestVolume, Vec<Vec<u8>>, Vec<Lsn>) {
+    let volume = TestVolume::default();
+    let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
+    let (mut payloads, mut starts) = (Vec::new(), Vec::new());
+    for (i, len) in lens.iter().enumerate() {
+        let payload: Vec<u8> = (0..*len).map(|at| (at * 31 + i) as u8).collect();
+        starts.push(log.next_lsn());
+        let end = log.append(i as u8, &payload).unwrap();
+        payloads.push(payload);
+        if flush_after.contains(&i) {
+            log.make_durable(end).unwrap();
+        }
+    }
+    (volume, payloads, starts)
+}
+
+/// Reads as far as it goes: the payloads, and whether the log then ended quietly.
+fn read_some(config: LogConfig, from: LogPosition) -> (Vec<Vec<u8>>, Result<()>) {
+    let mut payloads = Vec::new();
+    let mut reader = match read(config, from, Lsn::ZERO) {
+        Ok(Some(reader)) => reader,
+        Ok(None) => return (payloads, Ok(())),
+        Err(error) => return (payloads, Err(error)),
+    };
+    loop {
+        match reader.next() {
+            Ok(Some(batch)) => payloads.push(batch.payload),
+            Ok(None) => return (payloads, Ok(())),
+            Err(error) => return (payloads, Err(error)),
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_at_any_byte_gives_the_batches_before_the_cut() {
+    for shape in SHAPES {
+        let (volume, payloads, _) = written(shape, &[20, 0, 700, 33], &[1]);
+        let whole = volume.bytes(&segment_name(1));
+        let first = SEGMENT_HEADER as usize + 2 * BATCH_HEADER + 20;
+        let third = if shape == LogShape::Sparse { first.next_multiple_of(4096) } else { first } + BATCH_HEADER + 700;
+        let ends = [SEGMENT_HEADER as usize + BATCH_HEADER + 20, first, third, third + BATCH_HEADER + 33];
+        assert_eq!(ends[3], whole.len());
+        for zeros in [false, true] {
+            for cut in SEGMENT_HEADER as usize..=whole.len() {
+                let mut torn = whole[..cut].to_vec();
+                if zeros {
+                    torn.resize(whole.len() + 100, 0);
+                }
+                volume.set_bytes(&segment_name(1), torn);
+                let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
+                end.unwrap();
+                let mut whole_ones = ends.iter().filter(|end| **end <= cut).count();
+                // A last byte that is zero anyway is not missed.
+                while zeros && whole_ones < 4 && whole[cut..ends[whole_ones]].iter().all(|byte| *byte == 0) {
+                    whole_ones += 1;
+                }
+                assert_eq!(found, payloads[..whole_ones], "cut at {cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_sectors_of_an_unsynced_tail_may_be_missing() {
+    for shape in SHAPES {
+        let (volume, payloads, _) = written(shape, &[100, 600, 900, 40, 1200], &[0]);
+        let whole = volume.bytes(&segment_name(1));
+        let synced = SEGMENT_HEADER as usize + BATCH_HEADER + 100;
+        let sectors: Vec<usize> = (synced / 512..whole.len().div_ceil(512)).collect();
+        let sectors = &sectors[sectors.len() - 6..];
+        for missing in 0u32..1 << sectors.len() {
+            let mut torn = whole.clone();
+            for (bit, sector) in sectors.iter().enumerate() {
+                if missing & (1 << bit) != 0 {
+                    let to = ((sector + 1) * 512).min(torn.len());
+                    torn[(sector * 512).max(synced)..to].fill(0);
+                }
+            }
+            volume.set_bytes(&segment_name(1), torn);
+            let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
+            end.unwrap();
+            assert!(!found.is_empty() && payloads.starts_with(&found), "missing {missing:b}");
+            assert_eq!(found.len() == payloads.len(), missing == 0);
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_anywhere_is_told_or_ends_the_log_but_never_changes_a_batch() {
+    for shape in SHAPES {
+        // Batches 0 to 2 are durable and batch 3 knows it; batch 4 is a tail.
+        let (volume, payloads, starts) = written(shape, &[20, 0, 300, 33, 50], &[2]);
+        let whole = volume.bytes(&segment_name(1));
+        let content = 56;
+        let mut told = 0;
+        for at_byte in (0..content).chain(SEGMENT_HEADER as usize..whole.len()) {
+            let mut damaged = whole.clone();
+            damaged[at_byte] ^= 0x41;
+            volume.set_bytes(&segment_name(1), damaged);
+            let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
+            assert!(payloads.starts_with(&found), "flipped byte {at_byte}");
+            match end {
+                Err(Error::CorruptLog { lsn, .. }) => {
+                    told += 1;
+                    assert_eq!(starts.get(found.len()), Some(&lsn));
+                }
+                Err(other) => panic!("flipped byte {at_byte}: {other}"),
+                Ok(()) => assert!(found.len() >= 3, "flipped byte {at_byte} lost an acknowledged batch"),
+            }
+        }
+        assert_eq!(told, content + 3 * BATCH_HEADER + 320);
+    }
+}
+
+#[test]
+fn what_the_caller_knows_to_be_durable_must_be_there() {
+    let (volume, _, starts) = written(LogShape::Packed, &[10, 10, 10], &[2]);
+    let whole = volume.bytes(&segment_name(1));
+    volume.set_bytes(&segment_name(1), whole[..whole.len() - 1].to_vec());
+    let read_to = |durable| {
+        let mut reader = read(packed(&volume), at(Lsn(0), 1), durable).unwrap().unwrap();
+        assert!(reader.next().unwrap().is_some() && reader.next().unwrap().is_some());
+        reader.next()
+    };
+    assert!(matches!(read_to(starts[2]), Ok(None)));
+    assert!(matches!(read_to(starts[2].plus(46)), Err(Error::CorruptLog { lsn, .. }) if lsn == starts[2]));
+    // The redo point itself is known to be durable.
+    let behind = read(packed(&volume), at(starts[2].plus(46), 1), Lsn::ZERO);
+    assert!(matches!(behind, Err(Error::CorruptLog { .. })));
+    let between = read(packed(&volume), at(starts[1].plus(1), 1), Lsn::ZERO);
+    assert!(matches!(between, Err(Error::CorruptLog { .. })));
+}
+
+#[test]
+fn a_missing_log_is_told_from_a_damaged_one() {
+    let volume = TestVolume::default();
+    assert!(read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO).unwrap().is_none());
+    let log = Log::create(packed(&volume), 3, Lsn(10)).unwrap();
+    log.append(1, b"a").unwrap();
+    let second = log.rotate().unwrap();
+    log.append(1, b"b").unwrap();
+    let third = log.rotate().unwrap();
+    log.append(1, b"c").unwrap();
+    let without = |gone: u32| {
+        let fork = volume.fork();
+        fork.remove(&segment_name(gone)).unwrap();
+        fork
+    };
+    let other = LogConfig { database: 1, ..packed(&volume) };
+    assert!(read(other, at(Lsn(10), 3), Lsn::ZERO).unwrap().is_none(), "another database's log is none");
+    let missing = |volume: &TestVolume, from| {
+        let error = read(packed(volume), from, Lsn::ZERO).unwrap_err();
+        matches!(error, Error::MissingLog { path, .. } if path.to_str() == Some("db"))
+    };
+    assert!(missing(&volume, at(Lsn(9), 3)), "begins too late");
+    assert!(missing(&volume, at(Lsn(10), 4)), "of an earlier epoch");
+    assert!(missing(&without(1), at(Lsn(10), 3)));
+    let (found, end) = read_some(packed(&without(2)), at(Lsn(10), 3));
+    assert_eq!(found, [b"a"]);
+    assert!(matches!(end, Err(Error::CorruptLog { lsn, .. }) if lsn == second));
+    assert_eq!(read_all(packed(&without(1)), at(second, 3)).unwrap(), [b"b", b"c"]);
+    assert_eq!(read_all(packed(&without(2)), at(third, 3)).unwrap(), [b"c"]);
+}
+
+#[test]
+fn a_damaged_segment_header_is_told_and_an_unfinished_one_is_no_segment() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    log.append(1, b"a").unwrap();
+    log.rotate().unwrap();
+    for unfinished in [vec![], vec![0; 4096], vec![0; 1 << 20], b"DURALOG\n".to_vec()] {
+        let fork = volume.fork();
+        fork.set_bytes(&segment_name(2), unfinished);
+        assert_eq!(read_all(packed(&fork), at(Lsn(0), 1)).unwrap(), [b"a"]);
+    }
+    log.append(1, b"b").unwrap();
+    for number in [1, 2] {
+        let fork = volume.fork();
+        let mut bytes = fork.bytes(&segment_name(number));
+        bytes[45] ^= 1;
+        fork.set_bytes(&segment_name(number), bytes);
+        assert!(matches!(read_some(packed(&fork), at(Lsn(0), 1)).1, Err(Error::CorruptLog { .. })), "{number}");
+    }
+}
+
+#[test]
+fn a_segment_of_a_newer_format_is_told_politely() {
+    let volume = TestVolume::default();
+    Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    let mut bytes = volume.bytes(&segment_name(1));
+    bytes[8] = 2;
+    let sum = crate::base::checksum::checksum(&bytes[..52]);
+    bytes[52..56].copy_from_slice(&sum.to_le_bytes());
+    volume.set_bytes(&segment_name(1), bytes);
+    let error = read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO).unwrap_err();
+    assert!(matches!(error, Error::FormatVersion { found: 2, supported: 1, .. }));
+}
+
+#[test]
+fn recycled_bytes_behind_the_end_stay_dead() {
+    // The same batches, at the same offsets, of an earlier epoch, of another database, and after another batch.
+    for shape in SHAPES {
+        let old = |database, epoch, first: &[u8]| {
+            let volume = TestVolume::default();
+            let log = Log::create(LogConfig { database, ..config(&volume, shape) }, epoch, Lsn(0)).unwrap();
+            for payload in [first, b"old", b"older"] {
+                log.make_durable(log.append(1, payload).unwrap()).unwrap();
+            }
+            volume.bytes(&segment_name(1))
+        };
+        for (recycled, told) in
+            [(old(DATABASE, 1, b"new"), false), (old(9, 2, b"new"), false), (old(DATABASE, 2, b"NEW"), true)]
+        {
+            let volume = TestVolume::default();
+            let log = Log::create(config(&volume, shape), 2, Lsn(0)).unwrap();
+            log.make_durable(log.append(1, b"new").unwrap()).unwrap();
+            let mut bytes = volume.bytes(&segment_name(1));
+            bytes.extend_from_slice(&recycled[bytes.len()..]);
+            volume.set_bytes(&segment_name(1), bytes);
+            let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 2));
+            assert_eq!(found, [b"new"]);
+            // Within one database no epoch is used twice, so that the last case is damage and nothing else.
+            assert_eq!(end.is_err(), told);
+        }
+    }
+}

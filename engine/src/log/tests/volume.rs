@@ -1,0 +1,201 @@
+//! A volume in memory whose files can be looked at, damaged, and made to fail.
+
+use crate::base::{Error, Lsn, Result};
+use crate::io::{Disk, LockGuard, OpenMode, Volume};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct TestVolume(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    files: Mutex<BTreeMap<String, Arc<Mutex<Vec<u8>>>>>,
+    /// Counts what happens, in order: writes, syncs' begins and ends.
+    clock: AtomicU64,
+    syncs: Mutex<Vec<(u64, u64)>>,
+    /// When each write was done, by its first eight bytes: a batch's start LSN.
+    writes: Mutex<BTreeMap<[u8; 8], u64>>,
+    fail_sync: AtomicBool,
+    fail_write: AtomicBool,
+    capacity: Mutex<Option<u64>>,
+    slow_sync: AtomicBool,
+}
+
+impl TestVolume {
+    pub(super) fn now(&self) -> u64 {
+        self.0.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// (begin, end) of each file sync so far, on the clock.
+    pub(super) fn syncs(&self) -> Vec<(u64, u64)> {
+        self.0.syncs.lock().clone()
+    }
+
+    /// When the batch that starts at `lsn` had been written.
+    pub(super) fn written(&self, lsn: Lsn) -> u64 {
+        self.0.writes.lock()[&lsn.0.to_le_bytes()]
+    }
+
+    pub(super) fn fail_sync(&self, fail: bool) {
+        self.0.fail_sync.store(fail, Ordering::SeqCst);
+    }
+
+    pub(super) fn fail_write(&self, fail: bool) {
+        self.0.fail_write.store(fail, Ordering::SeqCst);
+    }
+
+    pub(super) fn slow_sync(&self) {
+        self.0.slow_sync.store(true, Ordering::SeqCst);
+    }
+
+    /// Reservations beyond this many bytes a file fail.
+    pub(super) fn set_capacity(&self, bytes: Option<u64>) {
+        *self.0.capacity.lock() = bytes;
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.files.lock().keys().cloned().collect()
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+        self.0.files.lock()[name].lock().clone()
+    }
+
+    pub(super) fn set_bytes(&self, name: &str, bytes: Vec<u8>) {
+        self.0.files.lock().insert(name.into(), Arc::new(Mutex::new(bytes)));
+    }
+
+    /// A copy that lives on by itself.
+    pub(super) fn fork(&self) -> TestVolume {
+        let copy = TestVolume::default();
+        for name in self.names() {
+            copy.set_bytes(&name, self.bytes(&name));
+        }
+        copy
+    }
+}
+
+#[derive(Debug)]
+struct TestDisk {
+    shared: Arc<Shared>,
+    name: String,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl TestDisk {
+    fn error(&self, action: &'static str) -> Error {
+        Error::io(action, &self.name, std::io::Error::other("the test says so"))
+    }
+}
+
+impl Disk for TestDisk {
+    fn size(&self) -> Result<u64> {
+        Ok(self.bytes.lock().len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let bytes = self.bytes.lock();
+        let from = offset as usize;
+        let found = bytes.get(from..from + buf.len()).ok_or_else(|| self.error("cannot read"))?;
+        buf.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        if self.shared.fail_write.load(Ordering::SeqCst) {
+            return Err(self.error("cannot write"));
+        }
+        let mut bytes = self.bytes.lock();
+        let end = offset as usize + buf.len();
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[offset as usize..end].copy_from_slice(buf);
+        if let Some(first) = buf.first_chunk() {
+            let now = self.shared.clock.fetch_add(1, Ordering::SeqCst);
+            self.shared.writes.lock().insert(*first, now);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let begin = self.shared.clock.fetch_add(1, Ordering::SeqCst);
+        if self.shared.slow_sync.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_micros(300));
+        }
+        if self.shared.fail_sync.load(Ordering::SeqCst) {
+            return Err(self.error("cannot sync"));
+        }
+        let end = self.shared.clock.fetch_add(1, Ordering::SeqCst);
+        self.shared.syncs.lock().push((begin, end));
+        Ok(())
+    }
+
+    fn trim(&self, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        self.bytes.lock().resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn reserve(&self, len: u64) -> Result<()> {
+        match *self.shared.capacity.lock() {
+            Some(capacity) if len > capacity => Err(Error::Full { path: PathBuf::from(&self.name) }),
+            _ => Ok(()),
+        }
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        self.size()
+    }
+}
+
+impl Volume for TestVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let mut files = self.0.files.lock();
+        let bytes = match (files.get(name), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(Error::Exists { path: name.into() }),
+            (Some(bytes), _) => Arc::clone(bytes),
+            (None, OpenMode::CreateNew) => Arc::clone(files.entry(name.into()).or_default()),
+            (None, _) => return Err(Error::NotFound { path: name.into() }),
+        };
+        Ok(Arc::new(TestDisk { shared: Arc::clone(&self.0), name: name.into(), bytes }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.0.files.lock().remove(name);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let mut files = self.0.files.lock();
+        let bytes = files.remove(from).ok_or_else(|| Error::NotFound { path: from.into() })?;
+        files.insert(to.into(), bytes);
+        Ok(())
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        Ok(self.names().into_iter().filter(|name| name.starts_with(prefix)).collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _name: &str, _exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        #[derive(Debug)]
+        struct Free;
+        impl LockGuard for Free {}
+        Ok(Box::new(Free))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from(name)
+    }
+}

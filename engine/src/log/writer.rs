@@ -1,0 +1,316 @@
+//! Writing the log: append, reserve, rotate, remove. Reading is for `reader`; who may sync when, for `group_commit`.
+//!
+//! Locks, in the order they are taken: the rotation, the leader's role, the tail. The tail is locked for one write,
+//! never for a sync, except by a rotation, which must not let a batch slip between the old segment and the new one.
+
+use super::batch::{BATCH_HEADER, BatchBuffer, Stamp};
+use super::group_commit::GroupCommit;
+use super::reader::LogReader;
+use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
+use super::{DEVICE_BLOCK, LogConfig, LogShape};
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, Result, checksum::chained};
+use crate::io::{Disk, OpenMode};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Space is reserved in steps of this many bytes where the device has it.
+const RESERVE_STEP: u64 = 1 << 20;
+
+/// The log of an open database, at its end.
+#[derive(Debug)]
+pub struct Log {
+    config: LogConfig,
+    seed: u32,
+    epoch: u32,
+    appended: AtomicU64,
+    group: GroupCommit,
+    /// The number of the next segment; held while rotating.
+    next_number: Mutex<u32>,
+    tail: Mutex<Tail>,
+}
+
+/// The end of the current segment, and the segments before it.
+#[derive(Debug)]
+struct Tail {
+    disk: Arc<dyn Disk>,
+    header: SegmentHeader,
+    /// Where in the file the next batch goes.
+    offset: u64,
+    /// The checksum of the last batch.
+    chain: u32,
+    /// Writes before this file offset will not fail for want of space.
+    reserved: u64,
+    /// The furthest file offset that callers of [`Log::reserve`] rely on.
+    promised: u64,
+    older: Vec<Older>,
+}
+
+/// A segment that is not written any more.
+#[derive(Clone, Copy, Debug)]
+struct Older {
+    number: u32,
+    end: Lsn,
+}
+
+impl Log {
+    /// Starts the log of a new, or cleanly closed, database at `start`: a new first segment, durable on return. Then
+    /// every other segment of this prefix, whosever it is, is stale and removed. `epoch` must be one that this
+    /// database has not used.
+    pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
+        let stale = segment::numbers(&config)?;
+        let chain = chained(config.seed(), &epoch.to_le_bytes());
+        let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
+        let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
+        let log = Log::begin(config, header, Vec::new())?;
+        remove_segments(&log.config, stale)?;
+        Ok(log)
+    }
+
+    /// Goes on after a recovery: reads what the reader has left, syncs what it read, and starts a segment of a new
+    /// epoch where the valid log ends, durable on return. The old segments stay until [`Log::remove_before`] is told
+    /// that the redo point has passed them. A crash at any moment leaves a log that reads the same from the old redo
+    /// point, or from this log's start.
+    pub fn resume(mut reader: LogReader) -> Result<Log> {
+        while reader.next()?.is_some() {}
+        for header in &reader.plan {
+            // A killed process leaves batches that are in the system's cache only: readable, not durable.
+            reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)?.sync()?;
+        }
+        let (end, config) = (reader.end_state(), reader.config);
+        let header = SegmentHeader {
+            epoch: reader.survey.next_epoch(reader.from.epoch),
+            number: segment::number_after(&config, reader.survey.highest)?,
+            shape: config.shape,
+            start: end.lsn,
+            chain: end.chain,
+        };
+        let ends = reader.plan.iter().skip(1).map(|next| next.start);
+        let mut older: Vec<Older> =
+            reader.plan.iter().zip(ends).map(|(header, end)| Older { number: header.number, end }).collect();
+        let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
+        // What the reader had no use for goes with the last of what it read.
+        let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
+        older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
+        Log::begin(config, header, older)
+    }
+
+    /// Creates the first segment of an epoch.
+    fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
+        let disk = segment::create_empty(&config, header.number)?;
+        segment::write_header(&config, &*disk, &header)?;
+        Ok(Log {
+            seed: config.seed(),
+            epoch: header.epoch,
+            appended: AtomicU64::new(header.start.0),
+            group: GroupCommit::new(header.start),
+            next_number: Mutex::new(segment::number_after(&config, header.number)?),
+            tail: Mutex::new(Tail::new(disk, header, 0, older)),
+            config,
+        })
+    }
+
+    /// The epoch of this log, for the superblock's redo point.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Where the next batch will start.
+    pub fn next_lsn(&self) -> Lsn {
+        Lsn(self.appended.load(Ordering::Acquire))
+    }
+
+    /// The LSN of a record: `offset_in_payload` bytes into the payload of the batch that starts at `batch_start`.
+    pub fn op_lsn(batch_start: Lsn, offset_in_payload: usize) -> Lsn {
+        batch_start.plus(BATCH_HEADER).plus(offset_in_payload)
+    }
+
+    /// Bytes of log from `lsn` to the end.
+    pub fn bytes_since(&self, lsn: Lsn) -> u64 {
+        self.next_lsn().0.saturating_sub(lsn.0)
+    }
+
+    /// [`Log::append_buffer`] for a payload that is a slice; it is copied once.
+    pub fn append(&self, kind: u8, payload: &[u8]) -> Result<Lsn> {
+        let mut buffer = BatchBuffer::new();
+        buffer.push(payload);
+        self.append_buffer(kind, &mut buffer)
+    }
+
+    /// Hands a batch to the operating system in one write and returns its end, which is durable only after
+    /// [`Watermark::make_durable`]. `kind` is the caller's own.
+    ///
+    /// # Errors
+    /// A failed write poisons the log: whether the batch is in it will be known only after recovery.
+    pub fn append_buffer(&self, kind: u8, buffer: &mut BatchBuffer) -> Result<Lsn> {
+        let mut tail = self.tail.lock();
+        self.group.check()?;
+        let stamp = Stamp {
+            seed: self.seed,
+            epoch: self.epoch,
+            kind,
+            start: self.next_lsn(),
+            durable: self.group.durable(),
+            previous: tail.chain,
+        };
+        let (bytes, chain) = buffer.seal(&stamp)?;
+        if let Err(error) = tail.disk.write_at(tail.offset, bytes) {
+            self.group.poison(error.to_string());
+            return Err(error);
+        }
+        let end = stamp.start.plus(bytes.len());
+        tail.offset = tail.offset.saturating_add(bytes.len() as u64);
+        tail.chain = chain;
+        self.appended.store(end.0, Ordering::Release);
+        Ok(end)
+    }
+
+    /// Makes sure that appending `bytes` (headers of batches included) will not fail for want of space, where the file
+    /// system can promise it; it holds until that much has been appended, across rotations.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; nothing has changed then.
+    pub fn reserve(&self, bytes: usize) -> Result<()> {
+        self.group.check()?;
+        self.tail.lock().reserve(bytes as u64)
+    }
+
+    /// Starts a new segment at the next batch's LSN and returns that LSN, before which everything is durable then.
+    /// Appends go on meanwhile, except for the short while of the change itself.
+    ///
+    /// # Errors
+    /// [`Error::Full`] where there is no room for the new segment; nothing has changed then.
+    pub fn rotate(&self) -> Result<Lsn> {
+        let mut next_number = self.next_number.lock();
+        // Most of the waiting is done here, while others append; what they append until the change is little.
+        self.make_durable(self.next_lsn())?;
+        let number = *next_number;
+        *next_number = segment::number_after(&self.config, number)?;
+        let disk = segment::create_empty(&self.config, number)?;
+        let rotated = self.change_to(disk, number);
+        if rotated.is_err() {
+            // Without a header it is no segment: should this fail, too, the file is only untidy.
+            let _ = self.config.volume.remove(&segment::name(&self.config, number));
+        }
+        rotated
+    }
+
+    fn change_to(&self, disk: Arc<dyn Disk>, number: u32) -> Result<Lsn> {
+        let leader = self.group.lead()?;
+        let mut tail = self.tail.lock();
+        let start = self.next_lsn();
+        let header = SegmentHeader { epoch: self.epoch, number, shape: self.config.shape, start, chain: tail.chain };
+        let mut next = Tail::new(disk, header, 0, Vec::new());
+        next.reserve(tail.promised.saturating_sub(tail.offset))?;
+        let synced = if start > self.group.durable() { tail.disk.sync() } else { Ok(()) };
+        // Once the header may be on the device the old segment must not grow beyond it.
+        if let Err(error) = synced.and_then(|()| segment::write_header(&self.config, &*next.disk, &header)) {
+            return Err(leader.fail(&error));
+        }
+        next.older = std::mem::take(&mut tail.older);
+        next.older.push(Older { number: tail.header.number, end: start });
+        *tail = next;
+        drop(tail);
+        leader.succeed(start);
+        Ok(start)
+    }
+
+    /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock; never the current
+    /// one. The removals are durable on return.
+    pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
+        self.group.check()?;
+        let done = |older: &Older| older.end <= lsn;
+        let numbers: Vec<u32> = self.tail.lock().older.iter().filter(|o| done(o)).map(|o| o.number).collect();
+        remove_segments(&self.config, numbers)?;
+        self.tail.lock().older.retain(|older| !done(older));
+        Ok(())
+    }
+
+    /// Removes every segment of this prefix, for a clean close: the superblock must say already that no log is needed.
+    /// Nothing can be appended any more.
+    pub fn remove_all(&self) -> Result<()> {
+        self.group.check()?;
+        self.poison("the log has been closed");
+        remove_segments(&self.config, segment::numbers(&self.config)?)
+    }
+
+    /// Stops the log for good: nothing is appended, removed or acknowledged any more. The first cause is kept.
+    pub fn poison(&self, cause: impl Into<String>) {
+        self.group.poison(cause.into());
+    }
+
+    /// What stopped the log, if anything did.
+    pub fn is_poisoned(&self) -> Option<String> {
+        self.group.cause()
+    }
+}
+
+impl Watermark for Log {
+    fn durable(&self) -> Lsn {
+        self.group.durable()
+    }
+
+    fn appended(&self) -> Lsn {
+        self.next_lsn()
+    }
+
+    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+        if lsn > self.next_lsn() {
+            let expected = format!("at most {}, the end of the log", self.next_lsn());
+            return Err(Error::Option { option: "lsn to make durable", value: lsn.to_string(), expected });
+        }
+        let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(()) };
+        let (disk, end) = {
+            let mut tail = self.tail.lock();
+            tail.end_flush();
+            (Arc::clone(&tail.disk), self.next_lsn())
+        };
+        match disk.sync() {
+            Ok(()) => {
+                leader.succeed(end);
+                Ok(())
+            }
+            Err(error) => Err(leader.fail(&error)),
+        }
+    }
+}
+
+impl Tail {
+    fn new(disk: Arc<dyn Disk>, header: SegmentHeader, reserved: u64, older: Vec<Older>) -> Tail {
+        let chain = header.chain;
+        Tail { disk, header, offset: SEGMENT_HEADER, chain, reserved, promised: 0, older }
+    }
+
+    /// What is appended from now on is not part of the flush that begins.
+    fn end_flush(&mut self) {
+        if self.header.shape == LogShape::Sparse {
+            self.offset = self.offset.next_multiple_of(DEVICE_BLOCK);
+        }
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<()> {
+        // A flush may come between, and move the end to the next block.
+        let padding = if self.header.shape == LogShape::Sparse { DEVICE_BLOCK } else { 0 };
+        let end = self.offset.saturating_add(bytes).saturating_add(padding);
+        if end > self.reserved {
+            let generous = end.checked_next_multiple_of(RESERVE_STEP).unwrap_or(end);
+            self.reserved = match self.disk.reserve(generous) {
+                Err(Error::Full { .. }) => self.disk.reserve(end).map(|()| end)?,
+                other => other.map(|()| generous)?,
+            };
+        }
+        self.promised = self.promised.max(end);
+        Ok(())
+    }
+}
+
+fn remove_segments(config: &LogConfig, numbers: Vec<u32>) -> Result<()> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    for number in numbers {
+        config.volume.remove(&segment::name(config, number))?;
+    }
+    config.volume.sync()
+}
