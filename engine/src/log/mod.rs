@@ -7,6 +7,7 @@
 //! * `segment` — names and headers of the files; `survey` — which files of a volume make up the log;
 //! * `writer` — [`Log`]: append, reserve, rotate, remove; `group_commit` — one sync for all who wait;
 //! * `reader` — [`LogReader`]: the batches back, up to the valid end; `damage` — is that end a torn tail or damage?
+//! * `resume` — from a reader to a [`Log`] of a new epoch.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +20,7 @@ mod batch;
 mod damage;
 mod group_commit;
 mod reader;
+mod resume;
 mod segment;
 mod survey;
 mod window;

@@ -8,6 +8,7 @@ use super::window::Window;
 use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
 use crate::base::{Error, Lsn, Result};
 use crate::io::OpenMode;
+use std::collections::VecDeque;
 
 /// Finds the log on the volume and positions a reader at `from`, the redo point. `None`: there is no log of this
 /// database at all. `known_durable` is an LSN that the caller knows to have been durable (`from` itself at least):
@@ -46,6 +47,7 @@ pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<
         index: 0,
         from,
         known_durable,
+        doubtful: VecDeque::new(),
         finished: false,
     };
     reader.skip_to(from.lsn)?;
@@ -81,6 +83,8 @@ pub struct LogReader {
     seed: u32,
     pub(super) from: LogPosition,
     known_durable: Lsn,
+    /// Start and file offset of the batches of this segment that nothing later has shown to be durable.
+    doubtful: VecDeque<(Lsn, u64)>,
     finished: bool,
 }
 
@@ -117,6 +121,11 @@ impl LogReader {
         self.end
     }
 
+    /// The part of the current segment, from offset to offset, that was read but may not be on the device.
+    pub(super) fn doubtful(&self) -> Option<(u64, u64)> {
+        self.doubtful.front().map(|(_, offset)| (*offset, self.offset))
+    }
+
     /// Reads up to `lsn`, which must be where a batch starts or the log ends.
     fn skip_to(&mut self, lsn: Lsn) -> Result<()> {
         while self.end.lsn < lsn {
@@ -138,6 +147,7 @@ impl LogReader {
         self.window = open_window(&self.config, next)?;
         self.index = self.index.saturating_add(1);
         self.offset = SEGMENT_HEADER;
+        self.doubtful.clear();
         self.end.epoch = next.epoch;
         Ok(())
     }
@@ -165,6 +175,8 @@ impl LogReader {
             return Ok(None);
         }
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
+        while self.doubtful.pop_front_if(|(start, _)| *start < header.durable).is_some() {}
+        self.doubtful.push_back((header.start, offset));
         self.offset = behind.saturating_add(header.length as u64);
         self.end.lsn = batch.end;
         self.end.chain = header.checksum;

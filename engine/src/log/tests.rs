@@ -8,6 +8,7 @@
 )]
 
 mod damage;
+mod epochs;
 mod group;
 mod round_trip;
 mod volume;

@@ -1,16 +1,16 @@
-//! Writing the log: append, reserve, rotate, remove. Reading is for `reader`; who may sync when, for `group_commit`.
+//! Writing the log: append, reserve, rotate, remove. Reading is for `reader`, going on after a recovery for `resume`,
+//! who may sync when for `group_commit`.
 //!
 //! Locks, in the order they are taken: the rotation, the leader's role, the tail. The tail is locked for one write,
 //! never for a sync, except by a rotation, which must not let a batch slip between the old segment and the new one.
 
 use super::batch::{BATCH_HEADER, BatchBuffer, Stamp};
 use super::group_commit::GroupCommit;
-use super::reader::LogReader;
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
-use crate::io::{Disk, OpenMode};
+use crate::io::Disk;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,9 +49,9 @@ struct Tail {
 
 /// A segment that is not written any more.
 #[derive(Clone, Copy, Debug)]
-struct Older {
-    number: u32,
-    end: Lsn,
+pub(super) struct Older {
+    pub(super) number: u32,
+    pub(super) end: Lsn,
 }
 
 impl Log {
@@ -68,36 +68,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Goes on after a recovery: reads what the reader has left, syncs what it read, and starts a segment of a new
-    /// epoch where the valid log ends, durable on return. The old segments stay until [`Log::remove_before`] is told
-    /// that the redo point has passed them. A crash at any moment leaves a log that reads the same from the old redo
-    /// point, or from this log's start.
-    pub fn resume(mut reader: LogReader) -> Result<Log> {
-        while reader.next()?.is_some() {}
-        for header in &reader.plan {
-            // A killed process leaves batches that are in the system's cache only: readable, not durable.
-            reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)?.sync()?;
-        }
-        let (end, config) = (reader.end_state(), reader.config);
-        let header = SegmentHeader {
-            epoch: reader.survey.next_epoch(reader.from.epoch),
-            number: segment::number_after(&config, reader.survey.highest)?,
-            shape: config.shape,
-            start: end.lsn,
-            chain: end.chain,
-        };
-        let ends = reader.plan.iter().skip(1).map(|next| next.start);
-        let mut older: Vec<Older> =
-            reader.plan.iter().zip(ends).map(|(header, end)| Older { number: header.number, end }).collect();
-        let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
-        // What the reader had no use for goes with the last of what it read.
-        let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
-        older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
-        Log::begin(config, header, older)
-    }
-
     /// Creates the first segment of an epoch.
-    fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
+    pub(super) fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
         let disk = segment::create_empty(&config, header.number)?;
         segment::write_header(&config, &*disk, &header)?;
         Ok(Log {

@@ -40,6 +40,11 @@ impl TestVolume {
         self.0.writes.lock()[&lsn.0.to_le_bytes()]
     }
 
+    /// When the last segment header had been written.
+    pub(super) fn written_header(&self) -> u64 {
+        self.0.writes.lock()[b"DURALOG\n"]
+    }
+
     pub(super) fn fail_sync(&self, fail: bool) {
         self.0.fail_sync.store(fail, Ordering::SeqCst);
     }

@@ -1,0 +1,62 @@
+//! Going on after a recovery: what was read is made sure of, then a new epoch begins where it ends. When that is over
+//! and the old segments may go is for the layers above to say.
+
+use super::reader::LogReader;
+use super::segment::{self, SegmentHeader};
+use super::writer::{Log, Older};
+use crate::base::Result;
+use crate::io::OpenMode;
+
+/// Bytes copied at once.
+const STEP: u64 = 1 << 20;
+
+impl Log {
+    /// Goes on after a recovery: reads what the reader has left, makes all that was read durable, and starts a segment
+    /// of a new epoch where the valid log ends, durable on return. The old segments stay until
+    /// [`Log::remove_before`] is told that the redo point has passed them. A crash at any moment leaves a log that
+    /// reads the same from the old redo point, or from this log's start.
+    pub fn resume(mut reader: LogReader) -> Result<Log> {
+        while reader.next()?.is_some() {}
+        secure(&reader)?;
+        let (end, config) = (reader.end_state(), reader.config);
+        let header = SegmentHeader {
+            epoch: reader.survey.next_epoch(reader.from.epoch),
+            number: segment::number_after(&config, reader.survey.highest)?,
+            shape: config.shape,
+            start: end.lsn,
+            chain: end.chain,
+        };
+        let ends = reader.plan.iter().skip(1).map(|next| next.start);
+        let mut older: Vec<Older> =
+            reader.plan.iter().zip(ends).map(|(header, end)| Older { number: header.number, end }).collect();
+        let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
+        // What the reader had no use for goes with the last of what it read.
+        let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
+        older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
+        Log::begin(config, header, older)
+    }
+}
+
+/// Makes what was read durable, since the new epoch's existence will say that it was. A killed process leaves batches
+/// in the system's cache only, so every segment is synced. A failed sync leaves batches there that the system holds for
+/// written, so that no sync will write them again: those that are not known to be durable are written anew.
+fn secure(reader: &LogReader) -> Result<()> {
+    let open = |header: &SegmentHeader| {
+        reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)
+    };
+    if let (Some(last), Some((mut at, end))) = (reader.plan.last(), reader.doubtful()) {
+        let disk = open(last)?;
+        let mut buffer = Vec::new();
+        while at < end {
+            let len = end.saturating_sub(at).min(STEP);
+            buffer.resize(usize::try_from(len).unwrap_or(0), 0);
+            disk.read_at(at, &mut buffer)?;
+            disk.write_at(at, &buffer)?;
+            at = at.saturating_add(len);
+        }
+    }
+    for header in &reader.plan {
+        open(header)?.sync()?;
+    }
+    reader.config.volume.sync()
+}

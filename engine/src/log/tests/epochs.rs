@@ -1,0 +1,148 @@
+//! Recovery after recovery: each goes on in a new epoch, and every epoch's cut can be read from any redo point.
+
+use super::*;
+
+fn resume(volume: &TestVolume, from: LogPosition) -> Log {
+    Log::resume(read(packed(volume), from, from.lsn).unwrap().unwrap()).unwrap()
+}
+
+/// Cuts the last `bytes` off segment `number`, and flips what is then last: a torn tail.
+fn tear(volume: &TestVolume, number: u32, bytes: usize) {
+    let mut torn = volume.bytes(&segment_name(number));
+    torn.truncate(torn.len() - bytes);
+    *torn.last_mut().unwrap() ^= 0xff;
+    volume.set_bytes(&segment_name(number), torn);
+}
+
+#[test]
+fn a_new_epoch_begins_where_the_torn_tail_does() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    log.append(1, b"kept").unwrap();
+    let torn_at = log.next_lsn();
+    log.append(1, b"torn").unwrap();
+    tear(&volume, 1, 1);
+    let log = resume(&volume, at(Lsn(0), 1));
+    assert_eq!((log.next_lsn(), log.epoch(), log.durable()), (torn_at, 2, torn_at));
+    log.append(1, b"new").unwrap();
+    log.append(1, b"newer").unwrap();
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"kept".as_slice(), b"new", b"newer"]);
+    assert_eq!(read_all(packed(&volume), at(torn_at, 2)).unwrap(), [b"new".as_slice(), b"newer"]);
+    log.remove_before(torn_at).unwrap();
+    assert_eq!(volume.names(), [segment_name(2)]);
+}
+
+#[test]
+fn what_an_old_epoch_has_beyond_a_new_ones_start_is_dead_even_if_it_reads_well() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    log.append(1, b"kept").unwrap();
+    let torn_at = log.next_lsn();
+    log.append(1, b"tail").unwrap();
+    let whole = volume.bytes(&segment_name(1));
+    tear(&volume, 1, 1);
+    resume(&volume, at(Lsn(0), 1)).append(1, b"new").unwrap();
+    volume.set_bytes(&segment_name(1), whole);
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"kept".as_slice(), b"new"]);
+    let mut reader = read(packed(&volume), at(torn_at, 1), Lsn::ZERO).unwrap().unwrap();
+    let first = reader.next().unwrap().unwrap();
+    assert_eq!((first.payload.as_slice(), reader.end_state().epoch), (b"new".as_slice(), 2));
+}
+
+#[test]
+fn recoveries_without_a_checkpoint_pile_up_and_all_read_the_same() {
+    let volume = TestVolume::default();
+    let mut log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    let mut wanted = Vec::new();
+    for round in 0..6u8 {
+        for batch in 0..round % 3 {
+            let payload = vec![round, batch];
+            log.append(1, &payload).unwrap();
+            wanted.push(payload);
+        }
+        if round == 4 {
+            log.rotate().unwrap();
+        }
+        log.append(1, b"torn").unwrap();
+        let last = volume.names().len() as u32;
+        tear(&volume, last, 3);
+        log = resume(&volume, at(Lsn(0), 1));
+        assert_eq!(log.epoch(), u32::from(round) + 2);
+        assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), wanted, "round {round}");
+    }
+    let redo = log.rotate().unwrap();
+    log.append(1, b"after").unwrap();
+    assert_eq!(read_all(packed(&volume), at(redo, log.epoch())).unwrap(), [b"after"]);
+    log.remove_before(redo).unwrap();
+    assert_eq!(volume.names().len(), 1);
+}
+
+#[test]
+fn an_unfinished_segment_of_a_cut_recovery_is_skipped_and_goes_with_the_old_ones() {
+    let volume = TestVolume::default();
+    Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"a").unwrap();
+    volume.set_bytes(&segment_name(2), vec![0; 4096]);
+    let log = resume(&volume, at(Lsn(0), 1));
+    log.append(1, b"b").unwrap();
+    assert_eq!(volume.names(), [segment_name(1), segment_name(2), segment_name(3)]);
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"a", b"b"]);
+    log.remove_before(log.rotate().unwrap()).unwrap();
+    assert_eq!(volume.names(), [segment_name(4)]);
+}
+
+#[test]
+fn a_recovery_writes_anew_what_may_only_be_in_the_cache() {
+    for shape in [LogShape::Packed, LogShape::Sparse] {
+        let volume = TestVolume::default();
+        let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
+        let mut starts = Vec::new();
+        for _ in 0..3 {
+            starts.push(log.next_lsn());
+            log.make_durable(log.append(1, b"durable").unwrap()).unwrap();
+        }
+        let doubtful = log.next_lsn();
+        log.append(1, b"doubtful").unwrap();
+        log.append(1, &vec![7; 3 << 20]).unwrap();
+        volume.fail_sync(true);
+        assert!(log.make_durable(log.next_lsn()).is_err());
+        volume.fail_sync(false);
+        let (before, whole) = (volume.now(), volume.bytes(&segment_name(1)));
+        let log = Log::resume(read(config(&volume, shape), at(Lsn(0), 1), starts[2]).unwrap().unwrap()).unwrap();
+        assert!(starts.iter().all(|start| volume.written(*start) < before), "these were known to be durable");
+        let again = volume.written(doubtful);
+        assert!(again > before);
+        let begun = volume.written_header();
+        assert!(
+            volume.syncs().iter().any(|(begin, end)| *begin > again && *end < begun),
+            "synced before epoch 2 began"
+        );
+        assert_eq!(volume.bytes(&segment_name(1)), whole);
+        assert_eq!(log.durable(), log.next_lsn());
+    }
+}
+
+#[test]
+fn a_segment_that_does_not_follow_from_the_batch_before_is_damage() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    log.append(1, b"one").unwrap();
+    let other = volume.fork();
+    log.append(1, b"two").unwrap();
+    let second = log.rotate().unwrap();
+    // The same lengths, so that the positions fit; only the chain can tell.
+    let changed = resume(&other, at(Lsn(0), 1));
+    changed.append(1, b"TWO").unwrap();
+    let mut bytes = other.bytes(&segment_name(1));
+    bytes.extend_from_slice(&other.bytes(&segment_name(2))[4096..]);
+    let foreign = volume.fork();
+    foreign.set_bytes(&segment_name(1), bytes);
+    let error = read_all(packed(&foreign), at(Lsn(0), 1)).unwrap_err();
+    assert!(matches!(error, Error::CorruptLog { lsn, .. } if lsn.0 == second.0 - 39), "another epoch's batch");
+    let twin = TestVolume::default();
+    let log = Log::create(packed(&twin), 1, Lsn(0)).unwrap();
+    log.append(1, b"one").unwrap();
+    log.append(1, b"2nd").unwrap();
+    twin.set_bytes(&segment_name(2), volume.bytes(&segment_name(2)));
+    let error = read_all(packed(&twin), at(Lsn(0), 1)).unwrap_err();
+    assert!(matches!(error, Error::CorruptLog { lsn, .. } if lsn == second));
+}
