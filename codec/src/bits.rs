@@ -1,0 +1,89 @@
+//! Bits and bytes by position, checked. Reads outside a slice give zero, writes outside it are dropped: the callers
+//! have compared lengths before, so neither changes a sound block. No codec belongs here.
+#![allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
+
+/// How many bits `value` needs; 0 for 0.
+#[inline(always)]
+pub(crate) fn width(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// A mask of the low `width` bits, `width` up to 64.
+#[inline(always)]
+pub(crate) fn mask(width: u32) -> u64 {
+    u64::MAX.checked_shr(64 - width.min(64)).unwrap_or(0)
+}
+
+/// The `len` bytes at `at` (at most 8), little-endian.
+#[inline(always)]
+pub(crate) fn get_bytes(bytes: &[u8], at: usize, len: usize) -> u64 {
+    if let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        return u64::from_le_bytes(*chunk) & mask(8 * len as u32);
+    }
+    get_bytes_near_end(bytes, at, len)
+}
+
+#[cold]
+fn get_bytes_near_end(bytes: &[u8], at: usize, len: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.iter().take(len.min(8)).enumerate().fold(0, |value, (i, &byte)| value | u64::from(byte) << (8 * i))
+}
+
+/// Writes the low `len` bytes of `value` (at most 8) at `at`, little-endian.
+#[inline(always)]
+pub(crate) fn put_bytes(bytes: &mut [u8], at: usize, len: usize, value: u64) {
+    let field = value.to_le_bytes();
+    if let Some(to) = bytes.get_mut(at..at.saturating_add(len))
+        && let Some(from) = field.get(..len)
+    {
+        to.copy_from_slice(from);
+    }
+}
+
+/// The `width` bits (at most 64) from bit `at` on, low bit first.
+#[inline(always)]
+pub(crate) fn get_bits(bytes: &[u8], at: usize, width: u32) -> u64 {
+    let (byte, shift) = (at / 8, at as u32 % 8);
+    let low = get_bytes(bytes, byte, 8) >> shift;
+    let high = if shift + width > 64 { get_bytes(bytes, byte + 8, 1) << (64 - shift) } else { 0 };
+    (low | high) & mask(width)
+}
+
+/// Writes the low `width` bits of `value` from bit `at` on, leaving the bits around them.
+#[inline]
+pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
+    let (byte, shift) = (at / 8, at as u32 % 8);
+    let mask = mask(width);
+    let end = (shift + width).div_ceil(8) as usize;
+    let low = get_bytes(bytes, byte, 8) & !(mask << shift) | (value & mask) << shift;
+    put_bytes(bytes, byte, end.min(8), low);
+    if end > 8 {
+        let high = get_bytes(bytes, byte + 8, 1) & !(mask >> (64 - shift)) | (value & mask) >> (64 - shift);
+        put_bytes(bytes, byte + 8, 1, high);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bits_come_back_and_their_neighbours_stay(at in 0usize..200, width in 0u32..=64, value: u64, fill: u8) {
+            let mut bytes = [fill; 40];
+            put_bits(&mut bytes, at, width, value);
+            prop_assert_eq!(get_bits(&bytes, at, width), value & mask(width));
+            for bit in (0..at).chain(at + width as usize..320) {
+                prop_assert_eq!(get_bits(&bytes, bit, 1), u64::from(fill >> (bit % 8) & 1), "bit {}", bit);
+            }
+        }
+    }
+
+    #[test]
+    fn widths_and_masks_agree() {
+        for w in 0..=64 {
+            assert_eq!(width(mask(w)), w);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The codecs by name, and every operation on a block: settles what the descriptor answers, then hands on to the
+//! codec. No byte layout belongs here.
+
+use core::ops::RangeInclusive;
+
+use crate::bp128::Bp128;
+use crate::frame::For;
+use crate::gaps::Gapped;
+use crate::plain::Plain;
+use crate::scheme::{Scheme, body, increasing, recode};
+use crate::simd_for::SimdFor;
+use crate::stream_vbyte::StreamVByte;
+use crate::varint_gb::VarIntGb;
+use crate::vbyte::{MaskedVByte, VByte};
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
+
+/// A way of writing a block of keys. The discriminants are stable: they may be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Codec {
+    /// Keys as they are.
+    Plain = 0,
+    /// Gaps, seven bits a byte (seed 001, 2.1).
+    VByte = 1,
+    /// The bytes of `VByte`, read by vector kernels (seed 001, 2.3).
+    MaskedVByte = 2,
+    /// Gaps in groups under a control byte (seed 001, 2.2).
+    VarIntGb = 3,
+    /// As `VarIntGb`, control bytes first.
+    StreamVByte = 4,
+    /// Distances from the first key, all of one width, packed in order (seed 001, 2.5).
+    For = 5,
+    /// Distances from the first key, packed in vector lanes (seed 001, 2.5).
+    SimdFor = 6,
+    /// Gaps of one width, packed in vector lanes, up to 128 keys (seed 001, 2.4).
+    Bp128 = 7,
+}
+
+/// Runs `$call` with `$scheme` naming the codec's type.
+macro_rules! each {
+    ($codec:expr, $scheme:ident => $call:expr) => {
+        match $codec {
+            Codec::Plain => {
+                type $scheme = Plain;
+                $call
+            }
+            Codec::VByte => {
+                type $scheme = Gapped<VByte>;
+                $call
+            }
+            Codec::MaskedVByte => {
+                type $scheme = Gapped<MaskedVByte>;
+                $call
+            }
+            Codec::VarIntGb => {
+                type $scheme = Gapped<VarIntGb>;
+                $call
+            }
+            Codec::StreamVByte => {
+                type $scheme = Gapped<StreamVByte>;
+                $call
+            }
+            Codec::For => {
+                type $scheme = For;
+                $call
+            }
+            Codec::SimdFor => {
+                type $scheme = SimdFor;
+                $call
+            }
+            Codec::Bp128 => {
+                type $scheme = Bp128;
+                $call
+            }
+        }
+    };
+}
+
+impl Codec {
+    /// Every codec, in the order of the discriminants.
+    pub const ALL: [Codec; 8] = [
+        Codec::Plain,
+        Codec::VByte,
+        Codec::MaskedVByte,
+        Codec::VarIntGb,
+        Codec::StreamVByte,
+        Codec::For,
+        Codec::SimdFor,
+        Codec::Bp128,
+    ];
+
+    /// The codec whose discriminant is `tag`.
+    pub fn from_tag(tag: u8) -> Option<Codec> {
+        Codec::ALL.get(usize::from(tag)).copied()
+    }
+
+    /// The codec's name in options, tables and figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Codec::Plain => "plain",
+            Codec::VByte => "vbyte",
+            Codec::MaskedVByte => "masked-vbyte",
+            Codec::VarIntGb => "varint-gb",
+            Codec::StreamVByte => "stream-vbyte",
+            Codec::For => "for",
+            Codec::SimdFor => "simd-for",
+            Codec::Bp128 => "bp128",
+        }
+    }
+
+    /// The most keys of a block: 256, for BP128 128.
+    pub const fn max_count(self) -> usize {
+        match self {
+            Codec::Bp128 => 128,
+            _ => MAX_BLOCK,
+        }
+    }
+
+    /// Whether removing a key never makes the block longer (seed 001, section 2, "delete stability"). BP128 is the
+    /// exception: a removal joins two gaps into one that may need more bits, and every gap has as many.
+    pub const fn delete_stable(self) -> bool {
+        !matches!(self, Codec::Bp128)
+    }
+
+    /// Whether `insert` and `remove` change the bytes around the key instead of decoding and encoding the block.
+    pub const fn edits_in_place(self) -> bool {
+        !matches!(self, Codec::For | Codec::SimdFor | Codec::Bp128)
+    }
+
+    /// Bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.
+    pub fn encoded_len<T: Int>(self, values: &[T]) -> usize {
+        if values.is_empty() { 0 } else { each!(self, S => <S as Scheme<T>>::encoded_len(values)) }
+    }
+
+    /// Bytes that the block uses of its slice. Errors: `Corrupt` for a descriptor that no encoder makes.
+    pub fn used<T: Int>(self, block: &Block<T>) -> Result<usize> {
+        match usize::from(block.count) {
+            0 => Ok(0),
+            count if count > self.max_count() => Err(Error::Corrupt("too many keys")),
+            _ => each!(self, S => <S as Scheme<T>>::size(block)),
+        }
+    }
+
+    /// Writes `values` to the front of `out`. Errors: `NotIncreasing`, `Full`, `NoRoom`.
+    pub fn encode<T: Int>(self, values: &[T], out: &mut [u8]) -> Result<Block<T>> {
+        let mut block = Block::default();
+        if values.len() > self.max_count() {
+            return Err(Error::Full);
+        }
+        if !increasing(values) {
+            return Err(Error::NotIncreasing);
+        }
+        if !values.is_empty() {
+            each!(self, S => recode::<T, S>(&mut block, out, values))?;
+        }
+        Ok(block)
+    }
+
+    /// All keys, in `out`. Errors: `Corrupt`.
+    pub fn decode<'a, T: Int>(self, block: &Block<T>, bytes: &[u8], out: &'a mut Buffer<T>) -> Result<&'a mut [T]> {
+        self.decode_at(Level::best(), block, bytes, out)
+    }
+
+    pub(crate) fn decode_at<'a, T: Int>(
+        self,
+        level: Level,
+        block: &Block<T>,
+        bytes: &[u8],
+        out: &'a mut Buffer<T>,
+    ) -> Result<&'a mut [T]> {
+        let body = self.body(block, bytes)?;
+        if block.count > 0 {
+            each!(self, S => <S as Scheme<T>>::decode(level, block, body, out))?;
+        }
+        let keys = out.get_mut(..usize::from(block.count)).ok_or(Error::Full)?;
+        match keys.last() {
+            Some(&last) if last != block.last => Err(Error::Corrupt("last key is not the descriptor's")),
+            _ => Ok(keys),
+        }
+    }
+
+    /// The key at `index`. Errors: `OutOfRange`, `Corrupt`.
+    pub fn select<T: Int>(self, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+        self.select_at(Level::best(), block, bytes, index)
+    }
+
+    pub(crate) fn select_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+        let body = self.body(block, bytes)?;
+        match index {
+            _ if index >= usize::from(block.count) => Err(Error::OutOfRange),
+            0 => Ok(block.first),
+            _ => each!(self, S => <S as Scheme<T>>::select(level, block, body, index)),
+        }
+    }
+
+    /// Where `key` is or belongs. Errors: `Corrupt`.
+    pub fn lower_bound<T: Int>(self, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+        self.lower_bound_at(Level::best(), block, bytes, key)
+    }
+
+    #[inline]
+    pub(crate) fn lower_bound_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+        let body = self.body(block, bytes)?;
+        let count = usize::from(block.count);
+        if count == 0 || key <= block.first {
+            return Ok(Found { index: 0, exact: count > 0 && key == block.first });
+        }
+        if key > block.last {
+            return Ok(Found { index: count, exact: false });
+        }
+        // Only a hostile descriptor has one key and `first < last`.
+        if count == 1 {
+            return Err(Error::Corrupt("one key, but two bounds"));
+        }
+        each!(self, S => <S as Scheme<T>>::lower_bound(level, block, body, key))
+    }
+
+    /// How many keys lie in `range`. Errors: `Corrupt`.
+    pub fn count_in_range<T: Int>(self, block: &Block<T>, bytes: &[u8], range: RangeInclusive<T>) -> Result<usize> {
+        let (&low, &high) = (range.start(), range.end());
+        if low > high {
+            return Ok(0);
+        }
+        let end = self.lower_bound(block, bytes, high)?;
+        let start = self.lower_bound(block, bytes, low)?;
+        Ok((end.index + usize::from(end.exact)).saturating_sub(start.index))
+    }
+
+    /// The sum of all keys; 256 keys of 64 bits cannot overflow it. Errors: `Corrupt`.
+    pub fn sum<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+        self.sum_at(Level::best(), block, bytes)
+    }
+
+    pub(crate) fn sum_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+        let body = self.body(block, bytes)?;
+        match block.count {
+            0 => Ok(0),
+            _ => each!(self, S => <S as Scheme<T>>::sum(level, block, body)),
+        }
+    }
+
+    /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: byte codecs
+    /// always, FOR and SIMD FOR while the distance fits the width, BP128 while the gap does and the row is not full.
+    /// Errors: `NotIncreasing`, `Full`, `NoRoom`, `Corrupt`.
+    pub fn append<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
+        self.body(block, bytes)?;
+        match usize::from(block.count) {
+            0 => {
+                *block = Block { first: key, last: key, count: 1, extent: 0 };
+                Ok(())
+            }
+            count if count == self.max_count() => Err(Error::Full),
+            _ if key <= block.last => Err(Error::NotIncreasing),
+            _ => each!(self, S => <S as Scheme<T>>::append(block, bytes, key)),
+        }
+    }
+
+    /// Inserts a key. `bytes` is all the room the block may use; bytes after the block's keep no meaning. Errors:
+    /// `Full`, `NoRoom`, `Corrupt`.
+    pub fn insert<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        self.body(block, bytes)?;
+        let count = usize::from(block.count);
+        if count > 0 && key == block.last {
+            return Ok(Edit::Unchanged(count - 1));
+        }
+        if count == 0 || key > block.last {
+            return self.append(block, bytes, key).map(|()| Edit::Done(count));
+        }
+        if count == self.max_count() {
+            let found = self.lower_bound(block, bytes, key)?;
+            return if found.exact { Ok(Edit::Unchanged(found.index)) } else { Err(Error::Full) };
+        }
+        each!(self, S => <S as Scheme<T>>::insert(block, bytes, key))
+    }
+
+    /// Removes a key. Errors: as [`Codec::remove_at`].
+    pub fn remove<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        let found = self.lower_bound(block, bytes, key)?;
+        if !found.exact {
+            return Ok(Edit::Unchanged(found.index));
+        }
+        self.remove_at(block, bytes, found.index)?;
+        Ok(Edit::Done(found.index))
+    }
+
+    /// Removes the key at `index`. Errors: `OutOfRange`, `Corrupt`, and `NoRoom` where the codec is not delete-stable.
+    pub fn remove_at<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
+        self.body(block, bytes)?;
+        match usize::from(block.count) {
+            count if index >= count => Err(Error::OutOfRange),
+            1 => {
+                *block = Block::default();
+                Ok(())
+            }
+            _ => each!(self, S => <S as Scheme<T>>::remove_at(block, bytes, index)),
+        }
+    }
+
+    /// Whether the block is one that an encoder could have written: keys strictly increasing from `first` to `last`, no
+    /// bytes left over, unused places zero. To be asked once, when bytes come in. Errors: `Corrupt`.
+    pub fn check<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<()> {
+        let mut out = [T::default(); MAX_BLOCK];
+        let keys = self.decode(block, bytes, &mut out)?;
+        if !increasing(keys) {
+            return Err(Error::Corrupt("keys out of order"));
+        }
+        if keys.is_empty() && *block != Block::default() {
+            return Err(Error::Corrupt("an empty block with bounds"));
+        }
+        if keys.first().is_some_and(|&first| first != block.first) {
+            return Err(Error::Corrupt("first key is not the descriptor's"));
+        }
+        let body = self.body(block, bytes)?;
+        if block.count > 0 && !each!(self, S => <S as Scheme<T>>::padding_is_zero(block, body))? {
+            return Err(Error::Corrupt("unused places are not zero"));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn body<'a, T: Int>(self, block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
+        match usize::from(block.count) {
+            0 => Ok(&[]),
+            count if count > self.max_count() => Err(Error::Corrupt("too many keys")),
+            _ => each!(self, S => body::<T, S>(block, bytes)),
+        }
+    }
+}
+
+impl core::fmt::Display for Codec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl core::str::FromStr for Codec {
+    type Err = UnknownCodec;
+
+    fn from_str(name: &str) -> core::result::Result<Codec, UnknownCodec> {
+        Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or(UnknownCodec)
+    }
+}
+
+/// A name that no codec has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownCodec;
+
+impl core::fmt::Display for UnknownCodec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("unknown codec; one of")?;
+        Codec::ALL.iter().try_for_each(|codec| write!(f, " {codec}"))
+    }
+}
+
+impl core::error::Error for UnknownCodec {}

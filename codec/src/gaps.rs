@@ -1,0 +1,235 @@
+//! What the codecs of gaps in whole bytes (VByte, VarInt-GB, StreamVByte) have in common: walking from key to key,
+//! and changing the gaps around one key in place.
+//!
+//! A gap is a key's distance from its predecessor, less one, since keys are strictly increasing. Gap `j` leads from
+//! key `j` to key `j + 1`. How a gap is written is for the formats to say.
+
+use crate::scheme::Scheme;
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
+
+/// The gaps between `values`, which are increasing.
+pub(crate) fn gaps<T: Int>(values: &[T]) -> impl Iterator<Item = u64> + Clone {
+    let later = values.get(1..).unwrap_or_default();
+    values.iter().zip(later).map(|(a, b)| b.widen().wrapping_sub(a.widen()).wrapping_sub(1))
+}
+
+/// Where a gap lies: its number, and a byte offset whose meaning is the format's.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) gap: usize,
+    pub(crate) at: usize,
+}
+
+/// Reads gaps one after the other.
+pub(crate) trait Walk {
+    /// The place of the gap that `step` reads next.
+    fn place(&self) -> Place;
+    /// The next gap; an error where the bytes end or are no gap.
+    fn step(&mut self) -> Result<u64>;
+    /// Whether every byte of the body has been read.
+    fn at_end(&self) -> bool;
+}
+
+/// A way of writing gaps in whole bytes.
+pub(crate) trait GapFormat<T: Int> {
+    type Walk<'a>: Walk + Copy;
+
+    /// A walk over the `gaps` gaps of `body`.
+    fn walk(body: &[u8], gaps: usize) -> Self::Walk<'_>;
+
+    /// The place after the last of `gaps` gaps in `bytes[..used]`.
+    fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<Place>;
+
+    /// Bytes of these `count` gaps.
+    fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize;
+
+    /// Writes these `count` gaps into `out`, which has exactly their length.
+    fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]);
+
+    /// Replaces the `removed` gaps at `place` by `added` among the `gaps` gaps of `bytes[..used]`; gives the bytes
+    /// used then. Nothing is changed unless the result fits.
+    fn splice(bytes: &mut [u8], used: usize, gaps: usize, place: Place, removed: usize, added: &[u64])
+    -> Result<usize>;
+
+    /// Decodes by a kernel of `level`, if there is one.
+    fn decode_fast(_: Level, _block: &Block<T>, _body: &[u8], _out: &mut Buffer<T>) -> Option<Result<()>> {
+        None
+    }
+
+    /// Selects by a kernel of `level`, if there is one.
+    fn select_fast(_: Level, _block: &Block<T>, _body: &[u8], _index: usize) -> Option<Result<T>> {
+        None
+    }
+
+    /// Searches by a kernel of `level`, if there is one.
+    fn lower_bound_fast(_: Level, _block: &Block<T>, _body: &[u8], _key: T) -> Option<Result<Found>> {
+        None
+    }
+
+    /// Sums by a kernel of `level`, if there is one.
+    fn sum_fast(_: Level, _block: &Block<T>, _body: &[u8]) -> Option<Result<u128>> {
+        None
+    }
+}
+
+const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
+
+/// The key after `key` across `gap`.
+#[inline(always)]
+fn next(key: u64, gap: u64) -> u64 {
+    key.wrapping_add(gap).wrapping_add(1)
+}
+
+/// `b - a - 1`, the gap between two keys.
+fn between(a: u64, b: u64) -> u64 {
+    b.wrapping_sub(a).wrapping_sub(1)
+}
+
+fn set<T: Int>(block: &mut Block<T>, count: usize, used: usize) -> Result<()> {
+    block.count = u16::try_from(count).map_err(|_| Error::Full)?;
+    block.extent = u16::try_from(used).map_err(|_| Error::Full)?;
+    Ok(())
+}
+
+fn walk_of<'a, T: Int, F: GapFormat<T>>(block: &Block<T>, body: &'a [u8]) -> F::Walk<'a> {
+    F::walk(body, usize::from(block.count) - 1)
+}
+
+/// The codec of a format.
+pub(crate) struct Gapped<F>(core::marker::PhantomData<F>);
+
+impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
+    fn size(block: &Block<T>) -> Result<usize> {
+        Ok(usize::from(block.extent))
+    }
+
+    fn encoded_len(values: &[T]) -> usize {
+        F::gaps_len(gaps(values), values.len().saturating_sub(1))
+    }
+
+    fn write(values: &[T], out: &mut [u8]) -> u16 {
+        F::write_gaps(gaps(values), values.len().saturating_sub(1), out);
+        u16::try_from(out.len()).unwrap_or(u16::MAX)
+    }
+
+    fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
+        if let Some(done) = F::decode_fast(level, block, body, out) {
+            return done;
+        }
+        let mut walk = walk_of::<T, F>(block, body);
+        let mut key = block.first.widen();
+        let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+        *first = block.first;
+        for to in rest.iter_mut().take(usize::from(block.count) - 1) {
+            key = next(key, walk.step()?);
+            *to = T::narrow(key);
+        }
+        if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
+    }
+
+    fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
+        if let Some(done) = F::select_fast(level, block, body, index) {
+            return done;
+        }
+        let mut walk = walk_of::<T, F>(block, body);
+        let mut key = block.first.widen();
+        for _ in 0..index {
+            key = next(key, walk.step()?);
+        }
+        Ok(T::narrow(key))
+    }
+
+    fn lower_bound(level: Level, block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
+        if let Some(done) = F::lower_bound_fast(level, block, body, sought) {
+            return done;
+        }
+        let mut walk = walk_of::<T, F>(block, body);
+        let (mut key, sought) = (block.first.widen(), sought.widen());
+        for index in 1..usize::from(block.count) {
+            key = next(key, walk.step()?);
+            if key >= sought {
+                return Ok(Found { index, exact: key == sought });
+            }
+        }
+        Err(ENDS_BELOW)
+    }
+
+    fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
+        if let Some(done) = F::sum_fast(level, block, body) {
+            return done;
+        }
+        let mut walk = walk_of::<T, F>(block, body);
+        let mut key = block.first;
+        let mut sum = u128::from(key.widen());
+        for _ in 1..block.count {
+            key = T::narrow(next(key.widen(), walk.step()?));
+            sum += u128::from(key.widen());
+        }
+        Ok(sum)
+    }
+
+    fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
+        let (count, used) = (usize::from(block.count), usize::from(block.extent));
+        let place = F::end(bytes, used, count - 1)?;
+        let used = F::splice(bytes, used, count - 1, place, 0, &[between(block.last.widen(), key.widen())])?;
+        block.last = key;
+        set(block, count + 1, used)
+    }
+
+    fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        let (count, used) = (usize::from(block.count), usize::from(block.extent));
+        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let mut walk = walk_of::<T, F>(block, body);
+        let (mut before, sought) = (block.first.widen(), key.widen());
+        if sought <= before {
+            if sought == before {
+                return Ok(Edit::Unchanged(0));
+            }
+            let place = walk.place();
+            let used = F::splice(bytes, used, count - 1, place, 0, &[between(sought, before)])?;
+            block.first = key;
+            set(block, count + 1, used)?;
+            return Ok(Edit::Done(0));
+        }
+        for index in 1..count {
+            let place = walk.place();
+            let here = next(before, walk.step()?);
+            if here >= sought {
+                if here == sought {
+                    return Ok(Edit::Unchanged(index));
+                }
+                let added = [between(before, sought), between(sought, here)];
+                let used = F::splice(bytes, used, count - 1, place, 1, &added)?;
+                set(block, count + 1, used)?;
+                return Ok(Edit::Done(index));
+            }
+            before = here;
+        }
+        Err(ENDS_BELOW)
+    }
+
+    fn remove_at(block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
+        let (count, used) = (usize::from(block.count), usize::from(block.extent));
+        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let mut walk = walk_of::<T, F>(block, body);
+        let mut before = block.first.widen();
+        for _ in 1..index {
+            before = next(before, walk.step()?);
+        }
+        let place = walk.place();
+        let gap = walk.step()?;
+        if index == 0 {
+            let used = F::splice(bytes, used, count - 1, place, 1, &[])?;
+            block.first = T::narrow(next(before, gap));
+            return set(block, count - 1, used);
+        }
+        if index + 1 == count {
+            let used = F::splice(bytes, used, count - 1, place, 1, &[])?;
+            block.last = T::narrow(before);
+            return set(block, count - 1, used);
+        }
+        let joined = T::narrow(next(gap, walk.step()?)).widen();
+        let used = F::splice(bytes, used, count - 1, place, 2, &[joined])?;
+        set(block, count - 1, used)
+    }
+}

@@ -1,0 +1,58 @@
+//! The two key types, `u32` and `u64`, as the codecs see them.
+//!
+//! Scalar code computes in `u64`, modulo the key type's size. No codec belongs here.
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// A key type: `u32` or `u64`. Signed keys are mapped to these by flipping the sign bit.
+pub trait Int:
+    Copy + Ord + Default + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static + sealed::Sealed
+{
+    /// Bits of a key.
+    const BITS: u32;
+    /// Bytes of a key.
+    const BYTES: usize;
+    /// The largest key.
+    const MAX: Self;
+    /// The key as `u64`.
+    fn widen(self) -> u64;
+    /// The low bits of `wide`.
+    fn narrow(wide: u64) -> Self;
+}
+
+impl Int for u32 {
+    const BITS: u32 = 32;
+    const BYTES: usize = 4;
+    const MAX: u32 = u32::MAX;
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        u64::from(self)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "truncation is what it is for")]
+    fn narrow(wide: u64) -> u32 {
+        wide as u32
+    }
+}
+
+impl Int for u64 {
+    const BITS: u32 = 64;
+    const BYTES: usize = 8;
+    const MAX: u64 = u64::MAX;
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(wide: u64) -> u64 {
+        wide
+    }
+}

@@ -1,0 +1,117 @@
+//! Lane streams: `width`-bit fields in rows of `64 / size_of::<T>()` lanes, each lane a bit stream of its own.
+//!
+//! This is the byte layout under SIMD FOR and BP128: one vector operation unpacks a whole row. A lane's stream has
+//! `ceil(rows * width / 8)` bytes. Its whole words (of the key type) lie interleaved, word 0 of every lane, then word 1
+//! of every lane, and so on: 64 bytes each. The bytes left over lie interleaved in the same way, byte by byte: byte 0
+//! of every lane, then byte 1 of every lane. So no byte is wasted on rounding, whatever the width.
+//!
+//! What a field means is for the two codecs to say. The kernels are in `lanes/`.
+
+use core::marker::PhantomData;
+
+use crate::Int;
+use crate::bits::{get_bytes, mask, put_bytes};
+
+/// The shape of a lane stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes<T> {
+    pub(crate) rows: usize,
+    pub(crate) width: u32,
+    key: PhantomData<T>,
+}
+
+impl<T: Int> Lanes<T> {
+    /// Lanes of a row: 16 or 8.
+    pub(crate) const COUNT: usize = 64 / T::BYTES;
+
+    /// A stream of enough rows for `fields` fields.
+    pub(crate) fn holding(fields: usize, width: u32) -> Lanes<T> {
+        Lanes { rows: fields.div_ceil(Self::COUNT), width, key: PhantomData }
+    }
+
+    fn lane_bytes(&self) -> usize {
+        (self.rows * self.width as usize).div_ceil(8)
+    }
+
+    /// Bytes of the whole stream.
+    pub(crate) fn size(&self) -> usize {
+        Self::COUNT * self.lane_bytes()
+    }
+
+    /// Whole words of each lane.
+    pub(crate) fn words(&self) -> usize {
+        self.lane_bytes() / T::BYTES
+    }
+
+    /// Bytes of each lane after its whole words.
+    pub(crate) fn tail(&self) -> usize {
+        self.lane_bytes() % T::BYTES
+    }
+
+    /// Word `word` of `lane`; the last one may be only the tail.
+    fn word(&self, body: &[u8], word: usize, lane: usize) -> u64 {
+        let at = word * 64;
+        if word < self.words() {
+            return get_bytes(body, at + lane * T::BYTES, T::BYTES);
+        }
+        (0..self.tail()).fold(0, |value, i| value | get_bytes(body, at + i * Self::COUNT + lane, 1) << (8 * i))
+    }
+
+    fn put_word(&self, body: &mut [u8], word: usize, lane: usize, value: u64) {
+        let at = word * 64;
+        if word < self.words() {
+            return put_bytes(body, at + lane * T::BYTES, T::BYTES, value);
+        }
+        for i in 0..self.tail() {
+            put_bytes(body, at + i * Self::COUNT + lane, 1, value >> (8 * i));
+        }
+    }
+
+    /// The word and the bit in it where `row` starts.
+    #[expect(clippy::cast_possible_truncation, reason = "a bit number below 64")]
+    fn place(&self, row: usize) -> (usize, u32) {
+        let bit = row * self.width as usize;
+        (bit / T::BITS as usize, (bit % T::BITS as usize) as u32)
+    }
+
+    /// The field at (`row`, `lane`).
+    #[inline]
+    pub(crate) fn get(&self, body: &[u8], row: usize, lane: usize) -> u64 {
+        let (word, shift) = self.place(row);
+        let mut field = if self.width > 0 { self.word(body, word, lane) >> shift } else { 0 };
+        if shift + self.width > T::BITS {
+            field |= self.word(body, word + 1, lane) << (T::BITS - shift);
+        }
+        field & mask(self.width)
+    }
+
+    /// Replaces the field at (`row`, `lane`).
+    pub(crate) fn put(&self, body: &mut [u8], row: usize, lane: usize, field: u64) {
+        if self.width == 0 {
+            return;
+        }
+        let (word, shift) = self.place(row);
+        let kept = self.word(body, word, lane) & !(mask(self.width) << shift);
+        self.put_word(body, word, lane, kept | field << shift);
+        if shift + self.width > T::BITS {
+            let up = T::BITS - shift;
+            let kept = self.word(body, word + 1, lane) & !(mask(self.width) >> up);
+            self.put_word(body, word + 1, lane, kept | field >> up);
+        }
+    }
+
+    /// Lays the stream out for `more` rows of the same width. `body` has `more`'s size; the new fields are zero.
+    pub(crate) fn grow(&self, body: &mut [u8], more: Lanes<T>) {
+        let word = self.words();
+        let mut tails = [0u64; 16];
+        for (lane, tail) in tails.iter_mut().enumerate().take(Self::COUNT) {
+            *tail = self.word(body, word, lane);
+        }
+        if let Some(changed) = body.get_mut(word * 64..) {
+            changed.fill(0);
+        }
+        for (lane, &tail) in tails.iter().enumerate().take(Self::COUNT) {
+            more.put_word(body, word, lane, tail);
+        }
+    }
+}

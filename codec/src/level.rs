@@ -1,0 +1,67 @@
+//! Which vector instructions this machine has, asked once. No kernel belongs here.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of vector instructions, smallest first; each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// None: the reference code.
+    Scalar,
+    /// SSSE3, SSE4.1 and POPCNT.
+    Sse41,
+    /// AVX2, BMI1 and BMI2.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512,
+}
+
+const UNKNOWN: u8 = u8::MAX;
+static BEST: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+impl Level {
+    /// The best level of this machine. The first call asks the processor; later ones read a cached answer.
+    #[inline]
+    pub fn best() -> Level {
+        match BEST.load(Ordering::Relaxed) {
+            0 => Level::Scalar,
+            1 => Level::Sse41,
+            2 => Level::Avx2,
+            3 => Level::Avx512,
+            _ => Level::ask(),
+        }
+    }
+
+    /// Every level of this machine, from scalar up.
+    pub fn all() -> impl Iterator<Item = Level> {
+        [Level::Scalar, Level::Sse41, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= Level::best())
+    }
+
+    #[cold]
+    fn ask() -> Level {
+        let level = detect();
+        BEST.store(level as u8, Ordering::Relaxed);
+        level
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> Level {
+    let sse =
+        is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("popcnt");
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (sse, avx2, avx512) {
+        (true, true, true) => Level::Avx512,
+        (true, true, false) => Level::Avx2,
+        (true, ..) => Level::Sse41,
+        _ => Level::Scalar,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> Level {
+    Level::Scalar
+}

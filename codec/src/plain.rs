@@ -1,0 +1,128 @@
+//! Plain: every key but the first as it is, little-endian. The yardstick of the other codecs.
+
+use crate::bits::{get_bytes, put_bytes};
+use crate::scheme::Scheme;
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
+
+pub(crate) struct Plain;
+
+/// The key at `index > 0`.
+#[inline(always)]
+fn key_at<T: Int>(body: &[u8], index: usize) -> T {
+    T::narrow(get_bytes(body, (index - 1) * T::BYTES, T::BYTES))
+}
+
+fn keys<T: Int>(body: &[u8]) -> impl Iterator<Item = T> {
+    body.chunks_exact(T::BYTES).map(|key| T::narrow(get_bytes(key, 0, T::BYTES)))
+}
+
+/// The index of the first key not below `key`, which is above the block's first.
+fn lower_bound<T: Int>(count: usize, body: &[u8], key: T) -> usize {
+    let (mut low, mut len) = (1, count - 1);
+    while len > 0 {
+        let half = len / 2;
+        low = if key_at::<T>(body, low + half) < key { low + len - half } else { low };
+        len = half;
+    }
+    low
+}
+
+fn set_size<T: Int>(block: &mut Block<T>, count: usize) -> Result<()> {
+    block.count = u16::try_from(count).map_err(|_| Error::Full)?;
+    block.extent = u16::try_from((count - 1) * T::BYTES).map_err(|_| Error::Full)?;
+    Ok(())
+}
+
+impl<T: Int> Scheme<T> for Plain {
+    fn size(block: &Block<T>) -> Result<usize> {
+        let size = usize::from(block.extent);
+        if size == (usize::from(block.count) - 1) * T::BYTES {
+            return Ok(size);
+        }
+        Err(Error::Corrupt("plain size does not match its count"))
+    }
+
+    fn encoded_len(values: &[T]) -> usize {
+        values.len().saturating_sub(1) * T::BYTES
+    }
+
+    fn write(values: &[T], out: &mut [u8]) -> u16 {
+        for (to, key) in out.chunks_exact_mut(T::BYTES).zip(values.get(1..).unwrap_or_default()) {
+            put_bytes(to, 0, T::BYTES, key.widen());
+        }
+        u16::try_from(out.len()).unwrap_or(u16::MAX)
+    }
+
+    fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
+        for (to, key) in out.iter_mut().zip(core::iter::once(block.first).chain(keys(body))) {
+            *to = key;
+        }
+        Ok(())
+    }
+
+    fn select(_: Level, _: &Block<T>, body: &[u8], index: usize) -> Result<T> {
+        Ok(key_at(body, index))
+    }
+
+    fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
+        let index = lower_bound(usize::from(block.count), body, key);
+        if index >= usize::from(block.count) {
+            return Err(Error::Corrupt("keys end below the last key"));
+        }
+        Ok(Found { index, exact: key_at::<T>(body, index) == key })
+    }
+
+    fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
+        let rest = if T::BITS == 32 {
+            u128::from(keys::<T>(body).map(T::widen).sum::<u64>())
+        } else {
+            keys::<T>(body).map(|key| u128::from(key.widen())).sum()
+        };
+        Ok(u128::from(block.first.widen()) + rest)
+    }
+
+    fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
+        let used = <Plain as Scheme<T>>::size(block)?;
+        let needed = used + T::BYTES;
+        let to = bytes.get_mut(used..needed).ok_or(Error::NoRoom { needed })?;
+        put_bytes(to, 0, T::BYTES, key.widen());
+        block.last = key;
+        set_size(block, usize::from(block.count) + 1)
+    }
+
+    fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        let used = <Plain as Scheme<T>>::size(block)?;
+        let (count, needed) = (usize::from(block.count), used + T::BYTES);
+        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let index = match key.cmp(&block.first) {
+            core::cmp::Ordering::Less => 0,
+            core::cmp::Ordering::Equal => return Ok(Edit::Unchanged(0)),
+            core::cmp::Ordering::Greater => lower_bound(count, body, key),
+        };
+        if index > 0 && key_at::<T>(body, index) == key {
+            return Ok(Edit::Unchanged(index));
+        }
+        let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
+        let at = index.saturating_sub(1) * T::BYTES;
+        room.copy_within(at..used, at + T::BYTES);
+        let moved = if index == 0 { core::mem::replace(&mut block.first, key) } else { key };
+        put_bytes(room, at, T::BYTES, moved.widen());
+        set_size(block, count + 1)?;
+        Ok(Edit::Done(index))
+    }
+
+    fn remove_at(block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
+        let used = <Plain as Scheme<T>>::size(block)?;
+        let count = usize::from(block.count);
+        let body = bytes.get_mut(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        if index + 1 == count {
+            block.last = if count == 2 { block.first } else { key_at(body, index - 1) };
+        }
+        if index == 0 {
+            block.first = key_at(body, 1);
+        }
+        let at = index.saturating_sub(1) * T::BYTES;
+        body.copy_within(at + T::BYTES.., at);
+        set_size(block, count - 1)
+    }
+}

@@ -1,0 +1,154 @@
+//! StreamVByte: VarInt-GB with all control bytes first, then all the gaps' bytes, so that a reader need not wait for
+//! one group's control byte to find the next.
+
+use core::marker::PhantomData;
+
+use crate::bits::{get_bytes, put_bytes};
+use crate::gaps::{GapFormat, Place, Walk};
+use crate::varint_gb::{code_of, gap_len, len_in, per_control};
+use crate::{Error, Int, MAX_BLOCK, Result};
+
+pub(crate) struct StreamVByte;
+
+const CUT: Error = Error::Corrupt("gap cut short");
+const LONG: Error = Error::Corrupt("gap beyond the key type");
+
+#[derive(Clone, Copy)]
+pub(crate) struct StreamWalk<'a, T> {
+    body: &'a [u8],
+    at: usize,
+    gap: usize,
+    key: PhantomData<T>,
+}
+
+impl<T: Int> StreamWalk<'_, T> {
+    /// Steps over a gap; gives where its bytes are.
+    #[inline(always)]
+    fn skip(&mut self) -> Result<(usize, usize)> {
+        let control = *self.body.get(self.gap / per_control::<T>()).ok_or(CUT)?;
+        let (at, len) = (self.at, len_in::<T>(control, self.gap % per_control::<T>()));
+        if len > T::BYTES {
+            return Err(LONG);
+        }
+        if at + len > self.body.len() {
+            return Err(CUT);
+        }
+        self.at += len;
+        self.gap += 1;
+        Ok((at, len))
+    }
+}
+
+impl<T: Int> Walk for StreamWalk<'_, T> {
+    fn place(&self) -> Place {
+        Place { gap: self.gap, at: self.at }
+    }
+
+    #[inline(always)]
+    fn step(&mut self) -> Result<u64> {
+        let (at, len) = self.skip()?;
+        Ok(get_bytes(self.body, at, len))
+    }
+
+    fn at_end(&self) -> bool {
+        self.at == self.body.len()
+    }
+}
+
+/// The most control bytes of a block: two `u64` gaps each.
+const MAX_CONTROLS: usize = MAX_BLOCK / 2;
+
+/// Replaces the codes of the `removed` gaps at `place` by those of `added`, in a copy of the control bytes.
+fn splice_codes<T: Int>(
+    old: &[u8],
+    gaps: usize,
+    place: Place,
+    removed: usize,
+    added: &[u64],
+    new: &mut [u8; MAX_CONTROLS],
+) {
+    let per = per_control::<T>();
+    let mut push = |gap: usize, len: usize| {
+        if let Some(control) = new.get_mut(gap / per) {
+            *control |= code_of::<T>(len, gap % per);
+        }
+    };
+    let len_of = |gap: usize| len_in::<T>(old.get(gap / per).copied().unwrap_or(0), gap % per);
+    (0..place.gap).for_each(|gap| push(gap, len_of(gap)));
+    (place.gap..).zip(added).for_each(|(gap, &value)| push(gap, gap_len(value)));
+    let to = place.gap + added.len();
+    (to..).zip(place.gap + removed..gaps).for_each(|(to, from)| push(to, len_of(from)));
+}
+
+impl<T: Int> GapFormat<T> for StreamVByte {
+    type Walk<'a> = StreamWalk<'a, T>;
+
+    fn walk(body: &[u8], gaps: usize) -> StreamWalk<'_, T> {
+        StreamWalk { body, at: gaps.div_ceil(per_control::<T>()), gap: 0, key: PhantomData }
+    }
+
+    fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<Place> {
+        Ok(Place { gap: gaps, at: used })
+    }
+
+    fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize {
+        count.div_ceil(per_control::<T>()) + gaps.map(gap_len).sum::<usize>()
+    }
+
+    fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]) {
+        let mut at = count.div_ceil(per_control::<T>());
+        if let Some(controls) = out.get_mut(..at) {
+            controls.fill(0);
+        }
+        for (i, gap) in gaps.enumerate() {
+            let len = gap_len(gap);
+            if let Some(control) = out.get_mut(i / per_control::<T>()) {
+                *control |= code_of::<T>(len, i % per_control::<T>());
+            }
+            put_bytes(out, at, len, gap);
+            at += len;
+        }
+    }
+
+    fn splice(
+        bytes: &mut [u8],
+        used: usize,
+        gaps: usize,
+        place: Place,
+        removed: usize,
+        added: &[u64],
+    ) -> Result<usize> {
+        let body = bytes.get(..used).ok_or(CUT)?;
+        let mut walk = StreamWalk::<T> { body, at: place.at, gap: place.gap, key: PhantomData };
+        for _ in 0..removed {
+            walk.skip()?;
+        }
+        let from = walk.at;
+        let old_controls = gaps.div_ceil(per_control::<T>());
+        let controls = (gaps - removed + added.len()).div_ceil(per_control::<T>());
+        let len: usize = added.iter().map(|&gap| gap_len(gap)).sum();
+        let start = (place.at + controls).checked_sub(old_controls).ok_or(CUT)?;
+        let needed = start + len + used - from;
+        let mut codes = [0u8; MAX_CONTROLS];
+        splice_codes::<T>(body.get(..old_controls).ok_or(CUT)?, gaps, place, removed, added, &mut codes);
+        let new_controls = codes.get(..controls).ok_or(LONG)?;
+        let room = bytes.get_mut(..needed.max(used)).ok_or(Error::NoRoom { needed })?;
+        // The later bytes first where everything moves up, last where it moves down.
+        if start + len >= from {
+            room.copy_within(from..used, start + len);
+            room.copy_within(old_controls..place.at, controls);
+        } else {
+            room.copy_within(old_controls..place.at, controls);
+            room.copy_within(from..used, start + len);
+        }
+        if let Some(to) = room.get_mut(..controls) {
+            to.copy_from_slice(new_controls);
+        }
+        let mut at = start;
+        for &gap in added {
+            put_bytes(room, at, gap_len(gap), gap);
+            at += gap_len(gap);
+        }
+        Ok(needed)
+    }
+}
