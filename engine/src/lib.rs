@@ -4,6 +4,7 @@
 //! A layer uses only those below it; `tests/layers.rs` holds that.
 
 pub mod base;
+pub mod db;
 pub mod io;
 pub mod log;
 pub mod page;

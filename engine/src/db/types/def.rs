@@ -1,0 +1,77 @@
+//! The name, types and options of a table, as a constant of the program.
+
+use super::options::{KeyLayout, Separators, TableOptions};
+use super::value::{Key, Value};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Names a table and says what it holds. Usually a constant.
+///
+/// ```
+/// use duramen::db::types::{KeyLayout, TableDef};
+///
+/// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+/// const SOUNDINGS: TableDef<(u32, u64), f64> = TableDef::new("soundings").keys(KeyLayout::Plain);
+/// assert_eq!(TREES.name(), "trees");
+/// assert_eq!(SOUNDINGS.options().keys, Some(KeyLayout::Plain));
+/// ```
+pub struct TableDef<'n, K: Key, V: Value> {
+    name: &'n str,
+    options: TableOptions,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
+    /// The table `name` with keys `K` and values `V`, all options left to the engine.
+    pub const fn new(name: &'n str) -> TableDef<'n, K, V> {
+        TableDef { name, options: TableOptions { keys: None, separators: None }, types: PhantomData }
+    }
+
+    /// Chooses how pages keep their keys, should the table be created.
+    #[must_use]
+    pub const fn keys(mut self, layout: KeyLayout) -> TableDef<'n, K, V> {
+        self.options.keys = Some(layout);
+        self
+    }
+
+    /// Chooses how long separators are, should the table be created.
+    #[must_use]
+    pub const fn separators(mut self, separators: Separators) -> TableDef<'n, K, V> {
+        self.options.separators = Some(separators);
+        self
+    }
+
+    /// The table's name.
+    pub const fn name(&self) -> &'n str {
+        self.name
+    }
+
+    /// The options to create it with.
+    pub const fn options(&self) -> TableOptions {
+        self.options
+    }
+
+    /// The catalog's name of the key type.
+    pub fn key_type(&self) -> String {
+        K::type_name()
+    }
+
+    /// The catalog's name of the value type.
+    pub fn value_type(&self) -> String {
+        V::type_name()
+    }
+}
+
+impl<K: Key, V: Value> Clone for TableDef<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Key, V: Value> Copy for TableDef<'_, K, V> {}
+
+impl<K: Key, V: Value> fmt::Debug for TableDef<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} -> {}", self.name, self.key_type(), self.value_type())
+    }
+}

@@ -1,0 +1,106 @@
+//! Strings inside a tuple: escaped and terminated, so that they end visibly and keep their order. Bytes only, no types.
+//!
+//! Each 0x00 of the string becomes 0x00 0xFF and 0x00 0x00 follows the last byte.
+//!
+//! Why the order survives: take two strings a < b and look at where they first differ. If both have a byte there, the
+//! encodings are equal before it and differ at it (0x00 becomes 0x00 0xFF, which starts with the same 0x00, and the
+//! other string's byte is greater), so they order as the bytes do. Otherwise a ends there and b goes on with a byte c,
+//! and a's terminator 0x00 0x00 meets c: smaller if c > 0, and if c = 0 the second bytes are 0x00 and 0xFF, smaller
+//! again. Whatever follows the terminator is reached only when the strings are equal.
+
+use super::value::Decoded;
+use crate::base::bytes::take;
+use std::borrow::Cow;
+
+/// Appends `string`, escaped and terminated.
+pub(super) fn push_escaped(string: &[u8], out: &mut Vec<u8>) {
+    for run in string.split_inclusive(|byte| *byte == 0) {
+        out.extend_from_slice(run);
+        if run.ends_with(&[0]) {
+            out.push(0xFF);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// Takes an escaped string off the front of `input`; borrowed when it holds no 0x00.
+pub(super) fn take_escaped<'a>(input: &mut &'a [u8]) -> Decoded<Cow<'a, [u8]>> {
+    const UNTERMINATED: &str = "a string in a tuple is not terminated";
+    let mut unescaped = Vec::new();
+    loop {
+        let end = input.iter().position(|byte| *byte == 0).ok_or(UNTERMINATED)?;
+        let run = take(input, end).ok_or(UNTERMINATED)?;
+        match take(input, 2) {
+            Some([_, 0]) if unescaped.is_empty() => return Ok(Cow::Borrowed(run)),
+            Some([_, 0]) => {
+                unescaped.extend_from_slice(run);
+                return Ok(Cow::Owned(unescaped));
+            }
+            Some([_, 0xFF]) => {
+                unescaped.extend_from_slice(run);
+                unescaped.push(0);
+            }
+            Some(_) => return Err("a zero byte of a string in a tuple is not escaped"),
+            None => return Err(UNTERMINATED),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn few_bytes() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn strings_come_back_and_leave_what_follows(string in few_bytes(), tail in few_bytes()) {
+            let mut bytes = Vec::new();
+            push_escaped(&string, &mut bytes);
+            bytes.extend_from_slice(&tail);
+            let mut input = bytes.as_slice();
+            prop_assert_eq!(take_escaped(&mut input).unwrap(), string);
+            prop_assert_eq!(input, tail);
+        }
+
+        #[test]
+        fn order_is_that_of_the_strings_whatever_follows(
+            a in few_bytes(), b in few_bytes(), tail_a in few_bytes(), tail_b in few_bytes(),
+        ) {
+            let (mut left, mut right) = (Vec::new(), Vec::new());
+            push_escaped(&a, &mut left);
+            push_escaped(&b, &mut right);
+            left.extend_from_slice(&tail_a);
+            right.extend_from_slice(&tail_b);
+            prop_assert_eq!(left.cmp(&right), a.cmp(&b).then(tail_a.cmp(&tail_b)));
+        }
+
+        #[test]
+        fn what_decodes_is_the_only_encoding_of_its_string(bytes in few_bytes()) {
+            let mut input = bytes.as_slice();
+            if let Ok(string) = take_escaped(&mut input) {
+                let mut again = Vec::new();
+                push_escaped(&string, &mut again);
+                again.extend_from_slice(input);
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_without_zero_is_borrowed() {
+        assert!(matches!(take_escaped(&mut &b"oak\0\0rest"[..]), Ok(Cow::Borrowed(b"oak"))));
+        assert!(matches!(take_escaped(&mut &b"\0\xFF\0\0"[..]), Ok(Cow::Owned(_))));
+    }
+
+    #[test]
+    fn unterminated_and_unescaped_strings_are_refused() {
+        for bytes in [&b""[..], b"oak", b"oak\0", b"\0\xFF", b"\0\x01", b"a\0\x02\0\0"] {
+            assert!(take_escaped(&mut &*bytes).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What can be chosen for a table when it is created. How the choices work is the page layer's affair.
+
+use crate::base::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a table's pages keep their keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KeyLayout {
+    /// Whole keys.
+    Plain,
+    /// Keys of one length, packed without slots: integers, hashes, UUIDs. Only for key types of a fixed width.
+    Fixed,
+    /// The common prefix of a page's keys is kept once, and the next four bytes of each key apart for quick search.
+    Head,
+}
+
+/// How long the separators in inner pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Separators {
+    /// Whole keys, cut exactly in the middle of the page.
+    Full,
+    /// Tail compression: the shortest string that divides the page within its middle third.
+    Tail,
+}
+
+/// The options of one table; `None` lets the engine choose.
+///
+/// Left open, keys of a fixed width are kept [`KeyLayout::Fixed`] and others [`KeyLayout::Head`], and separators are
+/// [`Separators::Tail`]. A table keeps the options it was created with.
+///
+/// ```
+/// use duramen::db::types::{KeyLayout, TableOptions};
+///
+/// let options = TableOptions { keys: Some("plain".parse()?), ..TableOptions::default() };
+/// assert_eq!(options.keys, Some(KeyLayout::Plain));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TableOptions {
+    /// How pages keep their keys.
+    pub keys: Option<KeyLayout>,
+    /// How long separators are.
+    pub separators: Option<Separators>,
+}
+
+impl fmt::Display for KeyLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            KeyLayout::Plain => "plain",
+            KeyLayout::Fixed => "fixed",
+            KeyLayout::Head => "head",
+        })
+    }
+}
+
+impl FromStr for KeyLayout {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<KeyLayout, Error> {
+        let all = [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head];
+        choose("keys", text, &all)
+    }
+}
+
+impl fmt::Display for Separators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Separators::Full => "full",
+            Separators::Tail => "tail",
+        })
+    }
+}
+
+impl FromStr for Separators {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Separators, Error> {
+        choose("separators", text, &[Separators::Full, Separators::Tail])
+    }
+}
+
+/// The one of `all` whose name is `text`.
+fn choose<T: Copy + fmt::Display>(option: &'static str, text: &str, all: &[T]) -> Result<T, Error> {
+    let names = || all.iter().map(T::to_string);
+    match all.iter().zip(names()).find(|(_, name)| name == text) {
+        Some((choice, _)) => Ok(*choice),
+        None => {
+            let expected = names().collect::<Vec<_>>().join(" or ");
+            Err(Error::Option { option, value: format!("\"{text}\""), expected })
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for layout in [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head] {
+            assert_eq!(layout.to_string().parse::<KeyLayout>().unwrap(), layout);
+        }
+        for separators in [Separators::Full, Separators::Tail] {
+            assert_eq!(separators.to_string().parse::<Separators>().unwrap(), separators);
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_with_what_would_be_right() {
+        let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
+        assert_eq!(told, "option keys cannot be \"Plain\": it must be plain or fixed or head");
+        let told = "".parse::<Separators>().unwrap_err().to_string();
+        assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
+    }
+}
