@@ -1,1 +1,3 @@
 //! One fuzz target per decoder, as plain functions.
+
+pub mod log;
