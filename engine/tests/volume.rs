@@ -3,6 +3,7 @@
 
 use duramen::Error;
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
+use duramen_sim::FailingVolume;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,6 +13,7 @@ fn on_each(check: fn(&dyn Volume)) {
     let folder = tempfile::tempdir().unwrap();
     check(&FileVolume::new(folder.path()));
     check(&MemoryVolume::new());
+    check(&FailingVolume::new(1));
 }
 
 fn content(volume: &dyn Volume, name: &str) -> Vec<u8> {

@@ -1,0 +1,110 @@
+//! Which calls of a simulated disk fail or lie, and when. What a failure does is in `state`.
+
+/// A way in which a disk lets its user down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A sync of a file or of the folder returns an error. Of the file's unsynced changes some are on the device from
+    /// then on and the others never will be, although reads still show them: so do systems that mark pages clean
+    /// before they report the failure.
+    FailSync,
+    /// A read returns an error.
+    FailRead,
+    /// A write returns an error, and nothing is written.
+    FailWrite,
+    /// A write returns, but is never applied.
+    LoseWrite,
+    /// A write is applied to other device blocks of the file.
+    MisdirectWrite,
+}
+
+impl Fault {
+    /// How many kinds there are.
+    const COUNT: usize = 5;
+}
+
+/// When a fault strikes: which of the calls of its kind.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    skip: u64,
+    times: u64,
+    prefix: String,
+}
+
+impl Trigger {
+    /// At the next call only.
+    pub fn once() -> Trigger {
+        Trigger { skip: 0, times: 1, prefix: String::new() }
+    }
+
+    /// At every call from now on.
+    pub fn always() -> Trigger {
+        Trigger { times: u64::MAX, ..Trigger::once() }
+    }
+
+    /// Not any more.
+    pub fn never() -> Trigger {
+        Trigger { times: 0, ..Trigger::once() }
+    }
+
+    /// Lets `calls` calls pass first.
+    #[must_use]
+    pub fn after(self, calls: u64) -> Trigger {
+        Trigger { skip: calls, ..self }
+    }
+
+    /// Looks only at files that were opened by a name that begins with `prefix`; the folder itself has the name "".
+    #[must_use]
+    pub fn on(self, prefix: impl Into<String>) -> Trigger {
+        Trigger { prefix: prefix.into(), ..self }
+    }
+
+    /// Counts a call; true if it is to fail.
+    fn strikes(&mut self, name: &str) -> bool {
+        if self.times == 0 || !name.starts_with(&self.prefix) {
+            return false;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.times -= 1;
+        true
+    }
+}
+
+/// The trigger of each fault.
+#[derive(Debug)]
+pub(crate) struct Triggers([Trigger; Fault::COUNT]);
+
+impl Default for Triggers {
+    fn default() -> Triggers {
+        Triggers(std::array::from_fn(|_| Trigger::never()))
+    }
+}
+
+impl Triggers {
+    pub(crate) fn set(&mut self, fault: Fault, trigger: Trigger) {
+        self.0[fault as usize] = trigger;
+    }
+
+    /// Counts a call on the file `name`; true if `fault` strikes.
+    pub(crate) fn strikes(&mut self, fault: Fault, name: &str) -> bool {
+        self.0[fault as usize].strikes(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_counts_only_the_files_it_looks_at() {
+        let mut triggers = Triggers::default();
+        assert!(!triggers.strikes(Fault::FailRead, "db"));
+        triggers.set(Fault::FailRead, Trigger::once().after(1).on("db-log"));
+        let struck =
+            ["db", "db-log.1", "db", "db-log.1", "db-log.2"].map(|name| triggers.strikes(Fault::FailRead, name));
+        assert_eq!(struck, [false, false, false, true, false]);
+        assert!(!triggers.strikes(Fault::FailSync, "db-log.1"));
+    }
+}

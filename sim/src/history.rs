@@ -1,0 +1,134 @@
+//! What has happened to a simulated device, in order, and what of it was durable when. It only records and looks up;
+//! what a power cut makes of it is decided in `crash`.
+
+use crate::image::Image;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names a file's content for the life of a volume; a name in the folder leads to one.
+pub(crate) type FileId = usize;
+
+/// The folder: names and what they lead to.
+pub(crate) type Names = BTreeMap<String, FileId>;
+
+/// A change to a file's content.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Write { offset: u64, data: Arc<[u8]> },
+    Resize { len: u64 },
+    Trim { offset: u64, len: u64 },
+}
+
+impl Change {
+    pub(crate) fn apply(&self, image: &mut Image) {
+        match self {
+            Change::Write { offset, data } => image.write(*offset, data),
+            Change::Resize { len } => image.resize(*len),
+            Change::Trim { offset, len } => image.trim(*offset, *len),
+        }
+    }
+
+    /// The length that a file of length `before` has afterwards.
+    pub(crate) fn len_after(&self, before: u64) -> u64 {
+        match self {
+            Change::Write { offset, data } => before.max(offset + data.len() as u64),
+            Change::Resize { len } => *len,
+            Change::Trim { .. } => before,
+        }
+    }
+}
+
+/// A change to the folder.
+#[derive(Clone, Debug)]
+pub(crate) enum Naming {
+    Create { name: String, file: FileId },
+    Remove { name: String },
+    Rename { from: String, to: String },
+}
+
+impl Naming {
+    pub(crate) fn apply(&self, names: &mut Names) {
+        match self {
+            Naming::Create { name, file } => {
+                names.insert(name.clone(), *file);
+            }
+            Naming::Remove { name } => {
+                names.remove(name);
+            }
+            Naming::Rename { from, to } => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+        }
+    }
+
+    /// The names that it touches.
+    pub(crate) fn touches(&self) -> [&str; 2] {
+        match self {
+            Naming::Create { name, .. } | Naming::Remove { name } => [name, name],
+            Naming::Rename { from, to } => [from, to],
+        }
+    }
+}
+
+/// One entry of the history.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Change { file: FileId, change: Change },
+    Sync { file: FileId },
+    FailedSync { file: FileId },
+    Rot { file: FileId },
+    Naming(Naming),
+    SyncFolder,
+    Mark(u64),
+}
+
+/// What was durable from some event on.
+#[derive(Debug)]
+struct Durable<T> {
+    /// How many events had happened.
+    events: usize,
+    value: T,
+    /// Where the changes begin, in the list of changes, that are not durable with it.
+    pending: usize,
+}
+
+/// The durable versions of one thing, and the events that changed it.
+#[derive(Debug)]
+pub(crate) struct Versions<T> {
+    durable: Vec<Durable<T>>,
+    changes: Vec<usize>,
+}
+
+impl<T> Versions<T> {
+    /// Begins with `value` durable after `events` events.
+    pub(crate) fn new(events: usize, value: T) -> Versions<T> {
+        Versions { durable: vec![Durable { events, value, pending: 0 }], changes: Vec::new() }
+    }
+
+    /// Notes that event `event` changes it.
+    pub(crate) fn changed(&mut self, event: usize) {
+        self.changes.push(event);
+    }
+
+    /// Notes that after `events` events `value` is durable and nothing is pending.
+    pub(crate) fn synced(&mut self, events: usize, value: T) {
+        self.durable.push(Durable { events, value, pending: self.changes.len() });
+    }
+
+    /// Notes that after `events` events `value` is durable instead, and what was pending still is.
+    pub(crate) fn replaced(&mut self, events: usize, value: T) {
+        let pending = self.durable.last().map_or(0, |last| last.pending);
+        self.durable.push(Durable { events, value, pending });
+    }
+
+    /// What was durable when `events` events had happened, and the events before then that were pending. `None`: it
+    /// did not exist yet.
+    pub(crate) fn at(&self, events: usize) -> Option<(&T, &[usize])> {
+        let found = self.durable.partition_point(|durable| durable.events <= events).checked_sub(1)?;
+        let durable = &self.durable[found];
+        let end = self.changes.partition_point(|&event| event < events);
+        Some((&durable.value, &self.changes[durable.pending.min(end)..end]))
+    }
+}

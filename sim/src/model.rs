@@ -1,0 +1,304 @@
+//! What a database must hold after a crash, kept as plainly as possible: a list of commits and ordered maps. It
+//! judges a recovered database by its content alone and knows nothing of files.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound;
+
+/// The content of a table.
+pub type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The content of a database: its tables, empty ones included, by name.
+pub type Tables = BTreeMap<String, Table>;
+
+/// One change inside a commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Makes an empty table, if it is not there.
+    Create {
+        /// The table.
+        table: String,
+    },
+    /// Removes a table and all it holds.
+    Drop {
+        /// The table.
+        table: String,
+    },
+    /// Gives a table another name, replacing what had it.
+    Rename {
+        /// The table.
+        table: String,
+        /// Its new name.
+        to: String,
+    },
+    /// Sets a value; makes the table if it is not there.
+    Put {
+        /// The table.
+        table: String,
+        /// The key.
+        key: Vec<u8>,
+        /// The value.
+        value: Vec<u8>,
+    },
+    /// Removes a key, if it is there.
+    Remove {
+        /// The table.
+        table: String,
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// Removes every key between two bounds; none where they cross.
+    RemoveRange {
+        /// The table.
+        table: String,
+        /// The lower bound.
+        from: Bound<Vec<u8>>,
+        /// The upper bound.
+        to: Bound<Vec<u8>>,
+    },
+}
+
+impl Change {
+    /// Does it to `tables`.
+    pub fn apply(&self, tables: &mut Tables) {
+        match self {
+            Change::Create { table } => {
+                tables.entry(table.clone()).or_default();
+            }
+            Change::Drop { table } => {
+                tables.remove(table);
+            }
+            Change::Rename { table, to } => {
+                if let Some(content) = tables.remove(table) {
+                    tables.insert(to.clone(), content);
+                }
+            }
+            Change::Put { table, key, value } => {
+                tables.entry(table.clone()).or_default().insert(key.clone(), value.clone());
+            }
+            Change::Remove { table, key } => {
+                if let Some(content) = tables.get_mut(table) {
+                    content.remove(key);
+                }
+            }
+            Change::RemoveRange { table, from, to } => {
+                if let Some(content) = tables.get_mut(table) {
+                    remove_range(content, from, to);
+                }
+            }
+        }
+    }
+}
+
+/// Not `BTreeMap::range`, which panics where the bounds cross.
+fn remove_range(content: &mut Table, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) {
+    content.retain(|key, _| {
+        let after_from = match from {
+            Bound::Included(from) => key >= from,
+            Bound::Excluded(from) => key > from,
+            Bound::Unbounded => true,
+        };
+        let before_to = match to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => true,
+        };
+        !(after_from && before_to)
+    });
+}
+
+/// How many commits lie between two states that are kept whole.
+const STRIDE: usize = 32;
+
+/// Every commit of a run, in order.
+#[derive(Debug)]
+pub struct Model {
+    commits: Vec<Vec<Change>>,
+    now: Tables,
+    /// The state after each multiple of [`STRIDE`] commits.
+    kept: Vec<Tables>,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model::new()
+    }
+}
+
+impl Model {
+    /// No commits, no tables.
+    pub fn new() -> Model {
+        Model { commits: Vec::new(), now: Tables::new(), kept: vec![Tables::new()] }
+    }
+
+    /// Notes a commit, before it is asked of the database, and gives its number, from 1: the mark to set once it is
+    /// acknowledged.
+    pub fn commit(&mut self, changes: Vec<Change>) -> u64 {
+        changes.iter().for_each(|change| change.apply(&mut self.now));
+        self.commits.push(changes);
+        if self.commits.len().is_multiple_of(STRIDE) {
+            self.kept.push(self.now.clone());
+        }
+        self.commits.len() as u64
+    }
+
+    /// How many commits there are.
+    pub fn commits(&self) -> u64 {
+        self.commits.len() as u64
+    }
+
+    /// The content after all commits.
+    pub fn now(&self) -> &Tables {
+        &self.now
+    }
+
+    /// The content after the first `commits` commits.
+    pub fn after(&self, commits: u64) -> Tables {
+        let commits = (commits as usize).min(self.commits.len());
+        let mut tables = self.kept[commits / STRIDE].clone();
+        let rest = &self.commits[commits - commits % STRIDE..commits];
+        rest.iter().flatten().for_each(|change| change.apply(&mut tables));
+        tables
+    }
+
+    /// Whether `found` holds the first `acknowledged` commits and a whole prefix of the later ones up to `issued`, and
+    /// nothing else. Gives the number of commits found; where several fit, the least.
+    pub fn check(&self, acknowledged: u64, issued: u64, found: &Tables) -> Result<u64, Mismatch> {
+        let mut expected = self.after(acknowledged);
+        let mut commits = acknowledged;
+        while expected != *found {
+            let Some(next) = self.commits.get(commits as usize).filter(|_| commits < issued) else {
+                let difference = difference(&self.after(acknowledged), found);
+                return Err(Mismatch { acknowledged, issued, difference });
+            };
+            next.iter().for_each(|change| change.apply(&mut expected));
+            commits += 1;
+        }
+        Ok(commits)
+    }
+}
+
+/// A recovered database is not what any allowed number of commits gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// Commits that had to be there.
+    pub acknowledged: u64,
+    /// Commits that could be there.
+    pub issued: u64,
+    /// Where the database first differs from the acknowledged commits alone.
+    pub difference: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { acknowledged, issued, difference } = self;
+        write!(f, "the database is not the one after any of commits {acknowledged}..={issued}: {difference}")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// The first difference, in words.
+fn difference(expected: &Tables, found: &Tables) -> String {
+    let (empty, mut lines) = (Table::new(), Vec::new());
+    for name in expected.keys().chain(found.keys().filter(|name| !expected.contains_key(*name))) {
+        match (expected.get(name), found.get(name)) {
+            (Some(_), None) => lines.push(format!("table {name:?} is missing")),
+            (None, Some(_)) => lines.push(format!("table {name:?} should not be there")),
+            (expected, found) => {
+                lines.extend(table_difference(name, expected.unwrap_or(&empty), found.unwrap_or(&empty)))
+            }
+        }
+    }
+    lines.into_iter().next().unwrap_or_else(|| "nothing differs".to_owned())
+}
+
+fn table_difference(name: &str, expected: &Table, found: &Table) -> Option<String> {
+    let missing = expected.iter().find(|(key, value)| found.get(*key) != Some(value));
+    let surplus = found.iter().find(|(key, _)| !expected.contains_key(*key));
+    let show = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    match (missing, surplus) {
+        (Some((key, value)), _) => {
+            let found = found.get(key).map_or("nothing".to_owned(), |found| format!("\"{}\"", show(found)));
+            Some(format!("table {name:?} has {found} at \"{}\" instead of \"{}\"", show(key), show(value)))
+        }
+        (None, Some((key, _))) => Some(format!("table {name:?} has \"{}\", which should not be there", show(key))),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &str, value: &str) -> Change {
+        Change::Put { table: "t".to_owned(), key: key.into(), value: value.into() }
+    }
+
+    /// 100 commits of two puts each, and one that removes a range.
+    fn model() -> Model {
+        let mut model = Model::new();
+        for i in 0..100 {
+            let number = model.commit(vec![put("last", &i.to_string()), put(&format!("{i:03}"), "x")]);
+            assert_eq!(number, i + 1);
+        }
+        let (from, to) = (Bound::Included(b"010".to_vec()), Bound::Excluded(b"020".to_vec()));
+        model.commit(vec![Change::RemoveRange { table: "t".to_owned(), from, to }]);
+        model
+    }
+
+    #[test]
+    fn a_state_kept_and_replayed_is_the_state_of_that_moment() {
+        let model = model();
+        for commits in [0, 1, 31, 32, 33, 64, 100] {
+            assert_eq!(
+                model.after(commits).get("t").map_or(0, Table::len),
+                (commits + u64::from(commits > 0)) as usize
+            );
+        }
+        assert_eq!(model.after(101), *model.now());
+        assert_eq!(model.now()["t"].len(), 91);
+    }
+
+    #[test]
+    fn whole_prefixes_between_acknowledged_and_issued_pass() {
+        let model = model();
+        for found in 40..=45 {
+            assert_eq!(model.check(40, 45, &model.after(found)), Ok(found));
+        }
+        assert!(model.check(40, 45, &model.after(39)).is_err());
+        assert!(model.check(40, 45, &model.after(46)).is_err());
+    }
+
+    #[test]
+    fn half_a_commit_fails_and_the_message_names_the_difference() {
+        let model = model();
+        let mut found = model.after(40);
+        model.commits[40][0].apply(&mut found);
+        let mismatch = model.check(40, 45, &found).unwrap_err();
+        assert_eq!(mismatch.difference, "table \"t\" has \"40\" at \"last\" instead of \"39\"");
+        assert!(mismatch.to_string().contains("40..=45"));
+    }
+
+    #[test]
+    fn tables_come_go_and_change_names() {
+        let mut model = Model::new();
+        model.commit(vec![put("k", "v"), Change::Create { table: "e".to_owned() }]);
+        model.commit(vec![Change::Rename { table: "t".to_owned(), to: "e".to_owned() }]);
+        assert_eq!(model.now().keys().collect::<Vec<_>>(), ["e"]);
+        assert_eq!(model.now()["e"][b"k".as_slice()], b"v");
+        let missing = model.check(2, 2, &Tables::new()).unwrap_err();
+        assert_eq!(missing.difference, "table \"e\" is missing");
+        model.commit(vec![Change::Drop { table: "e".to_owned() }]);
+        assert!(model.now().is_empty());
+    }
+
+    #[test]
+    fn bounds_that_cross_remove_nothing() {
+        let mut model = model();
+        let before = model.now().clone();
+        let (from, to) = (Bound::Included(b"5".to_vec()), Bound::Excluded(b"1".to_vec()));
+        model.commit(vec![Change::RemoveRange { table: "t".to_owned(), from, to }]);
+        assert_eq!(*model.now(), before);
+    }
+}

@@ -1,0 +1,346 @@
+//! The simulated folder and its files as the engine sees them, and the switches that a test sets. The choices of a
+//! power cut are in `crash`.
+
+use crate::fault::{Fault, Trigger};
+use crate::history::{Change, Event, FileId, Names, Naming};
+use crate::state::State;
+use duramen::io::{Disk, LockGuard, OpenMode, Volume};
+use duramen::{Error, Result};
+use parking_lot::Mutex;
+use std::fmt;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The largest offset that a simulated file can have: 1 TiB.
+const MAX_LEN: u64 = 1 << 40;
+
+/// A folder in memory that records what is done to it, can lose power at any event, and fails as it is told. Clones
+/// are the same folder.
+#[derive(Clone)]
+pub struct FailingVolume {
+    state: Arc<Mutex<State>>,
+}
+
+impl fmt::Debug for FailingVolume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with(|state| {
+            let files: Vec<_> = state.names.iter().map(|(name, &id)| (name, state.files[id].visible.len())).collect();
+            f.debug_struct("FailingVolume").field("files", &files).field("events", &state.events.len()).finish()
+        })
+    }
+}
+
+impl FailingVolume {
+    /// An empty folder; `seed` decides what faults do.
+    pub fn new(seed: u64) -> FailingVolume {
+        FailingVolume::from_state(State::new(seed, Names::new(), Vec::new()))
+    }
+
+    pub(crate) fn from_state(state: State) -> FailingVolume {
+        FailingVolume { state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.lock())
+    }
+
+    /// The length of the history: every write, trim, resize, sync, creation, removal, renaming, and mark is an event.
+    pub fn events(&self) -> usize {
+        self.with(|state| state.events.len())
+    }
+
+    /// Appends `mark` to the history, so that a cut can be told what had been acknowledged before it.
+    pub fn mark(&self, mark: u64) {
+        self.state.lock().events.push(Event::Mark(mark));
+    }
+
+    /// The last mark before event `event`.
+    pub fn last_mark_before(&self, event: usize) -> Option<u64> {
+        self.with(|state| {
+            state.events[..event.min(state.events.len())].iter().rev().find_map(|event| match event {
+                Event::Mark(mark) => Some(*mark),
+                _ => None,
+            })
+        })
+    }
+
+    /// Event `event` in words, for the message of a failed test.
+    pub fn describe(&self, event: usize) -> String {
+        self.with(|state| match state.events.get(event) {
+            None => "the end".to_owned(),
+            Some(Event::Change { file, change }) => match change {
+                Change::Write { offset, data } => format!("write of {} bytes at {offset} of file {file}", data.len()),
+                Change::Resize { len } => format!("resize of file {file} to {len}"),
+                Change::Trim { offset, len } => format!("trim of {len} bytes at {offset} of file {file}"),
+            },
+            Some(Event::Sync { file }) => format!("sync of file {file}"),
+            Some(Event::FailedSync { file }) => format!("failed sync of file {file}"),
+            Some(Event::Rot { file }) => format!("rot in file {file}"),
+            Some(Event::Naming(naming)) => format!("{naming:?}"),
+            Some(Event::SyncFolder) => "sync of the folder".to_owned(),
+            Some(Event::Mark(mark)) => format!("mark {mark}"),
+        })
+    }
+
+    /// Makes `fault` strike as `trigger` says, instead of as said before.
+    pub fn inject(&self, fault: Fault, trigger: Trigger) {
+        self.state.lock().triggers.set(fault, trigger);
+    }
+
+    /// Leaves `bytes` of free space from now on, `None` for no limit. What is trimmed or removed becomes free.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        let mut state = self.state.lock();
+        let used: u64 = state.names.values().map(|&file| state.files[file].visible.allocated()).sum();
+        state.capacity = bytes.map(|bytes| used.saturating_add(bytes));
+    }
+
+    /// Turns the power off once the history has `events` events: every later call fails. `None` leaves it on.
+    pub fn power_off_at(&self, events: Option<usize>) {
+        self.state.lock().power_off_at = events;
+    }
+
+    /// Flips the bits of `mask` in the byte at `offset` of the file `name`, as it lies on the device.
+    pub fn flip_bits(&self, name: &str, offset: u64, mask: u8) -> Result<()> {
+        let file = self.find(name)?;
+        self.state.lock().rot(file, offset, mask);
+        Ok(())
+    }
+
+    /// Flips `bits` bits in `range` of the file `name`, at places that the volume's seed decides.
+    pub fn rot(&self, name: &str, range: Range<u64>, bits: usize) -> Result<()> {
+        let file = self.find(name)?;
+        let mut state = self.state.lock();
+        for _ in 0..bits {
+            let (offset, bit) = (state.rng.u64(range.clone()), state.rng.u8(0..8));
+            state.rot(file, offset, 1 << bit);
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<FileId> {
+        let found = self.with(|state| state.names.get(name).copied());
+        found.ok_or_else(|| Error::NotFound { path: self.path(name) })
+    }
+}
+
+impl Volume for FailingVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let path = self.path(name);
+        let mut state = self.state.lock();
+        state.powered("cannot open", &path)?;
+        let file = match (state.names.get(name), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(Error::Exists { path }),
+            (Some(&file), _) => file,
+            (None, OpenMode::CreateNew) => state.create(name),
+            (None, _) => return Err(Error::NotFound { path }),
+        };
+        let state = Arc::clone(&self.state);
+        Ok(Arc::new(FailingDisk { state, file, name: name.to_owned(), path, writable: mode != OpenMode::Read }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot remove", &self.path(name))?;
+        if state.names.contains_key(name) {
+            state.rename(Naming::Remove { name: name.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot rename", &self.path(from))?;
+        if !state.names.contains_key(from) {
+            return Err(Error::NotFound { path: self.path(from) });
+        }
+        state.rename(Naming::Rename { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let state = self.state.lock();
+        state.powered("cannot list", &self.path(""))?;
+        Ok(state.names.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot sync the folder", &self.path(""))?;
+        state.healthy(Fault::FailSync, "cannot sync the folder", "", &self.path(""))?;
+        state.sync_folder();
+        Ok(())
+    }
+
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        let path = self.path(name);
+        let mut state = self.state.lock();
+        state.powered("cannot lock", &path)?;
+        let Some(&file) = state.names.get(name) else { return Err(Error::NotFound { path }) };
+        let target = &mut state.files[file];
+        if target.exclusive || (exclusive && target.shared > 0) {
+            return Err(Error::Locked { path });
+        }
+        if exclusive {
+            target.exclusive = true;
+        } else {
+            target.shared += 1;
+        }
+        Ok(Box::new(FailingLock { state: Arc::clone(&self.state), file, exclusive }))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from("(simulated)").join(name)
+    }
+}
+
+/// A held lock.
+struct FailingLock {
+    state: Arc<Mutex<State>>,
+    file: FileId,
+    exclusive: bool,
+}
+
+impl fmt::Debug for FailingLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FailingLock").field("file", &self.file).field("exclusive", &self.exclusive).finish()
+    }
+}
+
+impl LockGuard for FailingLock {}
+
+impl Drop for FailingLock {
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        let target = &mut state.files[self.file];
+        if self.exclusive {
+            target.exclusive = false;
+        } else {
+            target.shared -= 1;
+        }
+    }
+}
+
+/// A handle of a file in a [`FailingVolume`].
+pub struct FailingDisk {
+    state: Arc<Mutex<State>>,
+    file: FileId,
+    /// What it was opened as; the file may have been renamed since.
+    name: String,
+    path: PathBuf,
+    writable: bool,
+}
+
+impl fmt::Debug for FailingDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FailingDisk").field("name", &self.name).field("file", &self.file).finish()
+    }
+}
+
+impl FailingDisk {
+    fn writable(&self) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
+    }
+
+    fn error(&self, action: &'static str, kind: ErrorKind) -> Error {
+        Error::io(action, &self.path, kind.into())
+    }
+}
+
+impl Disk for FailingDisk {
+    fn size(&self) -> Result<u64> {
+        let state = self.state.lock();
+        state.powered("cannot get the size of", &self.path)?;
+        Ok(state.files[self.file].visible.len())
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot read", &self.path)?;
+        state.healthy(Fault::FailRead, "cannot read", &self.name, &self.path)?;
+        let image = &state.files[self.file].visible;
+        match offset.checked_add(buf.len() as u64) {
+            Some(end) if end <= image.len() => image.read(offset, buf),
+            _ if buf.is_empty() => {}
+            _ => return Err(self.error("cannot read", ErrorKind::UnexpectedEof)),
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.writable()?;
+        let mut state = self.state.lock();
+        state.powered("cannot write", &self.path)?;
+        state.healthy(Fault::FailWrite, "cannot write", &self.name, &self.path)?;
+        if offset.checked_add(buf.len() as u64).is_none_or(|end| end > MAX_LEN) {
+            return Err(self.error("cannot write", ErrorKind::FileTooLarge));
+        }
+        if buf.is_empty() || state.triggers.strikes(Fault::LoseWrite, &self.name) {
+            return Ok(());
+        }
+        let offset = match state.triggers.strikes(Fault::MisdirectWrite, &self.name) {
+            true => state.astray(self.file, offset),
+            false => offset,
+        };
+        let fits = state.fitting(self.file, offset, buf.len());
+        if fits > 0 {
+            state.change(self.file, Change::Write { offset, data: buf[..fits].into() });
+        }
+        if fits < buf.len() { Err(Error::Full { path: self.path.clone() }) } else { Ok(()) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot sync", &self.path)?;
+        let healthy = state.healthy(Fault::FailSync, "cannot sync", &self.name, &self.path);
+        match healthy {
+            Ok(()) => state.sync(self.file),
+            Err(_) => state.fail_sync(self.file),
+        }
+        healthy
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.writable()?;
+        let mut state = self.state.lock();
+        state.powered("cannot trim", &self.path)?;
+        if len > 0 {
+            state.change(self.file, Change::Trim { offset, len });
+        }
+        Ok(())
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        self.writable()?;
+        let mut state = self.state.lock();
+        state.powered("cannot resize", &self.path)?;
+        if len > MAX_LEN {
+            return Err(self.error("cannot resize", ErrorKind::FileTooLarge));
+        }
+        state.change(self.file, Change::Resize { len });
+        Ok(())
+    }
+
+    /// Holds as long as nothing of it is trimmed or cut off; a power cut ends it.
+    fn reserve(&self, len: u64) -> Result<()> {
+        self.writable()?;
+        let mut state = self.state.lock();
+        state.powered("cannot reserve space for", &self.path)?;
+        if len > MAX_LEN {
+            return Err(self.error("cannot reserve space for", ErrorKind::FileTooLarge));
+        }
+        let needed = state.files[self.file].visible.growth(0, len as usize);
+        if needed > state.free_blocks() {
+            return Err(Error::Full { path: self.path.clone() });
+        }
+        state.files[self.file].visible.reserve(len);
+        Ok(())
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        let state = self.state.lock();
+        state.powered("cannot get the size of", &self.path)?;
+        Ok(state.files[self.file].visible.allocated())
+    }
+}

@@ -1,0 +1,186 @@
+//! What each fault does, seen through the traits that the engine uses.
+
+use duramen::Error;
+use duramen::io::{Disk, OpenMode, Volume};
+use duramen_sim::{Cut, CutChoice, DEVICE_BLOCK, FailingVolume, Fault, Trigger};
+use std::sync::Arc;
+
+fn durable(volume: &FailingVolume, name: &str, bytes: &[u8]) -> Arc<dyn Disk> {
+    let disk = volume.open(name, OpenMode::CreateNew).unwrap();
+    disk.write_at(0, bytes).unwrap();
+    disk.sync().unwrap();
+    volume.sync().unwrap();
+    disk
+}
+
+fn content(volume: &FailingVolume, name: &str) -> Vec<u8> {
+    let disk = volume.open(name, OpenMode::Read).unwrap();
+    let mut bytes = vec![0; disk.size().unwrap() as usize];
+    disk.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn after_cut(volume: &FailingVolume, name: &str) -> Vec<u8> {
+    content(&volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll }), name)
+}
+
+#[test]
+fn a_failed_sync_loses_for_good_what_reads_still_show() {
+    let outcomes = (0..100).map(|seed| {
+        let volume = FailingVolume::new(seed);
+        let disk = durable(&volume, "f", &[1; 4096]);
+        disk.write_at(0, &[2; 4096]).unwrap();
+        volume.inject(Fault::FailSync, Trigger::once());
+        assert!(matches!(disk.sync(), Err(Error::Io { .. })));
+        assert_eq!(content(&volume, "f"), [2; 4096]);
+        // A second sync succeeds and must not be taken for a proof that the first one's writes are there.
+        disk.write_at(4096, &[3; 10]).unwrap();
+        disk.sync().unwrap();
+        let found = after_cut(&volume, "f");
+        assert_eq!(found[4096..], [3; 10]);
+        found[..4096].contains(&1)
+    });
+    let lost = outcomes.filter(|&lost| lost).count();
+    assert!((1..100).contains(&lost), "{lost}");
+}
+
+#[test]
+fn syncs_fail_from_then_on_until_the_trigger_is_taken_away() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "db", b"x");
+    let log = durable(&volume, "db-log", b"x");
+    volume.inject(Fault::FailSync, Trigger::always().after(1).on("db-log"));
+    log.sync().unwrap();
+    for _ in 0..3 {
+        assert!(log.sync().is_err());
+        disk.sync().unwrap();
+        volume.sync().unwrap();
+    }
+    volume.inject(Fault::FailSync, Trigger::never());
+    log.sync().unwrap();
+    volume.inject(Fault::FailSync, Trigger::once());
+    assert!(volume.sync().is_err());
+    volume.sync().unwrap();
+}
+
+#[test]
+fn reads_and_writes_fail_as_told() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", b"abc");
+    volume.inject(Fault::FailRead, Trigger::once().after(1));
+    disk.read_at(0, &mut [0; 3]).unwrap();
+    assert!(matches!(disk.read_at(0, &mut [0; 3]), Err(Error::Io { .. })));
+    disk.read_at(0, &mut [0; 3]).unwrap();
+    volume.inject(Fault::FailWrite, Trigger::once());
+    assert!(matches!(disk.write_at(0, b"x"), Err(Error::Io { .. })));
+    assert_eq!(content(&volume, "f"), b"abc");
+}
+
+#[test]
+fn a_lost_write_is_acknowledged_and_never_applied() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", b"abc");
+    volume.inject(Fault::LoseWrite, Trigger::once());
+    disk.write_at(0, b"x").unwrap();
+    disk.sync().unwrap();
+    assert_eq!(content(&volume, "f"), b"abc");
+    disk.write_at(0, b"y").unwrap();
+    assert_eq!(content(&volume, "f"), b"ybc");
+}
+
+#[test]
+fn a_misdirected_write_lands_in_another_block() {
+    for (seed, blocks) in (0..50).zip([1usize, 2, 3, 20].into_iter().cycle()) {
+        let volume = FailingVolume::new(seed);
+        let disk = durable(&volume, "f", &vec![1; blocks * DEVICE_BLOCK]);
+        volume.inject(Fault::MisdirectWrite, Trigger::once());
+        disk.write_at(100, &[2; 50]).unwrap();
+        let found = content(&volume, "f");
+        assert!(found[..DEVICE_BLOCK].iter().all(|&byte| byte == 1), "seed {seed}");
+        let astray = found.iter().position(|&byte| byte == 2).unwrap();
+        assert_eq!(astray % DEVICE_BLOCK, 100);
+        assert!(blocks == 1 || found.len() == blocks * DEVICE_BLOCK);
+    }
+}
+
+#[test]
+fn a_full_device_takes_what_fits_and_a_reservation_keeps_its_word() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", &[1; 4096]);
+    volume.limit_space(Some(3 * 4096));
+    disk.reserve(2 * 4096).unwrap();
+    assert_eq!(disk.size().unwrap(), 4096);
+    let full = disk.write_at(4096, &[2; 4 * 4096]);
+    assert!(matches!(full, Err(Error::Full { path }) if path == volume.path("f")));
+    assert_eq!(disk.size().unwrap(), 4 * 4096, "one block reserved, two free");
+    disk.write_at(0, &[3; 4096]).unwrap();
+    let other = volume.open("g", OpenMode::CreateNew).unwrap();
+    assert!(matches!(other.write_at(0, b"x"), Err(Error::Full { .. })));
+    assert!(matches!(other.reserve(1), Err(Error::Full { .. })));
+    disk.trim(0, 4096).unwrap();
+    other.write_at(0, b"x").unwrap();
+    assert!(matches!(other.write_at(4096, b"x"), Err(Error::Full { .. })));
+    volume.remove("f").unwrap();
+    other.write_at(4096, b"x").unwrap();
+    volume.limit_space(None);
+    other.write_at(0, &[1; 100 * 4096]).unwrap();
+}
+
+#[test]
+fn reserved_space_is_there_for_its_writes_when_nothing_else_is() {
+    let volume = FailingVolume::new(1);
+    let disk = volume.open("f", OpenMode::CreateNew).unwrap();
+    volume.limit_space(Some(8 * 4096));
+    disk.reserve(8 * 4096).unwrap();
+    assert_eq!(disk.allocated().unwrap(), 8 * 4096);
+    disk.write_at(0, &[1; 8 * 4096]).unwrap();
+    assert!(disk.write_at(8 * 4096, &[1]).is_err());
+}
+
+#[test]
+fn rot_changes_what_is_durable_and_leaves_what_is_pending() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", &[0; 8192]);
+    disk.write_at(4096, &[1; 10]).unwrap();
+    volume.flip_bits("f", 7, 0b101).unwrap();
+    let dropped = content(&volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced }), "f");
+    assert_eq!((dropped[7], dropped[4096]), (5, 0));
+    let kept = after_cut(&volume, "f");
+    assert_eq!((kept[7], kept[4096]), (5, 1));
+    assert_eq!(kept, content(&volume, "f"));
+    volume.rot("f", 100..8192, 3).unwrap();
+    let differing = content(&volume, "f").iter().zip(&kept).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
+    assert!([1, 3].contains(&differing), "three flips, of which two may be of the same bit");
+    assert!(matches!(volume.flip_bits("gone", 0, 1), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn without_power_every_call_fails_and_the_history_is_the_one_before() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", b"abc");
+    disk.write_at(0, b"x").unwrap();
+    volume.power_off_at(Some(volume.events() + 1));
+    disk.write_at(1, b"y").unwrap();
+    let events = volume.events();
+    let refused = [
+        disk.write_at(2, b"z"),
+        disk.read_at(0, &mut [0]),
+        disk.sync(),
+        disk.resize(1),
+        disk.trim(0, 1),
+        disk.reserve(1),
+        disk.size().map(drop),
+        disk.allocated().map(drop),
+        volume.sync(),
+        volume.remove("f"),
+        volume.rename("f", "g"),
+        volume.list("").map(drop),
+        volume.lock("f", true).map(drop),
+        volume.open("f", OpenMode::Read).map(drop),
+    ];
+    for (call, result) in refused.into_iter().enumerate() {
+        assert!(matches!(result, Err(Error::Io { .. })), "call {call}");
+    }
+    assert_eq!(volume.events(), events);
+    assert_eq!(after_cut(&volume, "f"), b"xyc");
+}
