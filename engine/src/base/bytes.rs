@@ -39,6 +39,36 @@ pub fn slice(bytes: &[u8], from: usize, to: usize) -> &[u8] {
     bytes.get(from..to).unwrap_or_default()
 }
 
+/// Copies `source` to byte offset `at`; nothing where it would reach outside `bytes`.
+#[inline(always)]
+pub fn put(bytes: &mut [u8], at: usize, source: &[u8]) {
+    if let Some(target) = at.checked_add(source.len()).and_then(|end| bytes.get_mut(at..end)) {
+        target.copy_from_slice(source);
+    }
+}
+
+/// Moves `bytes[from..to]` to byte offset `at` (the ranges may overlap); nothing where either is outside `bytes`.
+#[inline(always)]
+pub fn shift(bytes: &mut [u8], from: usize, to: usize, at: usize) {
+    if from <= to && to <= bytes.len() && at <= bytes.len() - (to - from) {
+        bytes.copy_within(from..to, at);
+    }
+}
+
+/// Sets `bytes[from..to]` to zero; nothing where that is not inside.
+#[inline(always)]
+pub fn zero(bytes: &mut [u8], from: usize, to: usize) {
+    if let Some(range) = bytes.get_mut(from..to) {
+        range.fill(0);
+    }
+}
+
+/// `value` as a `u16`; the largest one where it does not fit.
+#[inline(always)]
+pub fn u16_of(value: usize) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}
+
 /// The length of the longest common prefix of `a` and `b`.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {

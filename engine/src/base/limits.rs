@@ -29,7 +29,7 @@ pub fn max_inline_key(page_size: usize) -> usize {
 /// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the [`LONG_KEY_TAIL`] its image is
 /// one byte longer than the longest inline key, which is how a long key is told apart.
 pub fn long_key_head(page_size: usize) -> usize {
-    max_inline_key(page_size) + 1 - LONG_KEY_TAIL
+    (max_inline_key(page_size) + 1).saturating_sub(LONG_KEY_TAIL)
 }
 
 /// The most that key image and record bytes of one entry may sum to; a value that would exceed it goes to a run.

@@ -1,1 +1,42 @@
-//! What the bytes of one page mean.
+//! What the bytes of one page mean: header, fences, key lists, record lists, separators, page operations, checking.
+//!
+//! Everything here is a function from bytes to bytes. Where pages live, who latches them and which page leads to
+//! which must never be known here. Reading trusts nothing: a field outside the page reads as zero, and
+//! [`Page::check`] says once, when bytes come from a device, whether they make sense.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod apply;
+mod builder;
+mod check;
+mod header;
+mod keys;
+mod op;
+mod order;
+mod pack;
+mod records;
+mod separator;
+mod special;
+mod varint;
+mod view;
+
+pub use apply::apply;
+pub use builder::{PageBuilder, PageSpec};
+pub use header::PageKind;
+pub use keys::KeyListKind;
+pub use op::PageOp;
+pub use order::compare_images;
+pub use pack::unpack;
+pub use records::{Record, RecordListKind};
+pub use separator::{SeparatorRule, Split, choose_split};
+pub use special::{map_bits, map_page, run_capacity, run_page};
+pub use view::Page;
+
+#[cfg(test)]
+mod tests;

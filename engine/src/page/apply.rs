@@ -1,0 +1,228 @@
+//! The one function that changes a page's bytes, at commit and at recovery alike. It decides nothing: an operation
+//! says exactly what happens. Any page and any operation are safe.
+
+use super::builder::{PageBuilder, PageSpec};
+use super::header::{self, PageKind};
+use super::keys::{self, KeyState};
+use super::op::PageOp;
+use super::order::may_precede;
+use super::pack::unpack;
+use super::records::{self, Record, RecordState};
+use super::special::put_bits;
+use super::view::Page;
+use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
+
+/// Applies `op` to `page` and sets the page's LSN to `lsn`. `Ok(false)`: it does not fit and the page is unchanged.
+///
+/// # Errors
+/// `Error::Corrupt` where the operation is none of this page's: a slot beyond its entries, a key outside its prefix
+/// or too long, a record that its list cannot hold, a kind that has no such operation. The page is unchanged.
+pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
+    let done = match op {
+        PageOp::Format { packed } => unpack(packed, page).map(|()| true),
+        PageOp::Insert { slot, key, record } => insert(page, usize::from(*slot), key, *record),
+        PageOp::Replace { slot, record } => replace(page, usize::from(*slot), *record),
+        PageOp::Remove { from, to } => remove(page, usize::from(*from), usize::from(*to)),
+        PageOp::Keep { from, to, lower, upper, right } => {
+            keep(page, usize::from(*from), usize::from(*to), lower, *upper, *right)
+        }
+        PageOp::SetRight { right } => {
+            header::set_right(page, *right);
+            Ok(true)
+        }
+        PageOp::SetBits { from, count } => bits(page, *from, *count, true),
+        PageOp::ClearBits { from, count } => bits(page, *from, *count, false),
+    }?;
+    if done {
+        header::set_lsn(page, lsn);
+    }
+    Ok(done)
+}
+
+/// A tree page's measures, found to be within the page.
+#[derive(Clone, Copy)]
+struct Tree {
+    keys_at: usize,
+    count: usize,
+    inner: bool,
+    keys: KeyState,
+    records: RecordState,
+}
+
+impl Tree {
+    fn of(view: Page<'_>) -> Result<Tree> {
+        let count = view.count();
+        let granule = view.granule();
+        let header = view.header();
+        let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
+        let tree = Tree {
+            keys_at: view.keys_at(),
+            count,
+            inner: view.is_inner(),
+            keys: KeyState { kind: view.keys(), bytes: key_bytes, count, granule, inner: view.is_inner() },
+            records: RecordState { kind: view.records(), bytes: record_bytes, count, granule },
+        };
+        if !(view.is_leaf() || view.is_inner()) {
+            return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
+        }
+        let size = view.bytes().len();
+        if tree.used() > size || limits::check_page_size(size, true).is_err() {
+            return Err(Error::corrupt(view.id(), format!("its parts do not fit a page of {size} bytes")));
+        }
+        Ok(tree)
+    }
+
+    fn used(&self) -> usize {
+        self.keys_at + self.keys.bytes + self.records.bytes
+    }
+}
+
+/// The bytes of a page's key list, as many as it will have.
+fn key_list(page: &mut [u8], at: usize, len: usize) -> &mut [u8] {
+    page.get_mut(at..at + len).unwrap_or_default()
+}
+
+/// The bytes of a page's record list, as many as it will have.
+fn record_list(page: &mut [u8], len: usize) -> &mut [u8] {
+    let at = page.len().saturating_sub(len);
+    page.get_mut(at..).unwrap_or_default()
+}
+
+fn bits(page: &mut [u8], from: u32, count: u32, set: bool) -> Result<bool> {
+    let view = Page::new(page);
+    let id = view.id();
+    if view.kind() == PageKind::Map && put_bits(page, from, count, set) {
+        return Ok(true);
+    }
+    Err(Error::corrupt(id, format!("it is no allocation map with bits {from} to {from} + {count}")))
+}
+
+fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
+    let (size, view) = (page.len(), Page::new(page));
+    let id = view.id();
+    let tree = Tree::of(view)?;
+    if slot > tree.count || (tree.inner && slot == 0 && tree.count > 0) {
+        return Err(Error::corrupt(id, format!("an insert at slot {slot} of {}", tree.count)));
+    }
+    if key.len() > limits::max_inline_key(size) + 1 {
+        return Err(Error::corrupt(id, format!("an insert of a key of {} bytes", key.len())));
+    }
+    let suffix = if tree.inner && slot == 0 { Some(&[][..]) } else { key.strip_prefix(view.prefix()) };
+    let Some(suffix) = suffix else {
+        return Err(Error::corrupt(id, "an insert of a key without the page's prefix"));
+    };
+    let key_bytes = keys::bytes_with(id, view.key_bytes(), tree.keys, suffix)?;
+    let record_bytes =
+        records::bytes_with(view.record_bytes(), tree.records, record).map_err(|what| Error::corrupt(id, what))?;
+    if tree.keys_at + key_bytes + record_bytes > size || tree.count >= usize::from(u16::MAX) {
+        return Ok(false);
+    }
+    keys::insert(key_list(page, tree.keys_at, key_bytes), tree.keys, slot, suffix);
+    records::insert(record_list(page, record_bytes), tree.records, slot, record);
+    header::set_lists(page, tree.count + 1, key_bytes, record_bytes);
+    Ok(true)
+}
+
+fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
+    let view = Page::new(page);
+    let id = view.id();
+    let tree = Tree::of(view)?;
+    if slot >= tree.count {
+        return Err(Error::corrupt(id, format!("a replacement of slot {slot} of {}", tree.count)));
+    }
+    let record_bytes = records::bytes_replacing(view.record_bytes(), tree.records, slot, record)
+        .map_err(|what| Error::corrupt(id, what))?;
+    if tree.keys_at + tree.keys.bytes + record_bytes > page.len() {
+        return Ok(false);
+    }
+    records::replace(record_list(page, record_bytes.max(tree.records.bytes)), tree.records, slot, record);
+    header::set_lists(page, tree.count, tree.keys.bytes, record_bytes);
+    Ok(true)
+}
+
+fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
+    let view = Page::new(page);
+    let tree = Tree::of(view)?;
+    if from > to || to > tree.count {
+        return Err(Error::corrupt(view.id(), format!("a removal of slots {from} to {to} of {}", tree.count)));
+    }
+    if tree.inner && from == 0 && to > 0 && to < tree.count {
+        return remove_first_children(page, to);
+    }
+    let key_bytes = keys::remove(key_list(page, tree.keys_at, tree.keys.bytes), tree.keys, from, to);
+    let record_bytes = records::remove(record_list(page, tree.records.bytes), tree.records, from, to);
+    header::set_lists(page, tree.count - (to - from), key_bytes, record_bytes);
+    Ok(true)
+}
+
+/// The first key that is left becomes the bare prefix, so the page is laid out anew under its own fences.
+fn remove_first_children(page: &mut [u8], to: usize) -> Result<bool> {
+    let view = Page::new(page);
+    let mut upper = Vec::new();
+    let upper = view.upper_fence_into(&mut upper).then_some(upper.as_slice());
+    let packed = rebuilt(view, to, view.count(), view.lower_fence(), upper, view.right());
+    let Some(packed) = packed else {
+        return Err(Error::corrupt(view.id(), "its entries cannot be laid out again"));
+    };
+    unpack(&packed, page).map(|()| true)
+}
+
+fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u8]>, right: PageId) -> Result<bool> {
+    let (size, view) = (page.len(), Page::new(page));
+    let tree = Tree::of(view)?;
+    let longest = limits::max_inline_key(size) + 1;
+    if from > to || to > tree.count || lower.len() > longest || upper.is_some_and(|upper| upper.len() > longest) {
+        return Err(Error::corrupt(view.id(), format!("a keeping of slots {from} to {to} of {}", tree.count)));
+    }
+    // Keys are in order, so the outermost ones tell for all. An inner page's first key becomes the fence.
+    let first = if tree.inner { from + 1 } else { from };
+    let mut key = Vec::new();
+    for slot in [first, to.wrapping_sub(1)].into_iter().filter(|slot| (first..to).contains(slot)) {
+        view.key_into(slot, &mut key);
+        let within = !strictly_below(&key, lower, size) && upper.is_none_or(|upper| may_precede(&key, upper, size));
+        if !within {
+            return Err(Error::corrupt(view.id(), "a keeping of keys outside the new fences"));
+        }
+    }
+    match rebuilt(view, from, to, lower, upper, right) {
+        Some(packed) => unpack(&packed, page).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+fn strictly_below(key: &[u8], fence: &[u8], page_size: usize) -> bool {
+    super::order::compare_images(key, fence, page_size).is_some_and(std::cmp::Ordering::is_lt)
+}
+
+/// The packed page of the entries `[from, to)` under new fences; `None` where they do not fit.
+fn rebuilt(
+    view: Page<'_>,
+    from: usize,
+    to: usize,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+    right: PageId,
+) -> Option<Vec<u8>> {
+    let spec = PageSpec {
+        id: view.id(),
+        table: view.table(),
+        kind: view.kind(),
+        level: view.level(),
+        keys: view.keys(),
+        records: view.records(),
+        lower,
+        upper,
+        right,
+    };
+    let mut builder = PageBuilder::new(view.bytes().len(), &spec);
+    let mut key = Vec::new();
+    for slot in from..to {
+        view.key_into(slot, &mut key);
+        if !builder.push(&key, view.record(slot)) {
+            return None;
+        }
+    }
+    let mut packed = builder.finish();
+    bytes::put_u64(&mut packed, header::LSN, view.lsn().0);
+    (packed.len() <= view.bytes().len()).then_some(packed)
+}

@@ -1,0 +1,167 @@
+//! The full check of a page's structure, once, when its bytes come from a device. Whether the page is the right one
+//! for its parent, and whether its children exist, must be asked elsewhere.
+
+use super::header::{self, PageKind};
+use super::keys::KeyListKind;
+use super::order::{compare_images, fence_prefix, may_precede};
+use super::records::{self, RecordListKind};
+use super::view::Page;
+use crate::base::limits;
+use crate::base::{Error, PageId, Result, bytes};
+use std::cmp::Ordering;
+
+/// What is wrong, in words.
+type Verdict = Result<(), String>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl<'a> Page<'a> {
+    /// Checks everything that a page promises about itself: sizes, tags, fences, both lists, the order of the keys,
+    /// zeros in unused bytes. Keys that are images of long keys with the same first bytes may stand in any order.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` that says what is wrong. Any bytes are safe.
+    pub fn check(bytes: &'a [u8], expect: PageId) -> Result<Page<'a>> {
+        let page = Page::new(bytes);
+        match page.verdict(expect) {
+            Ok(()) => Ok(page),
+            Err(what) => Err(Error::corrupt(expect, what)),
+        }
+    }
+
+    fn verdict(&self, expect: PageId) -> Verdict {
+        let size = self.bytes().len();
+        ensure(limits::check_page_size(size, true).is_ok(), || format!("a page of {size} bytes"))?;
+        ensure(self.id() == expect, || format!("it says that it is page {}", self.id()))?;
+        let kind = self.header().u8(header::KIND);
+        match PageKind::from_tag(kind) {
+            Some(PageKind::Leaf | PageKind::Inner) => self.check_tree_page(),
+            Some(PageKind::Run) => self.check_special(0),
+            Some(PageKind::Map) => self.check_special(size / 2),
+            None => Err(format!("kind {kind} is unknown")),
+        }
+    }
+
+    /// Runs and maps have none of a tree page's fields; a map has one size of bits, a run none.
+    fn check_special(&self, record_bytes: usize) -> Verdict {
+        let header = self.header();
+        let numbers = [header::COUNT, header::LOWER, header::UPPER_REST, header::PREFIX];
+        let tags = [header::LEVEL, header::KEY_LIST, header::RECORD_LIST];
+        let unused = numbers.iter().all(|&at| header.u16(at) == 0) && tags.iter().all(|&at| header.u8(at) == 0);
+        ensure(unused, || "a run or map has fields of a tree page".into())?;
+        let records = header.u16(header::RECORD_BYTES);
+        ensure(records == record_bytes, || format!("{records} bytes of records instead of {record_bytes}"))?;
+        let keys = header.u16(header::KEY_BYTES);
+        ensure(self.kind() == PageKind::Run || keys == 0, || "a map with a payload".into())?;
+        self.check_free()
+    }
+
+    /// The lists are within the page, and what lies between them is zero.
+    fn check_free(&self) -> Verdict {
+        let (size, header) = (self.bytes().len(), self.header());
+        let front = self.keys_at() + header.u16(header::KEY_BYTES);
+        let end = size.checked_sub(header.u16(header::RECORD_BYTES)).filter(|&end| front <= end);
+        let Some(end) = end else { return Err(format!("its parts are larger than its {size} bytes")) };
+        ensure(bytes::slice(self.bytes(), front, end).iter().all(|&byte| byte == 0), || {
+            "an unused byte is not zero".into()
+        })
+    }
+
+    fn check_tree_page(&self) -> Verdict {
+        let header = self.header();
+        let (keys, records) = (header.u8(header::KEY_LIST), header.u8(header::RECORD_LIST));
+        let Some(key_kind) = KeyListKind::from_tag(keys) else {
+            return Err(format!("key list {keys} is unknown"));
+        };
+        let Some(record_kind) = RecordListKind::from_tag(records) else {
+            return Err(format!("record list {records} is unknown"));
+        };
+        ensure((self.level() > 0) == self.is_inner(), || format!("level {} does not fit its kind", self.level()))?;
+        self.check_free()?;
+        self.check_fences(key_kind)?;
+        let (count, granule) = (self.count(), self.granule());
+        self.key_list().check(key_kind, self.key_bytes(), count, granule)?;
+        records::check(record_kind, self.record_bytes(), count, granule)?;
+        if self.is_inner() {
+            ensure(count > 0, || "an inner page without children".into())?;
+            let fixed = record_kind == RecordListKind::Fixed && self.record(0).bytes.len() == 4;
+            ensure(fixed, || "an inner page whose records are not page ids".into())?;
+            ensure((0..count).all(|slot| !self.child(slot).is_none()), || "a child without an id".into())?;
+        }
+        self.check_keys()
+    }
+
+    fn check_fences(&self, keys: KeyListKind) -> Verdict {
+        let size = self.bytes().len();
+        let longest = limits::max_inline_key(size) + 1;
+        let prefix = self.header().u16(header::PREFIX);
+        let lower = self.lower_fence();
+        ensure(prefix <= lower.len(), || format!("a prefix of {prefix} bytes of a fence of {}", lower.len()))?;
+        let mut upper = Vec::new();
+        let upper = self.upper_fence_into(&mut upper).then_some(upper.as_slice());
+        ensure(lower.len() <= longest && upper.is_none_or(|upper| upper.len() <= longest), || {
+            "a fence is longer than any key".into()
+        })?;
+        let expected = if keys.cuts_prefix() { fence_prefix(lower, upper, size) } else { 0 };
+        ensure(prefix == expected, || format!("a prefix of {prefix} bytes instead of {expected}"))?;
+        ensure(upper.is_none_or(|upper| may_precede(lower, upper, size)), || "its fences are in disorder".into())
+    }
+
+    /// The keys are in order and within the fences. An inner page's key 0 is the bare prefix and stands for its lower
+    /// fence.
+    fn check_keys(&self) -> Verdict {
+        let size = self.bytes().len();
+        let longest = limits::max_inline_key(size) + 1;
+        let (mut previous, mut key) = (self.lower_fence().to_vec(), Vec::new());
+        let mut equal_allowed = true;
+        if self.is_inner() {
+            let mut bare = Vec::new();
+            self.key_list().append(0, &mut bare);
+            ensure(bare.iter().all(|&byte| byte == 0) && self.keys().bare_len_is_valid(bare.len()), || {
+                "the first key of an inner page is not its bare prefix".into()
+            })?;
+            equal_allowed = false;
+        }
+        for slot in usize::from(self.is_inner())..self.count() {
+            self.key_into(slot, &mut key);
+            ensure(key.len() <= longest, || format!("key {slot} has {} bytes", key.len()))?;
+            let ordered = match compare_images(&previous, &key, size) {
+                Some(Ordering::Less) | None => true,
+                Some(Ordering::Equal) => equal_allowed,
+                Some(Ordering::Greater) => false,
+            };
+            ensure(ordered, || format!("key {slot} is not above the one before it"))?;
+            std::mem::swap(&mut previous, &mut key);
+            equal_allowed = false;
+        }
+        let mut upper = Vec::new();
+        let within = !self.upper_fence_into(&mut upper) || may_precede(&previous, &upper, size);
+        ensure(within, || "its last key is not below its upper fence".into())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::page::{map_page, run_page, unpack};
+
+    #[test]
+    fn runs_and_maps_pass_and_their_damage_is_named() {
+        let mut page = vec![0xEE; 512];
+        unpack(&run_page(PageId(9), crate::base::TableId(3), PageId(4), b"payload"), &mut page).unwrap();
+        let run = Page::check(&page, PageId(9)).unwrap();
+        assert_eq!((run.payload(), run.right(), run.kind()), (&b"payload"[..], PageId(4), PageKind::Run));
+        assert!(Page::check(&page, PageId(8)).is_err());
+        page[500] = 1;
+        assert!(Page::check(&page, PageId(9)).err().unwrap().to_string().contains("unused byte is not zero"));
+
+        unpack(&map_page(512, PageId(0)), &mut page).unwrap();
+        let map = Page::check(&page, PageId(0)).unwrap();
+        assert_eq!((map.bits().len(), map.first_clear(5), map.bit(5)), (256, Some(5), false));
+        page[header::RECORD_BYTES] = 1;
+        assert!(Page::check(&page, PageId(0)).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! The 36 bytes at the front of every page, of any kind: where each field is and how it is read and written.
+//! What the fields of one kind imply for the rest of its page is said elsewhere.
+//!
+//! Little-endian: LSN u64 @0, page id u32 @8, table id u32 @12, right u32 @16, entry count u16 @20, bytes of the
+//! key list u16 @22, bytes of the record list u16 @24, kind u8 @26, level u8 @27, key list tag u8 @28, record list
+//! tag u8 @29, length of the lower fence u16 @30, of the upper fence's rest u16 @32, of the common prefix u16 @34.
+
+use crate::base::limits::PAGE_HEADER;
+use crate::base::{Lsn, PageId, bytes};
+
+pub(super) const LSN: usize = 0;
+pub(super) const ID: usize = 8;
+pub(super) const TABLE: usize = 12;
+pub(super) const RIGHT: usize = 16;
+pub(super) const COUNT: usize = 20;
+pub(super) const KEY_BYTES: usize = 22;
+pub(super) const RECORD_BYTES: usize = 24;
+pub(super) const KIND: usize = 26;
+pub(super) const LEVEL: usize = 27;
+pub(super) const KEY_LIST: usize = 28;
+pub(super) const RECORD_LIST: usize = 29;
+pub(super) const LOWER: usize = 30;
+pub(super) const UPPER_REST: usize = 32;
+pub(super) const PREFIX: usize = 34;
+
+/// In the field `UPPER_REST`: there is no upper fence, the page is the rightmost of its level.
+pub(super) const NO_UPPER: u16 = 0xFFFF;
+
+/// What a page is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum PageKind {
+    /// A page of entries: keys and their records.
+    Leaf = 1,
+    /// A page of separators and the pages that they lead to.
+    Inner = 2,
+    /// A link of a chain of pages that holds a large value or the whole of a long key.
+    Run = 3,
+    /// An allocation map: one bit a page.
+    Map = 4,
+}
+
+impl PageKind {
+    /// The kind of that number.
+    pub(super) fn from_tag(tag: u8) -> Option<PageKind> {
+        [PageKind::Leaf, PageKind::Inner, PageKind::Run, PageKind::Map].into_iter().find(|kind| *kind as u8 == tag)
+    }
+}
+
+/// A page's header, read without bounds checks: too short a page has a header of zeros.
+#[derive(Clone, Copy)]
+pub(super) struct Header<'a>(&'a [u8; PAGE_HEADER]);
+
+impl<'a> Header<'a> {
+    #[inline(always)]
+    pub(super) fn of(page: &'a [u8]) -> Header<'a> {
+        Header(page.first_chunk().unwrap_or(&[0; PAGE_HEADER]))
+    }
+
+    #[inline(always)]
+    pub(super) fn u8(self, at: usize) -> u8 {
+        bytes::get_u8(self.0, at)
+    }
+
+    #[inline(always)]
+    pub(super) fn u16(self, at: usize) -> usize {
+        usize::from(bytes::get_u16(self.0, at))
+    }
+
+    #[inline(always)]
+    pub(super) fn u32(self, at: usize) -> u32 {
+        bytes::get_u32(self.0, at)
+    }
+
+    #[inline(always)]
+    pub(super) fn u64(self, at: usize) -> u64 {
+        bytes::get_u64(self.0, at)
+    }
+}
+
+/// Writes entry count and list sizes, which change together.
+pub(super) fn set_lists(page: &mut [u8], count: usize, key_bytes: usize, record_bytes: usize) {
+    bytes::put_u16(page, COUNT, bytes::u16_of(count));
+    bytes::put_u16(page, KEY_BYTES, bytes::u16_of(key_bytes));
+    bytes::put_u16(page, RECORD_BYTES, bytes::u16_of(record_bytes));
+}
+
+/// Writes the LSN of the last operation.
+pub(super) fn set_lsn(page: &mut [u8], lsn: Lsn) {
+    bytes::put_u64(page, LSN, lsn.0);
+}
+
+/// Writes the right sibling.
+pub(super) fn set_right(page: &mut [u8], right: PageId) {
+    bytes::put_u32(page, RIGHT, right.0);
+}

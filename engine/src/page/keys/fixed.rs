@@ -1,0 +1,168 @@
+//! The fixed-length key list: keys of one length, packed in order. No slots, no prefix cut.
+//!
+//! `[length u16] [keys]`; an empty list takes no bytes. The first key that is not empty sets the length; an inner
+//! page's key 0, which is empty, is kept as zeros of that length.
+
+use super::KeyState;
+use crate::base::bytes;
+use std::cmp::Ordering;
+
+/// Bytes of the length field.
+const FIELD: usize = 2;
+
+/// A fixed-length key list to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixed<'a> {
+    keys: &'a [u8],
+    stride: usize,
+    count: usize,
+}
+
+impl<'a> Fixed<'a> {
+    #[inline(always)]
+    pub(super) fn new(list: &'a [u8], count: usize) -> Fixed<'a> {
+        let stride = usize::from(bytes::get_u16(list, 0));
+        Fixed { keys: list.get(FIELD..).unwrap_or_default(), stride, count }
+    }
+
+    /// The length of each key.
+    #[inline(always)]
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self, slot: usize) -> &'a [u8] {
+        bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)
+    }
+
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        match self.stride {
+            8 => self.search_integers(key, self.keys.as_chunks::<8>().0, u64::from_be_bytes),
+            4 => self.search_integers(key, self.keys.as_chunks::<4>().0, u32::from_be_bytes),
+            _ => self.search_bytes(key),
+        }
+    }
+
+    /// Keys as long as a machine integer: the branch-free search of the slotted list, over the keys themselves.
+    #[inline(always)]
+    fn search_integers<const N: usize, T: Ord>(
+        &self,
+        key: &[u8],
+        keys: &[[u8; N]],
+        integer: impl Fn([u8; N]) -> T,
+    ) -> Result<usize, usize> {
+        let Some(wanted) = key.first_chunk().filter(|_| key.len() == N).map(|bytes| integer(*bytes)) else {
+            return self.search_bytes(key);
+        };
+        let keys = keys.get(..self.count).unwrap_or_default();
+        let (mut base, mut size) = (0, keys.len());
+        while size > 1 {
+            let half = size / 2;
+            let below = keys.get(base + half).is_some_and(|there| integer(*there) <= wanted);
+            base = std::hint::select_unpredictable(below, base + half, base);
+            size -= half;
+        }
+        match keys.get(base).map(|there| integer(*there).cmp(&wanted)) {
+            Some(Ordering::Equal) => Ok(base),
+            Some(Ordering::Less) => Err(base + 1),
+            _ => Err(base),
+        }
+    }
+
+    fn search_bytes(&self, key: &[u8]) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.key(middle).cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+}
+
+/// Says what is wrong with the structure of the list.
+pub(super) fn check(list: &[u8], count: usize) -> Result<(), String> {
+    let stride = Fixed::new(list, count).stride();
+    let expected = if count == 0 { 0 } else { FIELD + count * stride };
+    if list.len() == expected {
+        return Ok(());
+    }
+    Err(format!("{} bytes cannot hold {count} keys of {stride} bytes", list.len()))
+}
+
+/// The key length of a list of `count` keys of `now` bytes with `suffix` in it, if it can hold that one. The first
+/// key sets it, or the second where the first is an inner page's empty one.
+fn stride_with(now: usize, count: usize, inner: bool, suffix: &[u8]) -> Option<usize> {
+    let unset = count == 0 || (inner && count == 1 && now == 0);
+    (unset || suffix.len() == now).then_some(suffix.len())
+}
+
+/// See [`super::bytes_with`].
+pub(super) fn bytes_with(list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize, String> {
+    let now = Fixed::new(list, state.count).stride();
+    match stride_with(now, state.count, state.inner, suffix) {
+        Some(stride) => Ok(FIELD + (state.count + 1) * stride),
+        None => Err(format!("a key of {} bytes does not belong in a list of keys of {now}", suffix.len())),
+    }
+}
+
+/// See [`super::insert`].
+pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+    let stride = Fixed::new(list, state.count).stride().max(suffix.len());
+    bytes::put_u16(list, 0, bytes::u16_of(stride));
+    let at = FIELD + slot * stride;
+    bytes::shift(list, at, FIELD + state.count * stride, at + stride);
+    bytes::zero(list, at, at + stride);
+    bytes::put(list, at, suffix);
+}
+
+/// See [`super::remove`].
+pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+    let stride = Fixed::new(list, state.count).stride();
+    let left = state.count - (to - from);
+    bytes::shift(list, FIELD + to * stride, state.bytes, FIELD + from * stride);
+    let end = if left == 0 { 0 } else { FIELD + left * stride };
+    bytes::zero(list, end, state.bytes);
+    end
+}
+
+/// A fixed-length key list under construction.
+pub(crate) struct FixedBuilder {
+    inner: bool,
+    stride: usize,
+    count: usize,
+    keys: Vec<u8>,
+}
+
+impl FixedBuilder {
+    pub(super) fn new(inner: bool) -> FixedBuilder {
+        FixedBuilder { inner, stride: 0, count: 0, keys: Vec::new() }
+    }
+
+    pub(super) fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        let stride = stride_with(self.stride, self.count, self.inner, suffix)?;
+        Some(FIELD + (self.count + 1) * stride)
+    }
+
+    pub(super) fn push(&mut self, suffix: &[u8]) {
+        if self.stride < suffix.len() {
+            // Only an empty key can have come before the one that sets the length.
+            self.stride = suffix.len();
+            self.keys.resize(self.count * self.stride, 0);
+        }
+        self.keys.extend_from_slice(suffix);
+        self.count += 1;
+    }
+
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        if self.count > 0 {
+            out.extend_from_slice(&bytes::u16_of(self.stride).to_le_bytes());
+            out.extend_from_slice(&self.keys);
+        }
+    }
+}

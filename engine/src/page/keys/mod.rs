@@ -1,0 +1,216 @@
+//! Key lists: how the keys of a page are kept. A small closed interface with one `match` a page; one file a list.
+//!
+//! A key list sees *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). It
+//! knows nothing of fences, records, inner pages (whose key 0 is an empty suffix) or long keys.
+
+mod fixed;
+mod slotted;
+
+use crate::base::{Error, PageId, Result};
+use fixed::{Fixed, FixedBuilder};
+use slotted::{Slotted, SlottedBuilder};
+
+/// The kind of a key list; the number is its tag in the page header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum KeyListKind {
+    /// Whole keys with slots.
+    Plain = 1,
+    /// Keys of one length, packed, without slots.
+    Fixed = 2,
+    /// Keys with slots, without the common prefix of the page's fences.
+    Head = 3,
+}
+
+impl KeyListKind {
+    /// The kind of that tag.
+    pub fn from_tag(tag: u8) -> Option<KeyListKind> {
+        [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head].into_iter().find(|kind| *kind as u8 == tag)
+    }
+
+    /// True where the list keeps keys without the common prefix of the page's fences.
+    pub fn cuts_prefix(self) -> bool {
+        match self {
+            KeyListKind::Plain | KeyListKind::Fixed => false,
+            KeyListKind::Head => true,
+        }
+    }
+
+    /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
+    pub(super) fn bare_len_is_valid(self, len: usize) -> bool {
+        match self {
+            KeyListKind::Plain | KeyListKind::Head => len == 0,
+            KeyListKind::Fixed => true,
+        }
+    }
+
+    /// Bytes that a suffix of that length takes, slots included, unused capacity not.
+    pub(super) fn entry_bytes(self, suffix_len: usize) -> usize {
+        match self {
+            KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
+            KeyListKind::Fixed => suffix_len,
+        }
+    }
+}
+
+/// The granule that the capacity of slotted lists is rounded up to, in entries.
+#[inline(always)]
+pub(super) fn granule(page_size: usize) -> usize {
+    (page_size / 512).clamp(1, 16)
+}
+
+/// The capacity of a slotted list of `count` entries: a multiple of `granule`, which is a power of two.
+#[inline(always)]
+pub(super) fn capacity(count: usize, granule: usize) -> usize {
+    (count + granule - 1) & !(granule - 1)
+}
+
+/// A key list to read. Any bytes are safe.
+#[derive(Clone, Copy)]
+pub(super) enum KeyList<'a> {
+    Slotted(Slotted<'a>),
+    Fixed(Fixed<'a>),
+}
+
+impl<'a> KeyList<'a> {
+    /// The list of that kind in `list` (its bytes alone), with `count` entries.
+    #[inline(always)]
+    pub(super) fn new(kind: KeyListKind, list: &'a [u8], count: usize, granule: usize) -> KeyList<'a> {
+        match kind {
+            KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
+            KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
+        }
+    }
+
+    /// `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one.
+    #[inline(always)]
+    pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
+        match self {
+            KeyList::Slotted(list) => list.search(suffix),
+            KeyList::Fixed(list) => list.search(suffix),
+        }
+    }
+
+    /// Appends the suffix of `slot` to `out`; nothing where there is no such slot.
+    #[inline]
+    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        match self {
+            KeyList::Slotted(list) => list.append(slot, out),
+            KeyList::Fixed(list) => out.extend_from_slice(list.key(slot)),
+        }
+    }
+
+    /// Bytes of the list that the entry of `slot` takes, slots included, unused capacity not.
+    #[inline]
+    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+        match self {
+            KeyList::Slotted(list) => list.entry_bytes(slot),
+            KeyList::Fixed(list) => list.stride(),
+        }
+    }
+
+    /// The length of the suffix of `slot`.
+    #[inline]
+    pub(super) fn suffix_len(&self, slot: usize) -> usize {
+        match self {
+            KeyList::Slotted(list) => list.suffix_len(slot),
+            KeyList::Fixed(list) => list.stride(),
+        }
+    }
+
+    /// The length of the common prefix of the suffixes of `slot` and of the one before it.
+    #[inline]
+    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
+        match self {
+            KeyList::Slotted(list) => list.common_with_previous(slot),
+            KeyList::Fixed(list) => {
+                slot.checked_sub(1).map_or(0, |left| crate::base::bytes::common_prefix(list.key(left), list.key(slot)))
+            }
+        }
+    }
+
+    /// Says what is wrong with the structure of the list (not with the order of its keys).
+    pub(super) fn check(&self, kind: KeyListKind, list: &[u8], count: usize, granule: usize) -> Result<(), String> {
+        match self {
+            KeyList::Slotted(slotted) => slotted.check(list, count, granule),
+            KeyList::Fixed(_) => fixed::check(list, count),
+        }
+        .map_err(|what| format!("key list {kind:?}: {what}"))
+    }
+}
+
+/// Where a key list stands, for changing it: its bytes now, its entries, the granule of the page.
+#[derive(Clone, Copy)]
+pub(super) struct KeyState {
+    pub(super) kind: KeyListKind,
+    pub(super) bytes: usize,
+    pub(super) count: usize,
+    pub(super) granule: usize,
+    /// Key 0 is an inner page's: empty.
+    pub(super) inner: bool,
+}
+
+/// Bytes that the list takes once `suffix` is in it at `slot`.
+pub(super) fn bytes_with(page: PageId, list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize> {
+    match state.kind {
+        KeyListKind::Plain | KeyListKind::Head => Ok(slotted::edit::bytes_with(state, suffix)),
+        KeyListKind::Fixed => fixed::bytes_with(list, state, suffix).map_err(|what| Error::corrupt(page, what)),
+    }
+}
+
+/// Puts `suffix` at `slot`; `list` has the [`bytes_with`] it, those behind `state.bytes` being zero.
+pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+    match state.kind {
+        KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
+        KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
+    }
+}
+
+/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
+pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+    match state.kind {
+        KeyListKind::Plain | KeyListKind::Head => slotted::edit::remove(list, state, from, to),
+        KeyListKind::Fixed => fixed::remove(list, state, from, to),
+    }
+}
+
+/// A key list under construction.
+pub(super) enum KeyListBuilder {
+    Slotted(SlottedBuilder),
+    Fixed(FixedBuilder),
+}
+
+impl KeyListBuilder {
+    pub(super) fn new(kind: KeyListKind, granule: usize, inner: bool) -> KeyListBuilder {
+        match kind {
+            KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule)),
+            KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
+        }
+    }
+
+    /// Bytes that the list takes with one more entry of `suffix`; `None` where it cannot hold that one at all.
+    #[inline]
+    pub(super) fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        match self {
+            KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
+            KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
+        }
+    }
+
+    /// Appends an entry; [`KeyListBuilder::bytes_with`] it is not `None`.
+    #[inline]
+    pub(super) fn push(&mut self, suffix: &[u8]) {
+        match self {
+            KeyListBuilder::Slotted(list) => list.push(suffix),
+            KeyListBuilder::Fixed(list) => list.push(suffix),
+        }
+    }
+
+    /// Appends the finished list to `out`.
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        match self {
+            KeyListBuilder::Slotted(list) => list.finish(out),
+            KeyListBuilder::Fixed(list) => list.finish(out),
+        }
+    }
+}

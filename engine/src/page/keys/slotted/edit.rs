@@ -1,0 +1,93 @@
+//! Changing a slotted key list in place: inserting an entry, removing entries without leaving garbage. Searching
+//! it must never be needed here: the caller knows the slot.
+
+use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes};
+use crate::base::bytes;
+use crate::page::keys::{KeyState, capacity};
+use crate::page::varint;
+
+/// See [`crate::page::keys::bytes_with`].
+pub(in crate::page::keys) fn bytes_with(state: KeyState, suffix: &[u8]) -> usize {
+    let grown = capacity(state.count + 1, state.granule) - capacity(state.count, state.granule);
+    state.bytes + FIXED_PART * grown + heap_bytes(suffix.len())
+}
+
+/// See [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+    let count = state.count;
+    let cap = capacity(count, state.granule);
+    let new_cap = capacity(count + 1, state.granule);
+    let mut heap_end = state.bytes;
+    if new_cap > cap {
+        // All of the old capacity is used, so that only what the new one adds has to be cleared.
+        let shift = FIXED_PART * (new_cap - cap);
+        bytes::shift(list, FIXED_PART * cap, state.bytes, FIXED_PART * cap + shift);
+        bytes::shift(list, 4 * cap, FIXED_PART * cap, 4 * new_cap);
+        bytes::zero(list, 4 * cap, 4 * new_cap);
+        bytes::zero(list, 4 * new_cap + 2 * cap, FIXED_PART * new_cap);
+        heap_end += shift;
+    }
+    bytes::shift(list, 4 * slot, 4 * count, 4 * slot + 4);
+    bytes::put_u32(list, 4 * slot, head_of(suffix));
+    let slots = 4 * new_cap;
+    bytes::shift(list, slots + 2 * slot, slots + 2 * count, slots + 2 * slot + 2);
+    bytes::put_u16(list, slots + 2 * slot, bytes::u16_of(heap_end - FIXED_PART * new_cap));
+    let rest = varint::put(list, heap_end, suffix.len());
+    bytes::put(list, rest, suffix.get(HEAD..).unwrap_or_default());
+}
+
+/// See [`crate::page::keys::remove`].
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+    match to.saturating_sub(from) {
+        0 => state.bytes,
+        1 => remove_one(list, state, from),
+        _ => remove_many(list, state, from, to),
+    }
+}
+
+/// Closes the gap of one entry in all three parts.
+fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
+    let count = state.count;
+    let cap = capacity(count, state.granule);
+    let new_cap = capacity(count - 1, state.granule);
+    let view = Slotted::new(list, count, state.granule);
+    let at = view.offset(slot);
+    let size = heap_bytes(view.suffix_len(slot));
+    let heap = FIXED_PART * cap;
+    bytes::shift(list, heap + at + size, state.bytes, heap + at);
+    let slots = 4 * cap;
+    if let Some(slots) = list.get_mut(slots..slots + 2 * count) {
+        for slot in slots.as_chunks_mut().0 {
+            let offset = u16::from_le_bytes(*slot);
+            let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
+            *slot = offset.wrapping_sub(moved).to_le_bytes();
+        }
+    }
+    bytes::shift(list, 4 * slot + 4, 4 * count, 4 * slot);
+    bytes::zero(list, 4 * count - 4, 4 * count);
+    bytes::shift(list, slots + 2 * slot + 2, slots + 2 * count, slots + 2 * slot);
+    bytes::zero(list, slots + 2 * count - 2, slots + 2 * count);
+    let mut end = state.bytes.saturating_sub(size);
+    if new_cap < cap {
+        // The freed granule lies behind the heads and behind the slots; all that is left moves up.
+        bytes::shift(list, slots, slots + 2 * new_cap, 4 * new_cap);
+        bytes::shift(list, heap, end, FIXED_PART * new_cap);
+        end = end.saturating_sub(FIXED_PART * (cap - new_cap));
+    }
+    bytes::zero(list, end, state.bytes);
+    end
+}
+
+/// Lays the remaining entries out anew, in the order of their slots.
+fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+    let view = Slotted::new(list, state.count, state.granule);
+    let mut builder = SlottedBuilder::new(state.granule);
+    for slot in (0..from).chain(to..state.count) {
+        builder.push_entry(view.entry(slot));
+    }
+    let mut left = Vec::with_capacity(state.bytes);
+    builder.finish(&mut left);
+    bytes::put(list, 0, &left);
+    bytes::zero(list, left.len().min(state.bytes), state.bytes);
+    left.len()
+}

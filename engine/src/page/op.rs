@@ -1,0 +1,171 @@
+//! The list of everything that can happen to a page, and its bytes in the log. What an operation does is in `apply`;
+//! why it happens must never be known here.
+//!
+//! `tag u8`, then the fields in their order: numbers as varints, byte strings as `varint length | bytes`, records as
+//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`.
+
+use super::records::Record;
+use crate::base::bytes::{push_varint, take, take_varint};
+use crate::base::{Error, PageId, Result};
+use std::borrow::Cow;
+
+/// One operation on one page: what the log carries. Applying it is deterministic, byte for byte.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PageOp<'a> {
+    /// New content of the whole page, of any kind: tag 1.
+    Format {
+        /// The packed page.
+        packed: Cow<'a, [u8]>,
+    },
+    /// A new entry: tag 2.
+    Insert {
+        /// Where; the entries from there on move up.
+        slot: u16,
+        /// The key image; ignored at slot 0 of an inner page, which is kept as the bare prefix.
+        key: &'a [u8],
+        /// The record.
+        record: Record<'a>,
+    },
+    /// Another record in the place of one: tag 3.
+    Replace {
+        /// Which.
+        slot: u16,
+        /// The record.
+        record: Record<'a>,
+    },
+    /// Entries `[from, to)` go: tag 4. An inner page's new first key is kept as the bare prefix.
+    Remove {
+        /// The first that goes.
+        from: u16,
+        /// The first that stays.
+        to: u16,
+    },
+    /// Entries `[from, to)` stay, laid out anew under other fences: tag 5.
+    Keep {
+        /// The first that stays.
+        from: u16,
+        /// The first that goes.
+        to: u16,
+        /// The new lower fence.
+        lower: &'a [u8],
+        /// The new upper fence.
+        upper: Option<&'a [u8]>,
+        /// The new right sibling.
+        right: PageId,
+    },
+    /// Another right sibling: tag 6.
+    SetRight {
+        /// The sibling.
+        right: PageId,
+    },
+    /// Bits of an allocation map are set: tag 7.
+    SetBits {
+        /// The first.
+        from: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Bits of an allocation map are cleared: tag 8.
+    ClearBits {
+        /// The first.
+        from: u32,
+        /// How many.
+        count: u32,
+    },
+}
+
+impl<'a> PageOp<'a> {
+    /// Appends the operation's bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            PageOp::Format { packed } => {
+                out.push(1);
+                push_bytes(out, packed);
+            }
+            PageOp::Insert { slot, key, record } => {
+                out.push(2);
+                push_varint(out, u64::from(*slot));
+                push_bytes(out, key);
+                push_record(out, *record);
+            }
+            PageOp::Replace { slot, record } => {
+                out.push(3);
+                push_varint(out, u64::from(*slot));
+                push_record(out, *record);
+            }
+            PageOp::Remove { from, to } => push_numbers(out, 4, [u32::from(*from), u32::from(*to)]),
+            PageOp::Keep { from, to, lower, upper, right } => {
+                push_numbers(out, 5, [u32::from(*from), u32::from(*to)]);
+                push_bytes(out, lower);
+                push_varint(out, upper.map_or(0, |upper| upper.len() as u64 + 1));
+                out.extend_from_slice(upper.unwrap_or_default());
+                push_varint(out, u64::from(right.0));
+            }
+            PageOp::SetRight { right } => push_numbers(out, 6, [right.0]),
+            PageOp::SetBits { from, count } => push_numbers(out, 7, [*from, *count]),
+            PageOp::ClearBits { from, count } => push_numbers(out, 8, [*from, *count]),
+        }
+    }
+
+    /// Takes one operation off the front of `input`. Any bytes are safe; malformed ones are `Error::CorruptMeta`.
+    pub fn decode(input: &mut &'a [u8]) -> Result<PageOp<'a>> {
+        Self::take(input)
+            .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is cut short or malformed".into() })
+    }
+
+    fn take(input: &mut &'a [u8]) -> Option<PageOp<'a>> {
+        let tag = take(input, 1)?.first().copied()?;
+        Some(match tag {
+            1 => PageOp::Format { packed: Cow::Borrowed(take_bytes(input)?) },
+            2 => PageOp::Insert { slot: take_number(input)?, key: take_bytes(input)?, record: take_record(input)? },
+            3 => PageOp::Replace { slot: take_number(input)?, record: take_record(input)? },
+            4 => PageOp::Remove { from: take_number(input)?, to: take_number(input)? },
+            5 => PageOp::Keep {
+                from: take_number(input)?,
+                to: take_number(input)?,
+                lower: take_bytes(input)?,
+                upper: match take_varint(input)?.checked_sub(1) {
+                    Some(len) => Some(take(input, usize::try_from(len).ok()?)?),
+                    None => None,
+                },
+                right: PageId(take_number(input)?),
+            },
+            6 => PageOp::SetRight { right: PageId(take_number(input)?) },
+            7 => PageOp::SetBits { from: take_number(input)?, count: take_number(input)? },
+            8 => PageOp::ClearBits { from: take_number(input)?, count: take_number(input)? },
+            _ => return None,
+        })
+    }
+}
+
+fn push_numbers<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u32; N]) {
+    out.push(tag);
+    for number in numbers {
+        push_varint(out, u64::from(number));
+    }
+}
+
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn push_record(out: &mut Vec<u8>, record: Record<'_>) {
+    push_varint(out, (record.bytes.len() as u64) << 1 | u64::from(record.large));
+    out.extend_from_slice(record.bytes);
+}
+
+fn take_number<T: TryFrom<u64>>(input: &mut &[u8]) -> Option<T> {
+    take_varint(input).and_then(|number| T::try_from(number).ok())
+}
+
+fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = take_number(input)?;
+    take(input, len)
+}
+
+fn take_record<'a>(input: &mut &'a [u8]) -> Option<Record<'a>> {
+    let length: u64 = take_number(input)?;
+    let bytes = take(input, usize::try_from(length >> 1).ok()?)?;
+    Some(Record { bytes, large: length & 1 == 1 })
+}

@@ -1,0 +1,250 @@
+//! Record lists: how the records of a page are kept. They grow down from the page's end. A small closed interface
+//! with one `match` a page; one file a list. What a record means must never be known here.
+
+mod fixed;
+mod variable;
+
+use super::keys::capacity;
+use crate::base::limits::LARGE_RECORD;
+
+/// What a page keeps beside a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Record<'a> {
+    /// The value, or what stands for a large one.
+    pub bytes: &'a [u8],
+    /// The value is in a run of pages: `bytes` are first page u32, length u32, checksum u32.
+    pub large: bool,
+}
+
+impl<'a> Record<'a> {
+    /// A record kept whole in the page.
+    pub fn inline(bytes: &'a [u8]) -> Record<'a> {
+        Record { bytes, large: false }
+    }
+}
+
+/// The kind of a record list; the number is its tag in the page header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum RecordListKind {
+    /// Keys alone: every record is empty.
+    None = 0,
+    /// Records of one length, without slots. Inner pages have it with 4 bytes, a page id.
+    Fixed = 1,
+    /// Records of any length, some of them large.
+    Variable = 2,
+}
+
+impl RecordListKind {
+    /// The kind of that tag.
+    pub fn from_tag(tag: u8) -> Option<RecordListKind> {
+        [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable]
+            .into_iter()
+            .find(|kind| *kind as u8 == tag)
+    }
+
+    /// Bytes that a record of `len` bytes takes, slot included.
+    pub(super) fn entry_bytes(self, len: usize) -> usize {
+        match self {
+            RecordListKind::None => 0,
+            RecordListKind::Fixed => len,
+            RecordListKind::Variable => variable::entry_bytes(len),
+        }
+    }
+}
+
+/// The record of `slot` in `list`, the bytes of the record list alone; an empty one where there is no such slot.
+#[inline]
+pub(super) fn get(kind: RecordListKind, list: &[u8], count: usize, granule: usize, slot: usize) -> Record<'_> {
+    match kind {
+        RecordListKind::None => Record::default(),
+        RecordListKind::Fixed => Record::inline(fixed::get(list, slot)),
+        RecordListKind::Variable => variable::get(list, count, granule, slot),
+    }
+}
+
+/// The record of `slot` in the record list of an inner page: 4 bytes, whatever the size field says.
+#[inline(always)]
+pub(super) fn child(list: &[u8], slot: usize) -> &[u8] {
+    fixed::get_sized(list, slot, 4)
+}
+
+/// Says what is wrong with the structure of the list.
+pub(super) fn check(kind: RecordListKind, list: &[u8], count: usize, granule: usize) -> Result<(), String> {
+    match kind {
+        RecordListKind::None if list.is_empty() => Ok(()),
+        RecordListKind::None => Err(format!("{} bytes where there should be none", list.len())),
+        RecordListKind::Fixed => fixed::check(list, count),
+        RecordListKind::Variable => variable::check(list, count, granule),
+    }
+    .map_err(|what| format!("record list {kind:?}: {what}"))
+}
+
+/// Where a record list stands, for changing it: its bytes now, its entries, the granule of the page.
+#[derive(Clone, Copy)]
+pub(super) struct RecordState {
+    pub(super) kind: RecordListKind,
+    pub(super) bytes: usize,
+    pub(super) count: usize,
+    pub(super) granule: usize,
+}
+
+/// Bytes that the list takes once `record` is in it.
+pub(super) fn bytes_with(list: &[u8], state: RecordState, record: Record<'_>) -> Result<usize, String> {
+    fits_kind(state.kind, record)?;
+    match state.kind {
+        RecordListKind::None => Ok(0),
+        RecordListKind::Fixed => fixed::bytes_with(list, state, record.bytes),
+        RecordListKind::Variable => Ok(variable::bytes_with(state, record.bytes.len())),
+    }
+}
+
+/// Bytes that the list takes once `record` is in the place of that of `slot`.
+pub(super) fn bytes_replacing(
+    list: &[u8],
+    state: RecordState,
+    slot: usize,
+    record: Record<'_>,
+) -> Result<usize, String> {
+    fits_kind(state.kind, record)?;
+    match state.kind {
+        RecordListKind::None => Ok(0),
+        RecordListKind::Fixed => fixed::check_length(list, record.bytes).map(|()| state.bytes),
+        RecordListKind::Variable => Ok(variable::bytes_replacing(list, state, slot, record.bytes.len())),
+    }
+}
+
+fn fits_kind(kind: RecordListKind, record: Record<'_>) -> Result<(), String> {
+    match (kind, record.large) {
+        (RecordListKind::Variable, true) if record.bytes.len() != LARGE_RECORD => {
+            Err(format!("a large record has {LARGE_RECORD} bytes, not {}", record.bytes.len()))
+        }
+        (RecordListKind::None, false) if !record.bytes.is_empty() => {
+            Err(format!("a record of {} bytes in a list without records", record.bytes.len()))
+        }
+        (RecordListKind::None | RecordListKind::Fixed, true) => Err(format!("a large record in a {kind:?} list")),
+        _ => Ok(()),
+    }
+}
+
+/// Puts `record` at `slot`; `list` ends where the page ends and has the [`bytes_with`] it, those before its last
+/// `state.bytes` being zero.
+pub(super) fn insert(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
+    match state.kind {
+        RecordListKind::None => {}
+        RecordListKind::Fixed => fixed::insert(list, state, slot, record.bytes),
+        RecordListKind::Variable => variable::insert(list, state, slot, record),
+    }
+}
+
+/// Puts `record` in the place of that of `slot`; `list` ends where the page ends and has the larger of its bytes now
+/// and the [`bytes_replacing`] it. What a shorter record frees is zeroed.
+pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
+    match state.kind {
+        RecordListKind::None => {}
+        RecordListKind::Fixed => fixed::replace(list, slot, record.bytes),
+        RecordListKind::Variable => variable::replace(list, state, slot, record),
+    }
+}
+
+/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
+pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+    match state.kind {
+        RecordListKind::None => 0,
+        RecordListKind::Fixed => fixed::remove(list, state, from, to),
+        RecordListKind::Variable => variable::remove(list, state, from, to),
+    }
+}
+
+/// Checks that `slots` and the entries of a heap are one to one and that the entries tile it. `size` says how many
+/// bytes the entry at the front of its argument takes, `None` if it is malformed. Slots are offsets from the heap's
+/// front.
+pub(super) fn check_tiling(
+    heap: &[u8],
+    slots: impl Iterator<Item = usize>,
+    size: impl Fn(&[u8]) -> Option<usize>,
+) -> Result<(), String> {
+    let mut starts = vec![0u64; heap.len() / 64 + 1];
+    let mut distinct = 0;
+    for slot in slots {
+        let bit = 1u64 << (slot % 64);
+        match starts.get_mut(slot / 64) {
+            Some(word) if slot < heap.len() && *word & bit == 0 => *word |= bit,
+            _ => return Err(format!("slot value {slot} is outside the heap of {} bytes or taken twice", heap.len())),
+        }
+        distinct += 1;
+    }
+    let (mut at, mut entries) = (0, 0);
+    while at < heap.len() {
+        let known = starts.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+        let Some(bytes) = size(bytes_from(heap, at)).filter(|_| known) else {
+            return Err(format!("the heap has no entry at {at}"));
+        };
+        at += bytes.max(1);
+        entries += 1;
+    }
+    if at == heap.len() && entries == distinct {
+        return Ok(());
+    }
+    Err(format!("{entries} heap entries of {at} bytes for {distinct} slots in {} bytes", heap.len()))
+}
+
+fn bytes_from(heap: &[u8], at: usize) -> &[u8] {
+    heap.get(at..).unwrap_or_default()
+}
+
+/// A record list under construction.
+pub(super) enum RecordListBuilder {
+    None,
+    Fixed(fixed::FixedBuilder),
+    Variable(variable::VariableBuilder),
+}
+
+impl RecordListBuilder {
+    pub(super) fn new(kind: RecordListKind, granule: usize) -> RecordListBuilder {
+        match kind {
+            RecordListKind::None => RecordListBuilder::None,
+            RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedBuilder::default()),
+            RecordListKind::Variable => RecordListBuilder::Variable(variable::VariableBuilder::new(granule)),
+        }
+    }
+
+    /// Bytes that the list takes with `record`; `None` where it cannot hold that one at all.
+    #[inline]
+    pub(super) fn bytes_with(&self, record: Record<'_>) -> Option<usize> {
+        match self {
+            RecordListBuilder::None => fits_kind(RecordListKind::None, record).ok().map(|()| 0),
+            RecordListBuilder::Fixed(list) => {
+                fits_kind(RecordListKind::Fixed, record).ok().and_then(|()| list.bytes_with(record.bytes))
+            }
+            RecordListBuilder::Variable(list) => {
+                fits_kind(RecordListKind::Variable, record).ok().map(|()| list.bytes_with(record.bytes.len()))
+            }
+        }
+    }
+
+    /// Appends a record; [`RecordListBuilder::bytes_with`] it is not `None`.
+    #[inline]
+    pub(super) fn push(&mut self, record: Record<'_>) {
+        match self {
+            RecordListBuilder::None => {}
+            RecordListBuilder::Fixed(list) => list.push(record.bytes),
+            RecordListBuilder::Variable(list) => list.push(record),
+        }
+    }
+
+    /// Appends the finished list to `out`.
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        match self {
+            RecordListBuilder::None => {}
+            RecordListBuilder::Fixed(list) => list.finish(out),
+            RecordListBuilder::Variable(list) => list.finish(out),
+        }
+    }
+}
+
+/// Bytes of the slots of a variable list of `count` records.
+#[inline(always)]
+fn slots_bytes(count: usize, granule: usize) -> usize {
+    2 * capacity(count, granule)
+}

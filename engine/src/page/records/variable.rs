@@ -1,0 +1,208 @@
+//! The variable-size record list: records of any length, the large flag beside the length.
+//!
+//! From the page's end downwards: `[slot u16; cap]`, slot 0 last, with the same capacity as a slotted key list; then
+//! the heap, whose entries are `varint(length << 1 | large) | bytes`. A slot is the distance from the heap's upper
+//! border down to the entry's front. New entries go below all others; there is never garbage between them.
+
+use super::{Record, RecordState, check_tiling, slots_bytes};
+use crate::base::{bytes, limits::LARGE_RECORD};
+use crate::page::varint;
+
+#[inline(always)]
+fn heap_entry_bytes(len: usize) -> usize {
+    varint::size(len << 1) + len
+}
+
+/// Bytes that a record of `len` bytes takes, slot included.
+#[inline(always)]
+pub(super) fn entry_bytes(len: usize) -> usize {
+    2 + heap_entry_bytes(len)
+}
+
+/// Where the slot of an entry is, from the list's front.
+#[inline(always)]
+fn slot_at(list_len: usize, slot: usize) -> usize {
+    list_len.saturating_sub(2 * (slot + 1))
+}
+
+/// The heap entry of `slot`, to the end of the heap.
+#[inline(always)]
+fn entry(list: &[u8], count: usize, granule: usize, slot: usize) -> &[u8] {
+    let top = list.len().saturating_sub(slots_bytes(count, granule));
+    let distance = usize::from(bytes::get_u16(list, slot_at(list.len(), slot)));
+    bytes::slice(list, top.saturating_sub(distance), top)
+}
+
+#[inline]
+pub(super) fn get(list: &[u8], count: usize, granule: usize, slot: usize) -> Record<'_> {
+    let entry = entry(list, count, granule, slot);
+    let (length, size) = varint::get(entry);
+    Record { bytes: bytes::slice(entry, size, size + (length >> 1)), large: length & 1 == 1 }
+}
+
+/// Bytes of the heap that the entry of `slot` takes.
+fn heap_bytes_of(list: &[u8], state: RecordState, slot: usize) -> usize {
+    let (length, _) = varint::get(entry(list, state.count, state.granule, slot));
+    heap_entry_bytes(length >> 1)
+}
+
+pub(super) fn bytes_with(state: RecordState, len: usize) -> usize {
+    let grown = slots_bytes(state.count + 1, state.granule) - slots_bytes(state.count, state.granule);
+    state.bytes + grown + heap_entry_bytes(len)
+}
+
+pub(super) fn bytes_replacing(list: &[u8], state: RecordState, slot: usize, len: usize) -> usize {
+    (state.bytes + heap_entry_bytes(len)).saturating_sub(heap_bytes_of(list, state, slot))
+}
+
+/// Writes an entry whose front is at `at`.
+fn put_entry(list: &mut [u8], at: usize, record: Record<'_>) {
+    let bytes_at = varint::put(list, at, record.bytes.len() << 1 | usize::from(record.large));
+    bytes::put(list, bytes_at, record.bytes);
+}
+
+pub(super) fn insert(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
+    let len = list.len();
+    let slots = slots_bytes(state.count, state.granule);
+    let new_slots = slots_bytes(state.count + 1, state.granule);
+    let low = len.saturating_sub(state.bytes);
+    let top = len.saturating_sub(new_slots);
+    let heap = state.bytes.saturating_sub(slots);
+    if new_slots > slots {
+        // The new slots are cut from the upper border of the heap, which moves down.
+        bytes::shift(list, low, low + heap, top.saturating_sub(heap));
+        bytes::zero(list, top, len.saturating_sub(slots));
+    }
+    let (last, first) = (len.saturating_sub(2 * state.count), slot_at(len, slot) + 2);
+    bytes::shift(list, last, first, last.saturating_sub(2));
+    let distance = heap + heap_entry_bytes(record.bytes.len());
+    bytes::put_u16(list, slot_at(len, slot), bytes::u16_of(distance));
+    put_entry(list, top.saturating_sub(distance), record);
+}
+
+pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
+    let top = list.len().saturating_sub(slots_bytes(state.count, state.granule));
+    let distance = usize::from(bytes::get_u16(list, slot_at(list.len(), slot)));
+    let old = heap_bytes_of(list, state, slot);
+    let new = heap_entry_bytes(record.bytes.len());
+    if old == new {
+        return put_entry(list, top.saturating_sub(distance), record);
+    }
+    close_gap(list, state, slot, old);
+    let heap = state.bytes.saturating_sub(slots_bytes(state.count, state.granule) + old);
+    bytes::put_u16(list, slot_at(list.len(), slot), bytes::u16_of(heap + new));
+    put_entry(list, top.saturating_sub(heap + new), record);
+}
+
+/// Moves the entries below that of `slot`, which has `size` bytes, up over it, and zeroes what that frees.
+fn close_gap(list: &mut [u8], state: RecordState, slot: usize, size: usize) {
+    let len = list.len();
+    let low = len.saturating_sub(state.bytes);
+    let distance = bytes::get_u16(list, slot_at(len, slot));
+    let at = len.saturating_sub(slots_bytes(state.count, state.granule) + usize::from(distance));
+    bytes::shift(list, low, at, low + size);
+    bytes::zero(list, low, low + size);
+    if let Some(slots) = list.get_mut(len.saturating_sub(2 * state.count)..) {
+        for slot in slots.as_chunks_mut().0 {
+            let there = u16::from_le_bytes(*slot);
+            let moved = if there > distance { bytes::u16_of(size) } else { 0 };
+            *slot = there.wrapping_sub(moved).to_le_bytes();
+        }
+    }
+}
+
+pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+    match to.saturating_sub(from) {
+        0 => state.bytes,
+        1 => remove_one(list, state, from),
+        _ => remove_many(list, state, from, to),
+    }
+}
+
+fn remove_one(list: &mut [u8], state: RecordState, slot: usize) -> usize {
+    let len = list.len();
+    let size = heap_bytes_of(list, state, slot);
+    close_gap(list, state, slot, size);
+    let last = len.saturating_sub(2 * state.count);
+    bytes::shift(list, last, slot_at(len, slot), last + 2);
+    bytes::zero(list, last, last + 2);
+    let mut left = state.bytes.saturating_sub(size);
+    let freed = slots_bytes(state.count, state.granule) - slots_bytes(state.count - 1, state.granule);
+    if freed > 0 {
+        let low = len.saturating_sub(left);
+        bytes::shift(list, low, len.saturating_sub(slots_bytes(state.count, state.granule)), low + freed);
+        bytes::zero(list, low, low + freed);
+        left = left.saturating_sub(freed);
+    }
+    left
+}
+
+/// Lays the remaining records out anew, in the order of their slots.
+fn remove_many(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+    let mut builder = VariableBuilder::new(state.granule);
+    for slot in (0..from).chain(to..state.count) {
+        builder.push(get(list, state.count, state.granule, slot));
+    }
+    let mut left = Vec::with_capacity(state.bytes);
+    builder.finish(&mut left);
+    let at = list.len().saturating_sub(left.len());
+    bytes::zero(list, 0, at);
+    bytes::put(list, at, &left);
+    left.len()
+}
+
+pub(super) fn check(list: &[u8], count: usize, granule: usize) -> Result<(), String> {
+    let slots = slots_bytes(count, granule);
+    let Some(top) = list.len().checked_sub(slots) else {
+        return Err(format!("{} bytes cannot hold {count} slots", list.len()));
+    };
+    if bytes::slice(list, top, list.len().saturating_sub(2 * count)).iter().any(|&byte| byte != 0) {
+        return Err("an unused slot is not zero".into());
+    }
+    // A distance beyond the heap's lower border becomes an offset beyond its upper one, which is refused.
+    let offsets = (0..count)
+        .map(|slot| top.wrapping_sub(usize::from(bytes::get_u16(list, slot_at(list.len(), slot)))).min(top + 1));
+    check_tiling(bytes::slice(list, 0, top), offsets, |entry| {
+        let (length, size) = varint::get(entry);
+        let large = length & 1 == 1;
+        (size == varint::size(length) && (!large || length >> 1 == LARGE_RECORD)).then_some(size + (length >> 1))
+    })
+}
+
+/// A variable-size record list under construction.
+pub(crate) struct VariableBuilder {
+    granule: usize,
+    slots: Vec<u16>,
+    /// In the order of the slots; the list itself has them the other way round.
+    heap: Vec<u8>,
+}
+
+impl VariableBuilder {
+    pub(super) fn new(granule: usize) -> VariableBuilder {
+        VariableBuilder { granule, slots: Vec::new(), heap: Vec::new() }
+    }
+
+    pub(super) fn bytes_with(&self, len: usize) -> usize {
+        slots_bytes(self.slots.len() + 1, self.granule) + self.heap.len() + heap_entry_bytes(len)
+    }
+
+    pub(super) fn push(&mut self, record: Record<'_>) {
+        varint::push(&mut self.heap, record.bytes.len() << 1 | usize::from(record.large));
+        self.heap.extend_from_slice(record.bytes);
+        self.slots.push(bytes::u16_of(self.heap.len()));
+    }
+
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        let mut end = self.heap.len();
+        for &slot in self.slots.iter().rev().skip(1).chain(&[0]) {
+            let from = usize::from(slot);
+            out.extend_from_slice(bytes::slice(&self.heap, from, end));
+            end = from;
+        }
+        let cap = slots_bytes(self.slots.len(), self.granule);
+        out.resize(out.len() + cap - 2 * self.slots.len(), 0);
+        for slot in self.slots.iter().rev() {
+            out.extend_from_slice(&slot.to_le_bytes());
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Where to cut a full page in two, and the separator that divides the halves: tail compression. It only chooses;
+//! the operations that do it, and what becomes of a long separator's run, are the tree's.
+
+use super::keys::granule;
+use super::view::Page;
+use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
+use crate::base::{Error, Result, bytes};
+
+/// How separators are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SeparatorRule {
+    /// Whole keys; a page is cut in its middle.
+    Full,
+    /// The shortest divider within `radius` thousandths of the content on each side of the middle, in bytes.
+    Tail {
+        /// In thousandths; see [`SeparatorRule::TAIL`].
+        radius: u16,
+    },
+}
+
+impl SeparatorRule {
+    /// The rule with its usual radius of a sixth: the middle third.
+    pub const TAIL: SeparatorRule = SeparatorRule::Tail { radius: 167 };
+}
+
+/// How to cut a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Split {
+    /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry is not counted.
+    pub left_count: usize,
+    /// The pending entry goes left: behind the entries that stay. (It may as well go between them.)
+    pub pending_left: bool,
+    /// The image of the separator: above every key on the left, not above any on the right. Of an inner page it is the
+    /// key of the right half's first entry, which moves up.
+    pub separator: Vec<u8>,
+    /// The separator is a long key's image: a leaf's is a copy of the first right key's, because the two keys
+    /// share all that the page knows of them; the tree has to give it a run of its own. An inner page's brings its own.
+    pub long: bool,
+}
+
+/// Chooses where to cut `page`, into which an entry of `(slot, key image, bytes of its record)` is to go. Both halves
+/// fit their pages under the new fences, the pending entry among them, as long as no entry exceeds
+/// `limits::max_entry`. Appending behind the last entry of a level's rightmost page cuts as late as fits. An inner
+/// page keeps at least one entry in each half, and never sends the pending one up.
+///
+/// # Errors
+/// `Error::Corrupt` where no cut fits, which a sound page never meets.
+pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule: SeparatorRule) -> Result<Split> {
+    let cutter = Cutter::new(page, pending, rule);
+    let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
+    let cut = if append { cutter.last() } else { cutter.best(rule) };
+    match cut {
+        Some(cut) => Ok(cutter.split(cut)),
+        None => Err(Error::corrupt(page.id(), "its entries cannot be divided between two pages")),
+    }
+}
+
+/// One entry of the page as it will be with the pending one.
+enum Entry<'a> {
+    There(usize),
+    Pending(&'a [u8]),
+}
+
+/// A cut index counts the entries on its left, the pending one included.
+struct Cutter<'a> {
+    page: Page<'a>,
+    pending: Option<(usize, &'a [u8], usize)>,
+    /// Separators are whole keys: by the rule, or because the page is an inner one.
+    whole: bool,
+    /// The bytes on the left of each cut, from cut 0 to all.
+    left: Vec<usize>,
+    /// What header, old fence and rounding of capacities may take on the left and on the right.
+    fronts: (usize, usize),
+}
+
+impl<'a> Cutter<'a> {
+    fn new(page: Page<'a>, pending: Option<(usize, &'a [u8], usize)>, rule: SeparatorRule) -> Cutter<'a> {
+        let count = page.count();
+        let pending = pending.map(|(slot, key, record)| (slot.min(count), key, record));
+        let mut left = Vec::with_capacity(count + 2);
+        let mut sum = 0;
+        left.push(0);
+        for slot in 0..=count {
+            if let Some((_, key, record)) = pending.filter(|&(at, ..)| at == slot) {
+                let suffix = key.len().saturating_sub(page.prefix().len());
+                sum += page.keys().entry_bytes(suffix) + page.records().entry_bytes(record);
+                left.push(sum);
+            }
+            if slot < count {
+                sum += page.entry_bytes(slot);
+                left.push(sum);
+            }
+        }
+        // Each list may have unused slots, a granule less one, or a length field.
+        let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
+        let front = PAGE_HEADER + rounding;
+        let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
+        Cutter { page, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts }
+    }
+
+    fn entry(&self, index: usize) -> Entry<'a> {
+        match self.pending {
+            Some((slot, key, _)) if slot == index => Entry::Pending(key),
+            Some((slot, ..)) if slot < index => Entry::There(index - 1),
+            _ => Entry::There(index),
+        }
+    }
+
+    fn total(&self) -> usize {
+        self.left.last().copied().unwrap_or(0)
+    }
+
+    fn key_into(&self, index: usize, out: &mut Vec<u8>) {
+        match self.entry(index) {
+            Entry::There(slot) => self.page.key_into(slot, out),
+            Entry::Pending(key) => {
+                out.clear();
+                out.extend_from_slice(key);
+            }
+        }
+    }
+
+    fn key_len(&self, index: usize) -> usize {
+        match self.entry(index) {
+            Entry::There(slot) => self.page.key_len(slot),
+            Entry::Pending(key) => key.len(),
+        }
+    }
+
+    /// The length of the separator of a cut.
+    fn separator_len(&self, cut: usize) -> usize {
+        let right_len = self.key_len(cut);
+        if self.whole {
+            return right_len;
+        }
+        let common = match (self.entry(cut - 1), self.entry(cut)) {
+            (Entry::There(_), Entry::There(slot)) => self.page.common_with_previous(slot),
+            _ => {
+                let (mut left, mut right) = (Vec::new(), Vec::new());
+                self.key_into(cut - 1, &mut left);
+                self.key_into(cut, &mut right);
+                bytes::common_prefix(&left, &right)
+            }
+        };
+        let size = self.page.bytes().len();
+        let longest = max_inline_key(size);
+        let long = right_len > longest || self.key_len(cut - 1) > longest;
+        if long && common >= long_key_head(size) { right_len } else { right_len.min(common + 1) }
+    }
+
+    /// True where the page may be cut there at all: something on each side, and in an inner page a key of its own.
+    fn allowed(&self, cut: usize) -> bool {
+        !self.page.is_inner() || matches!(self.entry(cut), Entry::There(slot) if slot > 0)
+    }
+
+    fn fits(&self, cut: usize, separator_len: usize) -> bool {
+        let size = self.page.bytes().len();
+        let left = self.left.get(cut).copied().unwrap_or(0);
+        let upper_rest = separator_len.saturating_sub(self.page.prefix().len());
+        self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + self.total() - left <= size
+    }
+
+    fn cuts(&self) -> std::ops::Range<usize> {
+        1..self.left.len() - 1
+    }
+
+    /// The last cut that fits.
+    fn last(&self) -> Option<usize> {
+        self.cuts().rev().find(|&cut| self.allowed(cut) && self.fits(cut, self.separator_len(cut)))
+    }
+
+    /// The best cut that fits: within the window the shortest separator, then the nearest to the middle.
+    fn best(&self, rule: SeparatorRule) -> Option<usize> {
+        let total = self.total();
+        let mut best: Option<((bool, usize, usize), usize)> = None;
+        for cut in self.cuts().filter(|&cut| self.allowed(cut)) {
+            let distance = (2 * self.left.get(cut).copied().unwrap_or(0)).abs_diff(total);
+            let inside = match rule {
+                SeparatorRule::Full => false,
+                SeparatorRule::Tail { radius } => 1000 * distance <= 2 * usize::from(radius) * total,
+            };
+            let least = (!inside, 0, distance);
+            if best.is_some_and(|(rank, _)| rank <= least) {
+                continue;
+            }
+            let len = self.separator_len(cut);
+            let rank = (!inside, if inside { len } else { 0 }, distance);
+            if best.is_none_or(|(other, _)| rank < other) && self.fits(cut, len) {
+                best = Some((rank, cut));
+            }
+        }
+        best.map(|(_, cut)| cut)
+    }
+
+    fn split(&self, cut: usize) -> Split {
+        let mut separator = Vec::new();
+        self.key_into(cut, &mut separator);
+        separator.truncate(self.separator_len(cut));
+        let pending_left = self.pending.is_some_and(|(slot, ..)| slot < cut);
+        let long = separator.len() > max_inline_key(self.page.bytes().len());
+        Split { left_count: cut - usize::from(pending_left), pending_left, separator, long }
+    }
+}

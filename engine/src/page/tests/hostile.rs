@@ -1,0 +1,104 @@
+//! Hostile bytes: random ones, and sound pages with some bytes changed. Nothing panics, whether a page passes its
+//! check or not; what passes answers within its bounds.
+
+use super::ops::any_op;
+use super::*;
+
+/// Calls every accessor.
+fn read_all(page: Page<'_>, probe: &[u8]) {
+    let mut out = Vec::new();
+    page.upper_fence_into(&mut out);
+    page.packed_into(&mut out);
+    let at = page.search(probe).unwrap_or_else(|at| at);
+    assert!(at <= page.count());
+    let _ = (page.child_for(probe), page.below_upper(probe), page.first_clear(3), page.payload(), page.bit(8));
+    for slot in (0..page.count().min(300)).chain([page.count(), usize::from(u16::MAX)]) {
+        page.key_into(slot, &mut out);
+        let _ = (page.record(slot), page.child(slot), page.entry_bytes(slot), page.key_len(slot));
+    }
+    for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
+        let _ = choose_split(page, None, rule);
+        let _ = choose_split(page, Some((at, probe, 5)), rule);
+    }
+}
+
+fn hostile_page() -> impl Strategy<Value = Vec<u8>> {
+    let small = |mut shape: Shape| {
+        shape.size = shape.size.min(1024);
+        shape
+    };
+    let tree = shape().prop_map(small).prop_flat_map(|shape| {
+        (fences(shape), proptest::collection::vec(entry(shape), 0..60), any::<bool>()).prop_map(
+            move |((lower, upper), all, inner)| {
+                let mut spec = spec(shape, &lower, upper.as_deref());
+                if inner {
+                    spec = PageSpec { kind: PageKind::Inner, level: 1, records: RecordListKind::Fixed, ..spec };
+                }
+                let mut builder = PageBuilder::new(shape.size, &spec);
+                for entry in sorted(all, &lower, upper.as_deref()) {
+                    let child = Record::inline(&[1, 2, 3, 4]);
+                    builder.push(&entry.0, if inner { child } else { as_record(&entry) });
+                }
+                format(shape, builder.finish())
+            },
+        )
+    });
+    let special =
+        prop_oneof![Just(run_page(PageId(7), TableId(2), PageId(8), &[5; 100])), Just(map_page(256, PageId(7))),]
+            .prop_map(|packed| {
+                let mut page = vec![0; 256];
+                unpack(&packed, &mut page).unwrap();
+                page
+            });
+    let damage = proptest::collection::vec((any::<prop::sample::Index>(), 0usize..64, any::<u8>()), 0..4);
+    let damaged = (prop_oneof![8 => tree, 1 => special], damage).prop_map(|(mut page, damage)| {
+        for (at, field, value) in damage {
+            // The header is where damage does most.
+            let at = if field < 36 { field } else { at.index(page.len()) };
+            page[at] = value;
+        }
+        page
+    });
+    let random = (0usize..700).prop_flat_map(|len| proptest::collection::vec(any::<u8>(), len));
+    prop_oneof![10 => damaged, 1 => random]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_bytes_and_no_operation_panic(
+        page in hostile_page(),
+        ops in proptest::collection::vec(any_op(), 0..6),
+        probe in free_key(40),
+    ) {
+        let mut page = page;
+        let sound = Page::check(&page, PageId(7)).is_ok();
+        read_all(Page::new(&page), &probe);
+        for op in ops {
+            let before = page.clone();
+            match apply(&mut page, &op.op(), Lsn(12)) {
+                Ok(true) => prop_assert!(page.len() < 8 || Page::new(&page).lsn() == Lsn(12)),
+                Ok(false) | Err(_) => prop_assert!(!sound || page == before, "a refused operation changed the page"),
+            }
+            read_all(Page::new(&page), &probe);
+        }
+    }
+
+    #[test]
+    fn a_page_with_a_changed_byte_passes_only_if_it_still_makes_sense(page in hostile_page()) {
+        if let Ok(page) = Page::check(&page, PageId(7)) {
+            let mut packed = Vec::new();
+            page.packed_into(&mut packed);
+            let mut back = vec![1; page.bytes().len()];
+            unpack(&packed, &mut back).unwrap();
+            prop_assert_eq!(back, page.bytes(), "what passes has no bytes beside its parts");
+            let all = entries(page);
+            if page.is_leaf() && all.iter().all(|entry| entry.0.len() <= limits::max_inline_key(page.bytes().len())) {
+                for (slot, entry) in all.iter().enumerate() {
+                    prop_assert_eq!(page.search(&entry.0), Ok(slot));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Property tests of the whole layer: every key list x record list x page size against a sorted Vec.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
+
+mod hostile;
+mod model;
+mod ops;
+mod split;
+
+use super::*;
+use crate::base::{Lsn, PageId, TableId, limits};
+use proptest::prelude::*;
+
+/// An entry as the tests keep it: key, record, large.
+type Owned = (Vec<u8>, Vec<u8>, bool);
+
+/// What a test page is made of.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    size: usize,
+    keys: KeyListKind,
+    records: RecordListKind,
+    /// Of fixed-length keys.
+    key_len: usize,
+    /// Of fixed-size records.
+    record_len: usize,
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let keys = prop_oneof![Just(KeyListKind::Plain), Just(KeyListKind::Head), Just(KeyListKind::Fixed)];
+    let records = prop_oneof![Just(RecordListKind::None), Just(RecordListKind::Fixed), Just(RecordListKind::Variable)];
+    (8usize..=16, keys, records, prop_oneof![Just(4usize), Just(8), 1usize..20], 0usize..12).prop_map(
+        |(shift, keys, records, key_len, record_len)| Shape { size: 1 << shift, keys, records, key_len, record_len },
+    )
+}
+
+/// Keys that share prefixes, are prefixes of each other, have zero bytes and bytes >= 0x80, or are empty.
+fn free_key(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![4 => Just(0u8), 4 => Just(b'a'), 2 => Just(0x80u8), 2 => Just(0xFFu8), 4 => any::<u8>()];
+    (prop_oneof![8 => 0usize..10, 2 => 0usize..=longest], proptest::collection::vec(byte, 33))
+        .prop_map(move |(len, bytes)| (0..len.min(longest)).map(|i| bytes[i % 33]).collect())
+}
+
+fn key(shape: Shape) -> BoxedStrategy<Vec<u8>> {
+    match shape.keys {
+        KeyListKind::Fixed => {
+            let byte = prop_oneof![Just(0u8), Just(0xFF), any::<u8>()];
+            proptest::collection::vec(byte, shape.key_len).boxed()
+        }
+        _ => free_key(limits::max_inline_key(shape.size)).boxed(),
+    }
+}
+
+fn record(shape: Shape) -> BoxedStrategy<(Vec<u8>, bool)> {
+    match shape.records {
+        RecordListKind::None => Just((Vec::new(), false)).boxed(),
+        RecordListKind::Fixed => {
+            proptest::collection::vec(any::<u8>(), shape.record_len).prop_map(|bytes| (bytes, false)).boxed()
+        }
+        RecordListKind::Variable => prop_oneof![
+            8 => proptest::collection::vec(any::<u8>(), 0..12).prop_map(|bytes| (bytes, false)),
+            1 => proptest::collection::vec(any::<u8>(), 0..shape.size / 8).prop_map(|bytes| (bytes, false)),
+            1 => proptest::collection::vec(any::<u8>(), limits::LARGE_RECORD).prop_map(|bytes| (bytes, true)),
+        ]
+        .boxed(),
+    }
+}
+
+fn entry(shape: Shape) -> impl Strategy<Value = Owned> {
+    (key(shape), record(shape)).prop_map(|(key, (record, large))| (key, record, large))
+}
+
+/// The entry's key and record stay within what two halves of a page can always share out.
+fn within_limits(shape: Shape, entry: &Owned) -> bool {
+    entry.0.len() + entry.1.len() <= limits::max_entry(shape.size)
+}
+
+fn spec<'a>(shape: Shape, lower: &'a [u8], upper: Option<&'a [u8]>) -> PageSpec<'a> {
+    PageSpec {
+        id: PageId(7),
+        table: TableId(3),
+        kind: PageKind::Leaf,
+        level: 0,
+        keys: shape.keys,
+        records: shape.records,
+        lower,
+        upper,
+        right: PageId(9),
+    }
+}
+
+fn format(shape: Shape, packed: Vec<u8>) -> Vec<u8> {
+    let mut page = vec![0xEE; shape.size];
+    assert!(apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn(1)).unwrap());
+    page
+}
+
+fn empty(shape: Shape, lower: &[u8], upper: Option<&[u8]>) -> Vec<u8> {
+    format(shape, PageBuilder::new(shape.size, &spec(shape, lower, upper)).finish())
+}
+
+fn as_record(entry: &Owned) -> Record<'_> {
+    Record { bytes: &entry.1, large: entry.2 }
+}
+
+fn entries(page: Page<'_>) -> Vec<Owned> {
+    let mut key = Vec::new();
+    (0..page.count())
+        .map(|slot| {
+            page.key_into(slot, &mut key);
+            assert_eq!(page.key_len(slot), key.len());
+            let record = page.record(slot);
+            (key.clone(), record.bytes.to_vec(), record.large)
+        })
+        .collect()
+}
+
+/// The page is sound and holds exactly these entries.
+fn assert_holds(page: &[u8], model: &[Owned]) {
+    let page = Page::check(page, PageId(7)).unwrap();
+    assert_eq!(entries(page), model);
+    assert_eq!(page.used() + page.free(), page.bytes().len());
+}
+
+/// Sorted entries without equal keys, all within `[lower, upper)`.
+fn sorted(mut entries: Vec<Owned>, lower: &[u8], upper: Option<&[u8]>) -> Vec<Owned> {
+    entries.retain(|(key, ..)| key.as_slice() >= lower && upper.is_none_or(|upper| key.as_slice() < upper));
+    entries.sort();
+    entries.dedup_by(|a, b| a.0 == b.0);
+    entries
+}
+
+/// Two fences with something between them, or no upper one; often with a common prefix.
+fn fences(shape: Shape) -> impl Strategy<Value = (Vec<u8>, Option<Vec<u8>>)> {
+    let longest = limits::max_inline_key(shape.size);
+    let apart = (free_key(longest), proptest::option::of(free_key(longest)));
+    let near = (free_key(longest - 1), any::<u8>()).prop_map(|(lower, last)| {
+        let mut upper = lower.clone();
+        upper.push(last);
+        (lower, Some(upper))
+    });
+    prop_oneof![2 => Just((Vec::new(), None)), 3 => apart, 1 => near].prop_map(|(a, b)| match b {
+        Some(b) if b < a => (b, Some(a)),
+        Some(b) if b == a => (Vec::new(), None),
+        b => (a, b),
+    })
+}

@@ -1,0 +1,197 @@
+//! Splits: both halves fit with the pending entry among them, the separator divides them, and is as short as the
+//! window allows.
+
+use super::*;
+
+fn rules() -> impl Strategy<Value = SeparatorRule> {
+    prop_oneof![Just(SeparatorRule::Full), Just(SeparatorRule::TAIL), Just(SeparatorRule::Tail { radius: 500 })]
+}
+
+type Setup = (Shape, Vec<u8>, Option<Vec<u8>>, Vec<Owned>, Owned, SeparatorRule);
+
+fn setup() -> impl Strategy<Value = Setup> {
+    shape().prop_flat_map(|shape| {
+        let entries = proptest::collection::vec(entry(shape), 2..400);
+        (fences(shape), entries, entry(shape), rules())
+            .prop_map(move |((lower, upper), entries, pending, rule)| (shape, lower, upper, entries, pending, rule))
+    })
+}
+
+/// The largest sound page of these entries.
+fn fill(shape: Shape, spec: &PageSpec<'_>, entries: &[Owned]) -> (Vec<u8>, usize) {
+    let mut builder = PageBuilder::new(shape.size, spec);
+    for entry in entries {
+        if !builder.push(&entry.0, as_record(entry)) {
+            break;
+        }
+    }
+    let count = builder.count();
+    (format(shape, builder.finish()), count)
+}
+
+/// Does a split as the tree does it: a new right page, the rest kept left, the pending entry put in its half.
+fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usize, &Owned)>) -> [Vec<u8>; 2] {
+    let view = Page::new(page);
+    let (mut left, all) = (page.to_vec(), entries(view));
+    let count = all.len() as u16;
+    let spec = PageSpec {
+        id: PageId(7),
+        table: view.table(),
+        kind: view.kind(),
+        level: view.level(),
+        keys: view.keys(),
+        records: view.records(),
+        lower: &split.separator,
+        upper,
+        right: PageId(0),
+    };
+    let mut builder = PageBuilder::new(page.len(), &spec);
+    for entry in &all[split.left_count..] {
+        assert!(builder.push(&entry.0, as_record(entry)), "the right half fits");
+    }
+    let mut right = vec![0; page.len()];
+    unpack(&builder.finish(), &mut right).unwrap();
+    let lower = view.lower_fence();
+    let keep = PageOp::Keep {
+        from: 0,
+        to: (split.left_count as u16).min(count),
+        lower,
+        upper: Some(&split.separator),
+        right: PageId(8),
+    };
+    assert!(apply(&mut left, &keep, Lsn(5)).unwrap(), "the left half fits");
+    if let Some((slot, entry)) = pending {
+        let (half, at) = if split.pending_left { (&mut left, slot) } else { (&mut right, slot - split.left_count) };
+        let insert = PageOp::Insert { slot: at as u16, key: &entry.0, record: as_record(entry) };
+        assert!(apply(half, &insert, Lsn(6)).unwrap(), "the pending entry fits its half");
+    }
+    [left, right]
+}
+
+/// Bytes of keys and records alone.
+fn key_bytes(model: &[Owned]) -> usize {
+    model.iter().map(|entry| entry.0.len() + entry.1.len()).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn both_halves_of_a_leaf_fit_and_the_separator_divides((shape, lower, upper, all, pending, rule) in setup()) {
+        let all: Vec<Owned> = all.into_iter().filter(|entry| within_limits(shape, entry)).collect();
+        let all = sorted(all, &lower, upper.as_deref());
+        let spec = spec(shape, &lower, upper.as_deref());
+        let (page, count) = fill(shape, &spec, &all);
+        prop_assume!(count >= 2 && within_limits(shape, &pending));
+        let in_fences = !sorted(vec![pending.clone()], &lower, upper.as_deref()).is_empty();
+        let place = Page::new(&page).search(&pending.0).err().filter(|_| in_fences);
+        let choice = place.map(|slot| (slot, pending.0.as_slice(), pending.1.len()));
+        let split = choose_split(Page::new(&page), choice, rule).unwrap();
+        let [left, right] = halves(&page, &split, upper.as_deref(), place.map(|slot| (slot, &pending)));
+
+        let mut model = all[..count].to_vec();
+        if let Some(slot) = place {
+            model.insert(slot, pending.clone());
+        }
+        let cut = split.left_count + usize::from(split.pending_left);
+        assert_holds(&left, &model[..cut]);
+        assert_holds(&right, &model[cut..]);
+        prop_assert!(cut > 0 && cut < model.len(), "neither half is empty");
+        prop_assert!(model[cut - 1].0 < split.separator && split.separator <= model[cut].0);
+        prop_assert!(!split.long);
+        if rule == SeparatorRule::Full {
+            prop_assert_eq!(&split.separator, &model[cut].0);
+        } else {
+            let common = crate::base::bytes::common_prefix(&model[cut - 1].0, &model[cut].0);
+            prop_assert_eq!(split.separator.len(), common + 1);
+        }
+        let appended = upper.is_none() && place == Some(count);
+        let longest = model.iter().map(|entry| entry.0.len() + entry.1.len() + 14).max().unwrap_or(0);
+        if !appended && rule == SeparatorRule::Full && longest * 8 < shape.size && key_bytes(&model) > shape.size / 3 {
+            let sizes = [Page::new(&left).used(), Page::new(&right).used()];
+            prop_assert!(sizes[0].abs_diff(sizes[1]) < shape.size / 2, "balanced: {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn both_halves_of_an_inner_page_fit_and_its_shortest_key_moves_up(
+        (shape, lower, upper, all, pending, rule) in setup()
+    ) {
+        let shape = Shape { records: RecordListKind::Fixed, ..shape };
+        let child = |entry: Owned| (entry.0, vec![1, 0, 0, 7], false);
+        let mut all = sorted(all.into_iter().map(child).collect(), &lower, upper.as_deref());
+        all.retain(|entry| entry.0 > lower);
+        let spec = PageSpec { kind: PageKind::Inner, level: 1, ..spec(shape, &lower, upper.as_deref()) };
+        let (page, count) = fill(shape, &spec, &all);
+        prop_assume!(count >= 3);
+        let pending = child(pending);
+        let in_fences = pending.0 > lower && upper.as_ref().is_none_or(|upper| pending.0 < *upper);
+        let place = Page::new(&page).search(&pending.0).err().filter(|&slot| in_fences && slot > 0);
+        let choice = place.map(|slot| (slot, pending.0.as_slice(), 4));
+        let split = choose_split(Page::new(&page), choice, rule).unwrap();
+        prop_assert!(split.left_count > 0 && split.left_count < count);
+        prop_assert_eq!(&split.separator, &all[split.left_count].0, "the right half's first key moves up");
+        let halves = halves(&page, &split, upper.as_deref(), place.map(|slot| (slot, &pending)));
+        for (half, count) in halves.iter().zip([split.left_count, count - split.left_count]) {
+            let half = Page::check(half, PageId(7)).unwrap();
+            prop_assert!(half.count() == count || half.count() == count + 1);
+            let mut bare = Vec::new();
+            half.key_into(0, &mut bare);
+            prop_assert_eq!(bare, half.prefix(), "key 0 is the bare prefix");
+            prop_assert_eq!(half.child_for(half.lower_fence()), 0);
+        }
+    }
+
+    #[test]
+    fn a_wider_window_never_lengthens_a_separator((shape, lower, upper, all, _, _) in setup()) {
+        let all = sorted(all, &lower, upper.as_deref());
+        let (page, count) = fill(shape, &spec(shape, &lower, upper.as_deref()), &all);
+        prop_assume!(count >= 2);
+        let len = |radius| {
+            let split = choose_split(Page::new(&page), None, SeparatorRule::Tail { radius });
+            split.map(|split| split.separator.len())
+        };
+        let narrow = choose_split(Page::new(&page), None, SeparatorRule::TAIL).unwrap();
+        let left: usize = (0..narrow.left_count).map(|slot| Page::new(&page).entry_bytes(slot)).sum();
+        let total: usize = (0..count).map(|slot| Page::new(&page).entry_bytes(slot)).sum();
+        if (2 * left).abs_diff(total) * 1000 <= 2 * 167 * total {
+            prop_assert!(len(500).unwrap() <= narrow.separator.len());
+        }
+    }
+}
+
+#[test]
+fn sorted_input_fills_pages() {
+    let shape =
+        Shape { size: 4096, keys: KeyListKind::Head, records: RecordListKind::Variable, key_len: 0, record_len: 0 };
+    let all: Vec<Owned> =
+        (0..1000u32).map(|i| (format!("key{i:08}").into_bytes(), b"12345678".to_vec(), false)).collect();
+    let (page, count) = fill(shape, &spec(shape, b"", None), &all);
+    let pending = &all[count];
+    let choice = Some((count, pending.0.as_slice(), pending.1.len()));
+    for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
+        let split = choose_split(Page::new(&page), choice, rule).unwrap();
+        assert!(split.left_count >= count - 4 && !split.pending_left, "{} of {count}", split.left_count);
+        halves(&page, &split, None, Some((count, pending)));
+    }
+}
+
+#[test]
+fn long_images_are_not_cut_within_what_they_share() {
+    let shape = Shape { size: 512, keys: KeyListKind::Head, records: RecordListKind::None, key_len: 0, record_len: 0 };
+    let image = |first: u8, tail: u8| {
+        let mut image = vec![first; limits::long_key_head(512)];
+        image.extend([tail; limits::LONG_KEY_TAIL]);
+        (image, Vec::new(), false)
+    };
+    let mut all = vec![image(5, 9), image(5, 3)];
+    let page = fill(shape, &spec(shape, b"", None), &all).0;
+    let split = choose_split(Page::new(&page), None, SeparatorRule::TAIL).unwrap();
+    assert_eq!((split.left_count, &split.separator, split.long), (1, &all[1].0, true));
+    halves(&page, &split, None, None);
+
+    all[1] = image(6, 3);
+    let page = fill(shape, &spec(shape, b"", None), &all).0;
+    let split = choose_split(Page::new(&page), None, SeparatorRule::TAIL).unwrap();
+    assert_eq!((split.separator, split.long), (vec![6], false));
+}

@@ -1,0 +1,272 @@
+//! The reading view of a page. It never changes a byte, never allocates (but for the caller's buffers) and never
+//! panics, whatever the bytes; [`Page::check`] says whether they make sense.
+
+use super::header::{self, Header, NO_UPPER, PageKind};
+use super::keys::{KeyList, KeyListKind, granule};
+use super::records::{self, Record, RecordListKind};
+use crate::base::limits::PAGE_HEADER;
+use crate::base::{Lsn, PageId, TableId, bytes};
+
+/// A page to read. Any bytes are safe: what lies outside them reads as zero or empty, and what a hostile page says is
+/// bounded. [`Page::check`] once, when bytes come from a device, makes the answers right as well.
+#[derive(Clone, Copy)]
+pub struct Page<'a> {
+    bytes: &'a [u8],
+    header: Header<'a>,
+}
+
+impl<'a> Page<'a> {
+    /// Views `bytes`, a whole page, unchecked.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8]) -> Page<'a> {
+        Page { bytes, header: Header::of(bytes) }
+    }
+
+    /// The bytes of the page.
+    #[inline(always)]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The LSN of the last operation.
+    #[inline(always)]
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.header.u64(header::LSN))
+    }
+
+    /// The page's own id.
+    #[inline(always)]
+    pub fn id(&self) -> PageId {
+        PageId(self.header.u32(header::ID))
+    }
+
+    /// The table that the page belongs to.
+    #[inline(always)]
+    pub fn table(&self) -> TableId {
+        TableId(self.header.u32(header::TABLE))
+    }
+
+    /// The right sibling of a leaf, the next page of a run; [`PageId::NONE`] at the end.
+    #[inline(always)]
+    pub fn right(&self) -> PageId {
+        PageId(self.header.u32(header::RIGHT))
+    }
+
+    /// The number of entries.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        self.header.u16(header::COUNT)
+    }
+
+    /// What the page is for; [`PageKind::Run`] where the number is unknown.
+    #[inline(always)]
+    pub fn kind(&self) -> PageKind {
+        PageKind::from_tag(self.header.u8(header::KIND)).unwrap_or(PageKind::Run)
+    }
+
+    /// True for a leaf.
+    #[inline(always)]
+    pub fn is_leaf(&self) -> bool {
+        self.header.u8(header::KIND) == PageKind::Leaf as u8
+    }
+
+    /// True for an inner page.
+    #[inline(always)]
+    pub fn is_inner(&self) -> bool {
+        self.header.u8(header::KIND) == PageKind::Inner as u8
+    }
+
+    /// The level: 0 for leaves, 1 for their parents.
+    #[inline(always)]
+    pub fn level(&self) -> u8 {
+        self.header.u8(header::LEVEL)
+    }
+
+    /// The kind of the key list; [`KeyListKind::Plain`] where the tag is unknown.
+    #[inline(always)]
+    pub fn keys(&self) -> KeyListKind {
+        KeyListKind::from_tag(self.header.u8(header::KEY_LIST)).unwrap_or(KeyListKind::Plain)
+    }
+
+    /// The kind of the record list; [`RecordListKind::None`] where the tag is unknown.
+    #[inline(always)]
+    pub fn records(&self) -> RecordListKind {
+        RecordListKind::from_tag(self.header.u8(header::RECORD_LIST)).unwrap_or(RecordListKind::None)
+    }
+
+    #[inline(always)]
+    pub(super) fn header(&self) -> Header<'a> {
+        self.header
+    }
+
+    #[inline(always)]
+    pub(super) fn granule(&self) -> usize {
+        granule(self.bytes.len())
+    }
+
+    /// What is cut off the front of every key in this page; empty for lists that cut nothing.
+    #[inline(always)]
+    pub fn prefix(&self) -> &'a [u8] {
+        bytes::slice(self.bytes, PAGE_HEADER, PAGE_HEADER + self.header.u16(header::PREFIX))
+    }
+
+    /// The lower fence: no key of the page is below it.
+    #[inline(always)]
+    pub fn lower_fence(&self) -> &'a [u8] {
+        bytes::slice(self.bytes, PAGE_HEADER, PAGE_HEADER + self.header.u16(header::LOWER))
+    }
+
+    /// The bytes of the upper fence's rest.
+    #[inline(always)]
+    pub(super) fn upper_rest_len(&self) -> usize {
+        match self.header.u16(header::UPPER_REST) {
+            len if len == usize::from(NO_UPPER) => 0,
+            len => len,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn upper_rest(&self) -> &'a [u8] {
+        let at = PAGE_HEADER + self.header.u16(header::LOWER);
+        bytes::slice(self.bytes, at, at + self.upper_rest_len())
+    }
+
+    /// False for the rightmost page of a level.
+    #[inline(always)]
+    pub fn has_upper_fence(&self) -> bool {
+        self.header.u16(header::UPPER_REST) != usize::from(NO_UPPER)
+    }
+
+    /// Replaces `out` by the upper fence, which every key of the page is below. False, and `out` empty: there is
+    /// none.
+    pub fn upper_fence_into(&self, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        if self.has_upper_fence() {
+            out.extend_from_slice(self.prefix());
+            out.extend_from_slice(self.upper_rest());
+        }
+        self.has_upper_fence()
+    }
+
+    /// True where `key` is below the upper fence, bytewise on images, or where there is none.
+    #[inline]
+    pub fn below_upper(&self, key: &[u8]) -> bool {
+        if !self.has_upper_fence() {
+            return true;
+        }
+        let prefix = self.prefix();
+        match key.strip_prefix(prefix) {
+            Some(suffix) => suffix < self.upper_rest(),
+            None => key < prefix,
+        }
+    }
+
+    /// Where the key list begins.
+    #[inline(always)]
+    pub(super) fn keys_at(&self) -> usize {
+        PAGE_HEADER + self.header.u16(header::LOWER) + self.upper_rest_len()
+    }
+
+    /// The bytes of the key list alone.
+    #[inline(always)]
+    pub(super) fn key_bytes(&self) -> &'a [u8] {
+        let at = self.keys_at();
+        bytes::slice(self.bytes, at, at + self.header.u16(header::KEY_BYTES))
+    }
+
+    /// The bytes of the record list alone.
+    #[inline(always)]
+    pub(super) fn record_bytes(&self) -> &'a [u8] {
+        let from = self.bytes.len().wrapping_sub(self.header.u16(header::RECORD_BYTES));
+        self.bytes.get(from..).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(super) fn key_list(&self) -> KeyList<'a> {
+        KeyList::new(self.keys(), self.key_bytes(), self.count(), self.granule())
+    }
+
+    /// `Ok(slot)` of the key image equal to `key`, or `Err(slot)` where it would be inserted. Keys compare bytewise;
+    /// long keys are the tree's to compare.
+    #[inline]
+    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        let prefix = self.prefix();
+        match key.strip_prefix(prefix) {
+            Some(suffix) => self.key_list().search(suffix),
+            None if key < prefix => Err(0),
+            None => Err(self.count()),
+        }
+    }
+
+    /// Of an inner page: the slot of the child whose range `key` falls in.
+    #[inline]
+    pub fn child_for(&self, key: &[u8]) -> usize {
+        match self.search(key) {
+            Ok(slot) => slot,
+            Err(slot) => slot.saturating_sub(1),
+        }
+    }
+
+    /// Replaces `out` by the key image of `slot` (of an inner page's slot 0: the bare prefix); empty where there is no
+    /// such slot.
+    #[inline]
+    pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+        out.clear();
+        if slot >= self.count() {
+            return;
+        }
+        out.extend_from_slice(self.prefix());
+        if slot > 0 || !self.is_inner() {
+            self.key_list().append(slot, out);
+        }
+    }
+
+    /// The length of the key image of `slot`.
+    #[inline]
+    pub fn key_len(&self, slot: usize) -> usize {
+        if slot >= self.count() {
+            return 0;
+        }
+        let suffix = if slot == 0 && self.is_inner() { 0 } else { self.key_list().suffix_len(slot) };
+        self.prefix().len() + suffix
+    }
+
+    /// The record of `slot`; an empty one where there is no such slot.
+    #[inline]
+    pub fn record(&self, slot: usize) -> Record<'a> {
+        if slot >= self.count() {
+            return Record::default();
+        }
+        records::get(self.records(), self.record_bytes(), self.count(), self.granule(), slot)
+    }
+
+    /// Of an inner page: the child at `slot`; [`PageId::NONE`] where there is none.
+    #[inline]
+    pub fn child(&self, slot: usize) -> PageId {
+        PageId(bytes::get_u32(records::child(self.record_bytes(), slot), 0))
+    }
+
+    /// Bytes in use, the header's among them.
+    #[inline]
+    pub fn used(&self) -> usize {
+        let used = self.keys_at() + self.header.u16(header::KEY_BYTES) + self.header.u16(header::RECORD_BYTES);
+        used.min(self.bytes.len())
+    }
+
+    /// Bytes between the two lists.
+    #[inline]
+    pub fn free(&self) -> usize {
+        self.bytes.len() - self.used()
+    }
+
+    /// Bytes that the entry of `slot` takes in both lists, slots included.
+    #[inline]
+    pub fn entry_bytes(&self, slot: usize) -> usize {
+        self.key_list().entry_bytes(slot) + self.records().entry_bytes(self.record(slot).bytes.len())
+    }
+
+    /// The length of the common prefix of the key images of `slot` and of the one before it.
+    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
+        self.prefix().len() + self.key_list().common_with_previous(slot)
+    }
+}
