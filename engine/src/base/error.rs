@@ -153,6 +153,24 @@ pub enum Error {
         /// The type asked for.
         asked: String,
     },
+    /// A text that says no value of its type.
+    #[error("\"{text}\" is not a value of type {type_name}: {why}")]
+    Text {
+        /// The text, cut short if it is long.
+        text: String,
+        /// The type's name.
+        type_name: String,
+        /// What the text should have been.
+        why: String,
+    },
+    /// Stored bytes that are no value of their table's type: a program wrote them under another type of that name.
+    #[error("the stored bytes are not a value of type {type_name}: {what}; read the table as bytes to see them")]
+    Encoding {
+        /// The type's name.
+        type_name: String,
+        /// What is wrong with the bytes.
+        what: &'static str,
+    },
     /// A table is used in a way that its state does not allow.
     #[error("table \"{table}\": {why}")]
     TableState {

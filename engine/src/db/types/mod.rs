@@ -13,14 +13,20 @@
 )]
 
 mod def;
+mod dynamic;
 mod escape;
 mod option;
 mod options;
 mod scalar;
 mod strings;
+mod text;
 mod tuple;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub use def::TableDef;
+pub use dynamic::DynType;
 pub use options::{KeyLayout, Separators, TableOptions};
 pub use value::{Key, KeyPart, Value};

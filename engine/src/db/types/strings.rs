@@ -14,6 +14,7 @@ fn text(bytes: &[u8]) -> Decoded<&str> {
 /// A string type: `$given` goes in, `$view` comes out, `$part` comes out of a tuple.
 macro_rules! string {
     ($ty:ty, $name:literal, $given:ty, $view:ty, $decode:expr, $part:ty, $decode_part:expr) => {
+        #[allow(clippy::needless_lifetimes, reason = "only some of the types borrow")]
         impl Value for $ty {
             type Ref<'a> = &'a $given;
             type View<'a> = $view;
@@ -37,6 +38,7 @@ macro_rules! string {
 
         impl Key for $ty {}
 
+        #[allow(clippy::needless_lifetimes, reason = "only some of the types borrow")]
         impl KeyPart for $ty {
             type Part<'a> = $part;
 
@@ -45,7 +47,7 @@ macro_rules! string {
             }
 
             fn take_part<'a>(input: &mut &'a [u8]) -> Decoded<$part> {
-                $decode_part(take_escaped(input)?)
+                take_escaped(input).and_then($decode_part)
             }
         }
     };

@@ -1,0 +1,240 @@
+//! Types known only at run time, by their names. How their values look as text is in `text.rs`.
+
+use super::value::{Decoded, Value};
+use crate::base::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// How deep `option<...>` may nest, so that a hostile name cannot exhaust the stack.
+const MAX_NESTING: usize = 8;
+/// How many parts a tuple has.
+const ARITY: std::ops::RangeInclusive<usize> = 2..=6;
+
+/// A type of keys or values that the program learns at run time, from its name in the catalog.
+///
+/// Its encodings are those of the Rust type of that name. Values come and go as text: numbers in decimal, `true` and
+/// `false`, byte strings and text as they are. The parts of a tuple are separated by commas; inside a part a comma is
+/// written `\,` and a backslash `\\`. An option is `none`, or `some:` followed by the value. `()` is no text at all.
+///
+/// ```
+/// use duramen::db::types::{DynType, Value};
+///
+/// let pair: DynType = "(str,u32)".parse()?;
+/// let bytes = pair.encode_text(br"oak\, red,180")?;
+/// assert_eq!(<(&str, u32)>::decode(&bytes).unwrap(), ("oak, red".into(), 180));
+///
+/// let mut text = Vec::new();
+/// pair.decode_text(&bytes, &mut text)?;
+/// assert_eq!(text, br"oak\, red,180");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DynType {
+    pub(super) shape: Shape,
+}
+
+/// What a name says.
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Bytes,
+    Str,
+    Unit,
+    Number(&'static Number),
+    Array(usize),
+    Tuple(Vec<Shape>),
+    Option(Box<Shape>),
+}
+
+/// A type that the standard library reads and writes as text; `bool` is one, too.
+#[derive(Debug)]
+pub(super) struct Number {
+    name: &'static str,
+    width: usize,
+    key: bool,
+    /// Appends the encoding of what the text says; false if it says nothing of this type.
+    pub(super) parse: fn(&str, &mut Vec<u8>) -> bool,
+    /// Appends the text of an encoding.
+    pub(super) print: fn(&[u8], &mut Vec<u8>) -> Decoded<()>,
+    /// What a text must be, for errors.
+    pub(super) expected: fn() -> String,
+}
+
+macro_rules! numbers {
+    ($($ty:ident $key:literal $expected:expr;)*) => {
+        /// Every [`Number`] there is.
+        static NUMBERS: &[Number] = &[$(Number {
+            name: stringify!($ty),
+            width: size_of::<$ty>(),
+            key: $key,
+            parse: |text, out| text.parse().map(|value: $ty| $ty::encode(&value, out)).is_ok(),
+            print: |bytes, out| Ok(out.extend_from_slice($ty::decode(bytes)?.to_string().as_bytes())),
+            expected: || $expected,
+        },)*];
+    };
+}
+
+macro_rules! whole {
+    ($ty:ident) => {
+        format!("a whole number from {} to {}", $ty::MIN, $ty::MAX)
+    };
+}
+
+numbers! {
+    u8 true whole!(u8);
+    u16 true whole!(u16);
+    u32 true whole!(u32);
+    u64 true whole!(u64);
+    u128 true whole!(u128);
+    i8 true whole!(i8);
+    i16 true whole!(i16);
+    i32 true whole!(i32);
+    i64 true whole!(i64);
+    i128 true whole!(i128);
+    f32 false "a number".to_owned();
+    f64 false "a number".to_owned();
+    bool true "true or false".to_owned();
+}
+
+impl DynType {
+    /// True if encodings order as values do, so that a table can have keys of this type.
+    pub fn is_key(&self) -> bool {
+        match &self.shape {
+            Shape::Option(_) => false,
+            Shape::Number(number) => number.key,
+            Shape::Bytes | Shape::Str | Shape::Unit | Shape::Array(_) | Shape::Tuple(_) => true,
+        }
+    }
+
+    /// The length of every encoding in bytes, or `None` when it varies.
+    pub fn fixed_width(&self) -> Option<usize> {
+        self.shape.width()
+    }
+}
+
+impl Shape {
+    pub(super) fn width(&self) -> Option<usize> {
+        match self {
+            Shape::Bytes | Shape::Str => None,
+            Shape::Unit => Some(0),
+            Shape::Number(number) => Some(number.width),
+            Shape::Array(width) => Some(*width),
+            Shape::Tuple(parts) => parts.iter().try_fold(0, |sum: usize, part| sum.checked_add(part.width()?)),
+            Shape::Option(inner) => inner.width()?.checked_add(1),
+        }
+    }
+
+    /// The shape that `name` names, nested at most `depth` deeper; `None` where there is none.
+    fn named(name: &str, depth: usize) -> Option<Shape> {
+        if let Some(shape) = Shape::part_named(name) {
+            return Some(shape);
+        }
+        if let Some(inner) = name.strip_prefix("option<").and_then(|rest| rest.strip_suffix('>')) {
+            return Some(Shape::Option(Box::new(Shape::named(inner, depth.checked_sub(1)?)?)));
+        }
+        let parts = name.strip_prefix('(')?.strip_suffix(')')?.split(',');
+        let parts = parts.map(|part| Shape::part_named(part).filter(|part| DynType { shape: part.clone() }.is_key()));
+        Some(Shape::Tuple(parts.collect::<Option<Vec<_>>>()?)).filter(|tuple| tuple.arity_fits())
+    }
+
+    /// The shape that `name` names, of those without others inside.
+    fn part_named(name: &str) -> Option<Shape> {
+        match name {
+            "bytes" => return Some(Shape::Bytes),
+            "str" => return Some(Shape::Str),
+            "()" => return Some(Shape::Unit),
+            _ => {}
+        }
+        if let Some(number) = NUMBERS.iter().find(|number| number.name == name) {
+            return Some(Shape::Number(number));
+        }
+        let digits = name.strip_prefix("[u8;")?.strip_suffix(']')?;
+        let width = digits.parse::<u32>().ok().filter(|width| width.to_string() == digits)?;
+        usize::try_from(width).ok().map(Shape::Array)
+    }
+
+    fn arity_fits(&self) -> bool {
+        !matches!(self, Shape::Tuple(parts) if !ARITY.contains(&parts.len()))
+    }
+}
+
+impl PartialEq for Shape {
+    /// Two shapes are the same if their names are.
+    fn eq(&self, other: &Shape) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Shape {}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Bytes => f.write_str("bytes"),
+            Shape::Str => f.write_str("str"),
+            Shape::Unit => f.write_str("()"),
+            Shape::Number(number) => f.write_str(number.name),
+            Shape::Array(width) => write!(f, "[u8;{width}]"),
+            Shape::Tuple(parts) => {
+                write!(f, "({})", parts.iter().map(Shape::to_string).collect::<Vec<_>>().join(","))
+            }
+            Shape::Option(inner) => write!(f, "option<{inner}>"),
+        }
+    }
+}
+
+impl fmt::Display for DynType {
+    /// The type's name in the catalog.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.shape.to_string())
+    }
+}
+
+impl FromStr for DynType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<DynType, Error> {
+        let shape = Shape::named(name, MAX_NESTING).ok_or_else(|| Error::Option {
+            option: "type",
+            value: format!("\"{name}\""),
+            expected: "bytes, str, u8 to u128, i8 to i128, f32, f64, bool, (), [u8;N], a tuple of two to six of \
+                       these as (str,u64), or option<...>"
+                .to_owned(),
+        })?;
+        Ok(DynType { shape })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for name in ["bytes", "str", "()", "u8", "i128", "f32", "bool", "[u8;0]", "[u8;16]", "(str,u64)"] {
+            assert_eq!(name.parse::<DynType>().unwrap().to_string(), name);
+        }
+        for name in ["(u8,u8,u8,u8,u8,str)", "((),[u8;4])", "option<str>", "option<option<(bytes,bool)>>"] {
+            assert_eq!(name.parse::<DynType>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn wrong_names_are_refused_with_the_name() {
+        let deep = "option<".repeat(100_000) + "u8" + &">".repeat(100_000);
+        for name in ["", "U8", "u7", "usize", "(u8)", "(u8,)", "(u8,(u8,u8))", "(u8,f64)", "(u8,option<u8>)"] {
+            let told = name.parse::<DynType>().unwrap_err().to_string();
+            assert!(told.contains(&format!("\"{name}\"")), "{told}");
+        }
+        for name in ["[u8;-1]", "[u8;016]", "[u8;99999999999999999999]", "option<>", "(u8,u8,u8,u8,u8,u8,u8)", &deep] {
+            assert!(name.parse::<DynType>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_ordered_types_are_keys() {
+        for (name, key) in [("u8", true), ("(str,i64)", true), ("f64", false), ("option<u8>", false)] {
+            assert_eq!(name.parse::<DynType>().unwrap().is_key(), key, "{name}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Values of a [`DynType`] as text, for programs that people type into. The bytes are those of the static types.
+
+use super::dynamic::{DynType, Shape};
+use super::escape::{push_escaped, take_escaped};
+use super::value::{Decoded, Value};
+use crate::base::bytes::take;
+use crate::base::{Error, Result};
+use std::borrow::Cow;
+
+/// How much of an offending text an error shows, in characters.
+const SHOWN: usize = 60;
+
+impl DynType {
+    /// The encoding of the value that `text` says.
+    ///
+    /// # Errors
+    /// [`Error::Text`], which names the text, if it says no value of this type.
+    pub fn encode_text(&self, text: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.fixed_width().unwrap_or(text.len()).min(text.len() + 16));
+        self.shape.encode(text, &mut out).map_err(|why| Error::Text {
+            text: shown(text),
+            type_name: self.to_string(),
+            why,
+        })?;
+        Ok(out)
+    }
+
+    /// Appends the text of the value that has the encoding `bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Encoding`] if no value of this type has it; `out` may then end in a part of the text.
+    pub fn decode_text(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.shape.decode(bytes, out).map_err(|what| Error::Encoding { type_name: self.to_string(), what })
+    }
+}
+
+impl Shape {
+    /// Appends the encoding of what `text` says, or says what it should have been.
+    fn encode(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            Shape::Bytes => out.extend_from_slice(text),
+            Shape::Str => {
+                let text = std::str::from_utf8(text).map_err(|_| "it must be valid UTF-8".to_owned())?;
+                out.extend_from_slice(text.as_bytes());
+            }
+            Shape::Unit if text.is_empty() => {}
+            Shape::Unit => return Err("it must be empty".to_owned()),
+            Shape::Number(number) => {
+                let parsed = std::str::from_utf8(text).is_ok_and(|text| (number.parse)(text, out));
+                if !parsed {
+                    return Err(format!("it must be {}", (number.expected)()));
+                }
+            }
+            Shape::Array(width) if text.len() == *width => out.extend_from_slice(text),
+            Shape::Array(width) => return Err(format!("it must have {width} bytes, not {}", text.len())),
+            Shape::Tuple(parts) => encode_tuple(parts, text, out)?,
+            Shape::Option(inner) => match text.strip_prefix(b"some:") {
+                Some(value) => {
+                    out.push(1);
+                    inner.encode(value, out)?;
+                }
+                None if text == b"none" => out.resize(out.len() + 1 + inner.width().unwrap_or_default(), 0),
+                None => return Err("it must be none, or some: and the value".to_owned()),
+            },
+        }
+        Ok(())
+    }
+
+    /// Appends the text of the encoding `bytes`.
+    fn decode(&self, bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+        match self {
+            Shape::Bytes => out.extend_from_slice(bytes),
+            Shape::Str => out.extend_from_slice(<&str>::decode(bytes)?.as_bytes()),
+            Shape::Unit => <()>::decode(bytes)?,
+            Shape::Number(number) => (number.print)(bytes, out)?,
+            Shape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
+            Shape::Array(_) => return Err("the bytes are not as many as the type has"),
+            Shape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
+            Shape::Option(inner) => match bytes.split_first() {
+                Some((1, value)) => {
+                    out.extend_from_slice(b"some:");
+                    inner.decode(value, out)?;
+                }
+                _ => {
+                    let is_none = bytes.len() == 1 + inner.width().unwrap_or_default();
+                    if !is_none || bytes.iter().any(|byte| *byte != 0) {
+                        return Err("an option is neither none nor some");
+                    }
+                    out.extend_from_slice(b"none");
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// True for the types that are escaped inside a tuple, unless they are its last part.
+    fn is_string(&self) -> bool {
+        matches!(self, Shape::Bytes | Shape::Str)
+    }
+}
+
+fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let texts = split_parts(text)?;
+    if texts.len() != parts.len() {
+        return Err(format!("it must have {} parts separated by commas, not {}", parts.len(), texts.len()));
+    }
+    for (i, (part, text)) in parts.iter().zip(&texts).enumerate() {
+        let told = |why| format!("in part {}, \"{}\", {why}", i + 1, shown(text));
+        if part.is_string() && i + 1 < parts.len() {
+            let mut string = Vec::with_capacity(text.len());
+            part.encode(text, &mut string).map_err(told)?;
+            push_escaped(&string, out);
+        } else {
+            part.encode(text, out).map_err(told)?;
+        }
+    }
+    Ok(())
+}
+
+/// `text` cut at its commas, with `\,` and `\\` resolved.
+fn split_parts(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let (mut parts, mut part) = (Vec::new(), Vec::new());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' => parts.push(std::mem::take(&mut part)),
+            b'\\' => match bytes.next() {
+                Some(escaped @ (b',' | b'\\')) => part.push(*escaped),
+                _ => return Err(r"a backslash must be followed by a comma or a backslash".to_owned()),
+            },
+            _ => part.push(*byte),
+        }
+    }
+    parts.push(part);
+    Ok(parts)
+}
+
+fn decode_tuple(parts: &[Shape], bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+    let (mut input, mut text) = (bytes, Vec::new());
+    for (i, part) in parts.iter().enumerate() {
+        let encoded = match part.width() {
+            _ if i + 1 == parts.len() => Cow::Borrowed(input),
+            Some(width) => Cow::Borrowed(take(&mut input, width).ok_or("the tuple is cut short")?),
+            None => take_escaped(&mut input)?,
+        };
+        text.clear();
+        part.decode(&encoded, &mut text)?;
+        if i > 0 {
+            out.push(b',');
+        }
+        for byte in &text {
+            if matches!(byte, b',' | b'\\') {
+                out.push(b'\\');
+            }
+            out.push(*byte);
+        }
+    }
+    Ok(())
+}
+
+/// As much of `text` as fits an error message, unprintable bytes escaped.
+fn shown(text: &[u8]) -> String {
+    let mut chars = text.utf8_chunks().flat_map(|chunk| {
+        let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+        chunk
+            .valid()
+            .chars()
+            .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+            .chain(invalid)
+    });
+    let mut shown: String = chars.by_ref().take(SHOWN).collect();
+    if chars.next().is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
