@@ -1,0 +1,94 @@
+//! A cursor over the tree as it is: a copied leaf and a place in it. It sees changes made meanwhile from one leaf to
+//! the next; snapshots are for the layer above, which builds its own cursor on [`LeafCopy`].
+
+use super::search::Target;
+use super::{LeafCopy, PageRead, Tree};
+use crate::base::Result;
+use crate::page::Record;
+
+/// Walks the entries of a tree both ways. It begins before the first entry.
+#[derive(Debug)]
+pub struct Cursor<'s, S> {
+    tree: Tree,
+    store: &'s S,
+    leaf: LeafCopy,
+    /// The slot that `next` gives; `prev` gives the one before.
+    at: usize,
+    loaded: bool,
+    key: Vec<u8>,
+}
+
+/// An entry: its whole key and its record.
+pub type Entry<'c> = (&'c [u8], Record<'c>);
+
+impl<'s, S: PageRead> Cursor<'s, S> {
+    /// A cursor before the first entry.
+    pub fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
+        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, key: Vec::new() }
+    }
+
+    fn load(&mut self, target: Target<'_>) -> Result<()> {
+        self.leaf.load(&self.tree, self.store, target)?;
+        self.loaded = true;
+        Ok(())
+    }
+
+    /// Goes before the first entry.
+    pub fn seek_first(&mut self) -> Result<()> {
+        self.load(Target::First)?;
+        self.at = 0;
+        Ok(())
+    }
+
+    /// Goes behind the last entry.
+    pub fn seek_last(&mut self) -> Result<()> {
+        self.load(Target::Last)?;
+        self.at = self.leaf.count();
+        Ok(())
+    }
+
+    /// Goes before the first entry whose key is at least `key`.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.load(Target::Covering(key))?;
+        let (Ok(slot) | Err(slot)) = self.leaf.search(key);
+        self.at = slot;
+        Ok(())
+    }
+
+    /// The entry behind the cursor, which it passes; `None` at the end.
+    pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>> {
+        if !self.loaded {
+            self.seek_first()?;
+        }
+        while self.at >= self.leaf.count() {
+            let Some(upper) = self.leaf.upper().map(<[u8]>::to_vec) else { return Ok(None) };
+            self.load(Target::Covering(&upper))?;
+            // A merge meanwhile may have put keys before `upper` in the same leaf.
+            let (Ok(slot) | Err(slot)) = self.leaf.search(&upper);
+            self.at = slot;
+        }
+        self.at += 1;
+        Ok(Some(self.entry(self.at - 1)))
+    }
+
+    /// The entry before the cursor, which it passes; `None` at the start.
+    pub fn prev_entry(&mut self) -> Result<Option<Entry<'_>>> {
+        while self.loaded && self.at == 0 {
+            let lower = self.leaf.lower().to_vec();
+            if lower.is_empty() {
+                return Ok(None);
+            }
+            self.load(Target::Before(&lower))?;
+            let (Ok(slot) | Err(slot)) = self.leaf.search(&lower);
+            self.at = slot;
+        }
+        let Some(slot) = self.at.checked_sub(1) else { return Ok(None) };
+        self.at = slot;
+        Ok(Some(self.entry(slot)))
+    }
+
+    fn entry(&mut self, slot: usize) -> Entry<'_> {
+        self.leaf.key_into(slot, &mut self.key);
+        (&self.key, self.leaf.record(slot))
+    }
+}

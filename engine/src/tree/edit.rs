@@ -1,0 +1,98 @@
+//! Small steps that every change of the tree is made of: page specifications, formatting, trying an operation on a
+//! copy first. What changes when must never be decided here.
+
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, Lsn, PageId, Result, limits};
+use crate::page::{Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, apply};
+
+/// A slot as operations carry it.
+pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
+    u16::try_from(slot).map_err(|_| Error::corrupt(page.id(), format!("slot {slot} is out of range")))
+}
+
+/// Bytes of header and fences: what a page of these fences has without entries.
+pub(super) fn overhead(page: Page<'_>, upper: &mut Vec<u8>) -> usize {
+    page.upper_fence_into(upper);
+    limits::PAGE_HEADER + page.lower_fence().len() + upper.len().saturating_sub(page.prefix().len())
+}
+
+/// True where the entries take less than a quarter of what the fences leave.
+pub(super) fn is_underfull(page: Page<'_>) -> bool {
+    let front = overhead(page, &mut Vec::new());
+    page.used().saturating_sub(front) < page.bytes().len().saturating_sub(front) / 4
+}
+
+/// True where `op` would fit in the page; the page stays as it is.
+pub(super) fn would_fit(page: Page<'_>, op: &PageOp<'_>) -> Result<bool> {
+    apply(&mut page.bytes().to_vec(), op, Lsn::ZERO)
+}
+
+/// The record of an inner page's entry.
+pub(super) fn child_record(child: PageId) -> [u8; 4] {
+    child.0.to_le_bytes()
+}
+
+impl Tree {
+    /// What a new page of this tree is to be.
+    pub(super) fn spec<'a>(
+        &self,
+        id: PageId,
+        level: u8,
+        lower: &'a [u8],
+        upper: Option<&'a [u8]>,
+        right: PageId,
+    ) -> PageSpec<'a> {
+        let leaf = level == 0;
+        PageSpec {
+            id,
+            table: self.table,
+            kind: if leaf { PageKind::Leaf } else { PageKind::Inner },
+            level,
+            keys: if leaf { self.layout.leaf } else { self.layout.inner },
+            records: if leaf { self.layout.records } else { RecordListKind::Fixed },
+            lower,
+            upper,
+            right,
+        }
+    }
+
+    /// Gives a latched page new content.
+    pub(super) fn format_page<S: PageWrite>(&self, store: &S, page: &mut S::Mut<'_>, packed: Vec<u8>) -> Result<()> {
+        self.must_fit(store, page, &PageOp::Format { packed: packed.into() })
+    }
+
+    /// Applies an operation that always fits.
+    pub(super) fn must_fit<S: PageWrite>(&self, store: &S, page: &mut S::Mut<'_>, op: &PageOp<'_>) -> Result<()> {
+        if store.apply(page, op)? {
+            return Ok(());
+        }
+        let page = Page::new(page);
+        Err(Error::corrupt(page.id(), "a change that makes it smaller does not fit in it"))
+    }
+}
+
+/// Appends the entries `[from, to)` of `page` to `into`; false: they do not all fit. `first` replaces the key of the
+/// first one: an inner page's slot 0 has none of its own.
+pub(super) fn push_entries(
+    into: &mut PageBuilder,
+    page: Page<'_>,
+    entries: std::ops::Range<usize>,
+    first: Option<&[u8]>,
+) -> bool {
+    let mut key = Vec::new();
+    let start = entries.start;
+    entries.into_iter().all(|slot| {
+        page.key_into(slot, &mut key);
+        let key = first.filter(|_| slot == start).unwrap_or(&key);
+        let child = child_record(page.child(slot));
+        // An inner page's record list may be of any kind that a hostile page names: its children are what counts.
+        let record = if page.is_inner() { Record::inline(&child) } else { page.record(slot) };
+        into.push(key, record)
+    })
+}
+
+/// Reads a page and lets go of it again: for the writer, which knows that nobody changes it.
+pub(super) fn peek<S: PageRead, R>(store: &S, id: PageId, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
+    let latched = store.read(id)?;
+    Ok(f(Page::new(&latched)))
+}

@@ -1,0 +1,141 @@
+//! Freeing and counting subtrees that nothing leads to any more: detached by a range delete, or a dropped table's.
+
+use super::edit::slot_u16;
+use super::long_key::is_long;
+use super::search::{Step, child_of};
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, PageId, Result};
+use crate::page::{Page, PageOp, Record};
+use std::collections::HashSet;
+
+/// How far [`Tree::free_subtree`] has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FreeProgress {
+    /// Pages freed by this call, runs of keys among them.
+    pub freed: usize,
+    /// Nothing is left, the subtree's root is free as well.
+    pub done: bool,
+}
+
+/// What a subtree holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SubtreeCount {
+    /// Entries in its leaves.
+    pub entries: u64,
+    /// Leaves and inner pages; runs not counted.
+    pub pages: u64,
+}
+
+impl Tree {
+    /// Frees at least `budget` pages of the subtree at `root`, or all of it, from its end; between two calls it is
+    /// still a valid subtree, so that the calls may be in different batches. It exceeds the budget by no more than a
+    /// leaf and its runs. `large` is called with each large record, whose run is the caller's to free. No reader may
+    /// look at the subtree any more.
+    pub fn free_subtree<S: PageWrite>(
+        &self,
+        store: &S,
+        root: PageId,
+        budget: usize,
+        mut large: impl FnMut(Record<'_>) -> Result<()>,
+    ) -> Result<FreeProgress> {
+        let mut freed = 0;
+        loop {
+            let (path, leaf) = self.last_path(store, root)?;
+            freed += self.free_leaf(store, leaf, &mut large)?;
+            let mut gone = path.len();
+            // Inner pages whose last child is gone go as well; the lowest that stays loses its last entry.
+            for step in path.iter().rev().take_while(|step| step.slot == 0) {
+                store.free(step.id)?;
+                freed += 1;
+                gone -= 1;
+            }
+            let Some(step) = gone.checked_sub(1).and_then(|last| path.get(last)) else {
+                return Ok(FreeProgress { freed, done: true });
+            };
+            freed += self.drop_last(store, *step)?;
+            if freed >= budget {
+                return Ok(FreeProgress { freed, done: false });
+            }
+        }
+    }
+
+    /// The way to the last leaf of a subtree, whose fences are not asked: its outer ones may be out of date.
+    fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<Step>, PageId)> {
+        let mut path = Vec::new();
+        let subtree = Tree { root, ..*self };
+        let leaf = subtree.descend_noting(store, super::Target::Last, |page, slot| {
+            path.push(Step { id: page.id(), slot });
+            Ok(())
+        })?;
+        Ok((path, Page::new(&leaf).id()))
+    }
+
+    fn free_leaf<S: PageWrite>(
+        &self,
+        store: &S,
+        id: PageId,
+        large: &mut impl FnMut(Record<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        let mut runs = Vec::new();
+        {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            let mut key = Vec::new();
+            for slot in 0..page.count() {
+                if page.record(slot).large {
+                    large(page.record(slot))?;
+                }
+                if is_long(page.key_len(slot), store.page_size()) {
+                    page.key_into(slot, &mut key);
+                    runs.extend(self.run_pages(store, id, &key)?);
+                }
+            }
+        }
+        for &page in &runs {
+            store.free(page)?;
+        }
+        store.free(id)?;
+        Ok(runs.len() + 1)
+    }
+
+    /// Removes the last entry of an inner page, whose child is gone, and frees its separator's run.
+    fn drop_last<S: PageWrite>(&self, store: &S, step: Step) -> Result<usize> {
+        let mut latched = store.latch(step.id)?;
+        let page = Page::new(&latched);
+        let mut separator = Vec::new();
+        page.key_into(step.slot, &mut separator);
+        let run = self.run_pages(store, step.id, &separator)?;
+        let remove = PageOp::Remove { from: slot_u16(page, step.slot)?, to: slot_u16(page, step.slot + 1)? };
+        self.must_fit(store, &mut latched, &remove)?;
+        drop(latched);
+        for &page in &run {
+            store.free(page)?;
+        }
+        Ok(run.len())
+    }
+
+    /// Counts the entries and pages of the subtree at `root`.
+    pub fn count_subtree<S: PageRead>(&self, store: &S, root: PageId) -> Result<SubtreeCount> {
+        let mut total = SubtreeCount::default();
+        let level = Page::new(&store.read(root)?).level();
+        let mut waiting = vec![(root, level)];
+        let mut seen = HashSet::new();
+        while let Some((id, level)) = waiting.pop() {
+            if !seen.insert(id) {
+                return Err(Error::corrupt(id, "two parents lead to it"));
+            }
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            total.pages += 1;
+            if level == 0 {
+                total.entries += page.count() as u64;
+                continue;
+            }
+            for slot in 0..page.count() {
+                waiting.push((child_of(page, slot)?, level - 1));
+            }
+        }
+        Ok(total)
+    }
+}

@@ -1,0 +1,109 @@
+//! Putting an entry: in its leaf if it fits, after a split if not.
+
+use super::edit::slot_u16;
+use super::long_key::is_long;
+use super::search::{Target, child_of};
+use super::split::Pending;
+use super::{PageWrite, Tree};
+use crate::base::{Error, Result, limits};
+use crate::page::{Page, PageOp, Record};
+
+/// More splits than one entry can ever need: each halves a page or makes room one level further up.
+pub(super) const MAX_SPLITS: usize = 1024;
+
+impl Tree {
+    /// Puts `record` under `key`, in place of the one that is there; returns whether there was one.
+    ///
+    /// `before` is called once, with the old record, before the leaf changes and under its exclusive latch; an
+    /// error from it leaves everything as it was. The old record's run, if it is a large one, is the caller's to
+    /// free.
+    ///
+    /// # Errors
+    /// `Error::KeyTooLong`; `Error::ValueTooLong` where key image and record exceed `limits::max_entry`, so that
+    /// the record should have been a large one; what the store says.
+    pub fn put<S: PageWrite>(
+        &self,
+        store: &S,
+        key: &[u8],
+        record: Record<'_>,
+        mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
+    ) -> Result<bool> {
+        check_entry(store.page_size(), key, record)?;
+        let mut told = false;
+        // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
+        let mut stored = None;
+        for _ in 0..MAX_SPLITS {
+            let mut leaf = self.latch_leaf(store, key)?;
+            let page = Page::new(&leaf);
+            let found = self.locate(store, page, key)?;
+            if !told {
+                before(found.ok().map(|slot| page.record(slot)))?;
+                told = true;
+            }
+            let (Ok(slot) | Err(slot)) = found;
+            let at = slot_u16(page, slot)?;
+            if found.is_ok() {
+                if store.apply(&mut leaf, &PageOp::Replace { slot: at, record })? {
+                    return Ok(true);
+                }
+                drop(leaf);
+                self.split_leaf(store, key, None)?;
+                continue;
+            }
+            let long;
+            let image = if is_long(key.len(), store.page_size()) {
+                long = match stored.take() {
+                    Some(image) => image,
+                    None => self.store_key(store, key)?,
+                };
+                stored.insert(long).as_slice()
+            } else {
+                key
+            };
+            if store.apply(&mut leaf, &PageOp::Insert { slot: at, key: image, record })? {
+                return Ok(false);
+            }
+            drop(leaf);
+            let pending = Pending { slot, image, key, record_bytes: record.bytes.len() };
+            self.split_leaf(store, key, Some(pending))?;
+        }
+        Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))
+    }
+
+    /// The leaf that covers `key` under its exclusive latch. Only the writer changes pages, so that between its
+    /// shared and its exclusive latch nothing happens.
+    pub(super) fn latch_leaf<'s, S: PageWrite>(&self, store: &'s S, key: &[u8]) -> Result<S::Mut<'s>> {
+        let mut id = self.root;
+        let mut latched = store.read(id)?;
+        let mut level = Page::new(&latched).level();
+        while level > 0 {
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            let slot = self.slot_for(store, page, Target::Covering(key))?;
+            id = child_of(page, slot)?;
+            level -= 1;
+            if level > 0 {
+                let child = store.read(id)?;
+                latched = child;
+            }
+        }
+        drop(latched);
+        let leaf = store.latch(id)?;
+        let page = Page::new(&leaf);
+        self.check_page(page, id, 0)?;
+        self.check_target(page, Target::Covering(key), store.page_size())?;
+        Ok(leaf)
+    }
+}
+
+fn check_entry(page_size: usize, key: &[u8], record: Record<'_>) -> Result<()> {
+    if key.len() > limits::MAX_KEY {
+        return Err(Error::KeyTooLong { len: key.len(), max: limits::MAX_KEY });
+    }
+    let image = key.len().min(limits::max_inline_key(page_size) + 1);
+    let room = limits::max_entry(page_size).saturating_sub(image);
+    if record.bytes.len() > room {
+        return Err(Error::ValueTooLong { len: record.bytes.len() as u64, max: room as u64 });
+    }
+    Ok(())
+}

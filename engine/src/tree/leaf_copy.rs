@@ -1,0 +1,138 @@
+//! A leaf copied out from under its latch, with all that a cursor needs to walk it and to go on from it: whole keys,
+//! and the range that it covers as whole keys. How a cursor merges it with other versions must never be known here.
+
+use super::long_key::is_long;
+use super::search::{Range, Target};
+use super::{PageRead, Tree};
+use crate::base::{Lsn, Result};
+use crate::page::{Page, Record};
+
+/// A copy of a leaf, reusable for one leaf after another without allocating anew.
+#[derive(Clone, Debug, Default)]
+pub struct LeafCopy {
+    page: Vec<u8>,
+    /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
+    long: Vec<(usize, Vec<u8>)>,
+    range: Range,
+}
+
+impl LeafCopy {
+    /// No leaf yet: no entries, the empty key's range.
+    pub fn new() -> LeafCopy {
+        LeafCopy::default()
+    }
+
+    /// Copies the leaf that `target` names.
+    pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
+        let leaf = tree.descend(store, target)?;
+        let page = Page::new(&leaf);
+        let page_size = store.page_size();
+        let mut upper = self.range.upper.take().unwrap_or_default();
+        let has_upper = page.upper_fence_into(&mut upper);
+        if is_long(page.lower_fence().len(), page_size) || is_long(upper.len(), page_size) {
+            drop(leaf);
+            return self.load_between_separators(tree, store, target);
+        }
+        self.range.lower.clear();
+        self.range.lower.extend_from_slice(page.lower_fence());
+        self.range.upper = has_upper.then_some(upper);
+        self.copy(tree, store, page)
+    }
+
+    /// Where a fence is a long key's image, its run belongs to a separator further up: goes down again and takes the
+    /// whole keys from the separators themselves, while their pages are latched.
+    #[cold]
+    fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
+        let mut range = Range::default();
+        let leaf = tree.descend_noting(store, target, |page, slot| {
+            range = tree.child_range(store, page, slot, &range)?;
+            Ok(())
+        })?;
+        self.range = range;
+        self.copy(tree, store, Page::new(&leaf))
+    }
+
+    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>) -> Result<()> {
+        self.page.clear();
+        self.page.extend_from_slice(page.bytes());
+        self.long.clear();
+        for slot in 0..page.count() {
+            if is_long(page.key_len(slot), store.page_size()) {
+                let mut key = Vec::new();
+                tree.full_key(store, page, slot, &mut key)?;
+                self.long.push((slot, key));
+            }
+        }
+        Ok(())
+    }
+
+    /// The page as it was copied. Its keys are images; [`LeafCopy::key_into`] gives whole ones.
+    pub fn page(&self) -> Page<'_> {
+        Page::new(&self.page)
+    }
+
+    /// The LSN of the leaf's last operation when it was copied.
+    pub fn lsn(&self) -> Lsn {
+        self.page().lsn()
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> usize {
+        self.page().count()
+    }
+
+    /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
+    pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+        match self.long_key(slot) {
+            Some(key) => {
+                out.clear();
+                out.extend_from_slice(key);
+            }
+            None => self.page().key_into(slot, out),
+        }
+    }
+
+    fn long_key(&self, slot: usize) -> Option<&[u8]> {
+        if self.long.is_empty() {
+            return None;
+        }
+        let at = self.long.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        self.long.get(at).map(|(_, key)| key.as_slice())
+    }
+
+    /// The record of `slot`; an empty one where there is no such slot.
+    pub fn record(&self, slot: usize) -> Record<'_> {
+        self.page().record(slot)
+    }
+
+    /// `Ok(slot)` of the entry of `key`, or `Err(slot)` of the first one above it.
+    pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
+        if self.long.is_empty() {
+            return self.page().search(key);
+        }
+        let mut found = Vec::new();
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low.midpoint(high);
+            self.key_into(middle, &mut found);
+            match found.as_slice().cmp(key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+
+    /// No key of the leaf's range is below this one. [`Target::Before`] it is the leaf to the left; the empty key has
+    /// none.
+    pub fn lower(&self) -> &[u8] {
+        &self.range.lower
+    }
+
+    /// All keys of the leaf's range are below this one; `None` for the rightmost leaf. [`Target::Covering`] it is the
+    /// leaf to the right.
+    pub fn upper(&self) -> Option<&[u8]> {
+        self.range.upper.as_deref()
+    }
+}

@@ -1,0 +1,192 @@
+//! Long keys: how a whole key becomes an image with a run, and how an image becomes a whole key again. Key lists
+//! store images and know nothing of this; no other file of the tree looks inside an image.
+//!
+//! An image is `first bytes of the key | first run page u32 | length of the key u32 | checksum of the key u32`, one
+//! byte longer than the longest inline key. The run holds the rest of the key in a chain of pages of kind 3.
+//! An entry or separator owns its run. A fence made from a separator owns nothing: its run may be gone, so a fence
+//! is never resolved; the separators on the way to its page are.
+
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, PageId, Result, bytes, checksum, limits};
+use crate::page::{Page, PageKind, run_capacity, run_page};
+use std::cmp::Ordering;
+
+/// True where a key of that many bytes is kept as an image, or where that many bytes are an image.
+pub(super) fn is_long(len: usize, page_size: usize) -> bool {
+    len > limits::max_inline_key(page_size)
+}
+
+/// The image of a long key whose run begins at `first`.
+pub(super) fn image(key: &[u8], first: PageId, page_size: usize) -> Vec<u8> {
+    let mut image = bytes::slice(key, 0, limits::long_key_head(page_size)).to_vec();
+    image.extend(first.0.to_le_bytes());
+    image.extend(u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes());
+    image.extend(checksum::checksum(key).to_le_bytes());
+    image
+}
+
+/// The part of a long key that goes to its run.
+pub(super) fn rest(key: &[u8], page_size: usize) -> &[u8] {
+    key.get(limits::long_key_head(page_size)..).unwrap_or_default()
+}
+
+/// The least key above all keys that begin with `head`; `None` where there is none.
+fn after_prefix(head: &[u8]) -> Option<Vec<u8>> {
+    let keep = head.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut next = bytes::slice(head, 0, keep).to_vec();
+    next.push(head.get(keep)?.wrapping_add(1));
+    Some(next)
+}
+
+impl Tree {
+    /// The whole key of a leaf's or inner page's `slot` in `out`. The caller holds the page's latch, which keeps the
+    /// run from being freed. Slot 0 of an inner page has no key of its own: the result is some key not above it.
+    pub fn full_key<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize, out: &mut Vec<u8>) -> Result<()> {
+        page.key_into(slot, out);
+        if is_long(out.len(), store.page_size()) {
+            let image = std::mem::take(out);
+            self.resolve(store, page.id(), &image, out)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the whole key of `image`, found in page `owner`, in `out`.
+    pub(super) fn resolve<S: PageRead>(&self, store: &S, owner: PageId, image: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let page_size = store.page_size();
+        let head = limits::long_key_head(page_size);
+        let (mut next, len) = (PageId(bytes::get_u32(image, head)), bytes::get_u32(image, head + 4) as usize);
+        if !is_long(len, page_size) || len > limits::MAX_KEY {
+            return Err(Error::corrupt(owner, format!("a long key of {len} bytes")));
+        }
+        out.clear();
+        out.extend_from_slice(bytes::slice(image, 0, head));
+        while out.len() < len {
+            let run = self.run_part(store, owner, next)?;
+            let part = Page::new(&run).payload();
+            if part.is_empty() || part.len() > len - out.len() {
+                return Err(Error::corrupt(next, format!("{} bytes in a run of a long key", part.len())));
+            }
+            out.extend_from_slice(part);
+            next = Page::new(&run).right();
+        }
+        if !next.is_none() || checksum::checksum(out) != bytes::get_u32(image, head + 8) {
+            return Err(Error::corrupt(owner, "a long key's run does not hold the key"));
+        }
+        Ok(())
+    }
+
+    fn run_part<'s, S: PageRead>(&self, store: &'s S, owner: PageId, id: PageId) -> Result<S::Ref<'s>> {
+        if id.is_none() {
+            return Err(Error::corrupt(owner, "a long key's run ends early"));
+        }
+        let run = store.read(id)?;
+        let page = Page::new(&run);
+        if page.kind() != PageKind::Run || page.table() != self.table {
+            return Err(Error::corrupt(id, "not the run of a long key that it should be"));
+        }
+        Ok(run)
+    }
+
+    /// What pages keep for `key`: itself, or the image of the run that is written for it now.
+    pub(super) fn store_key<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<Vec<u8>> {
+        let page_size = store.page_size();
+        if !is_long(key.len(), page_size) {
+            return Ok(key.to_vec());
+        }
+        let mut next = PageId::NONE;
+        // From the end, so that each page knows its next one.
+        for part in rest(key, page_size).chunks(run_capacity(page_size)).rev() {
+            let (id, mut page) = store.create()?;
+            self.format_page(store, &mut page, run_page(id, self.table, next, part))?;
+            next = id;
+        }
+        Ok(image(key, next, page_size))
+    }
+
+    /// The pages of the run that `image` owns; none for an inline key.
+    pub(super) fn run_pages<S: PageRead>(&self, store: &S, owner: PageId, image: &[u8]) -> Result<Vec<PageId>> {
+        let page_size = store.page_size();
+        let mut pages = Vec::new();
+        if !is_long(image.len(), page_size) {
+            return Ok(pages);
+        }
+        let head = limits::long_key_head(page_size);
+        let (mut next, len) = (PageId(bytes::get_u32(image, head)), bytes::get_u32(image, head + 4) as usize);
+        let most = len.min(limits::MAX_KEY).div_ceil(run_capacity(page_size).max(1));
+        while !next.is_none() {
+            if pages.len() >= most {
+                return Err(Error::corrupt(owner, "a long key's run does not end"));
+            }
+            pages.push(next);
+            next = Page::new(&self.run_part(store, owner, next)?).right();
+        }
+        Ok(pages)
+    }
+
+    /// `Ok(slot)` of the entry whose whole key is `key`, or `Err(slot)` of the first greater one.
+    #[inline]
+    pub(super) fn locate<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
+        if key.len() <= limits::long_key_head(store.page_size()) {
+            return Ok(page.search(key));
+        }
+        self.locate_long(store, page, key)
+    }
+
+    /// Images compare as bytes up to their tail only. Among the entries that share the head of `key` whole keys
+    /// decide; all others compare as bytes, so that a search for no more than the head finds where those begin.
+    #[cold]
+    fn locate_long<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
+        let page_size = store.page_size();
+        let head = bytes::slice(key, 0, limits::long_key_head(page_size));
+        let mut found = Vec::new();
+        if !is_long(key.len(), page_size) {
+            let bytewise = page.search(key);
+            let ties = |slot: Option<usize>, found: &mut Vec<u8>| {
+                slot.filter(|&slot| slot < page.count()).is_some_and(|slot| {
+                    page.key_into(slot, found);
+                    found.starts_with(head)
+                })
+            };
+            match bytewise {
+                Ok(slot) => return Ok(Ok(slot)),
+                Err(slot) if !ties(Some(slot), &mut found) && !ties(slot.checked_sub(1), &mut found) => {
+                    return Ok(Err(slot));
+                }
+                Err(_) => {}
+            }
+        }
+        let first = usize::from(page.is_inner());
+        let position = |key: &[u8]| page.search(key).unwrap_or_else(|slot| slot);
+        let (mut low, mut high) =
+            (position(head).max(first), after_prefix(head).map_or(page.count(), |k| position(&k)));
+        while low < high {
+            let middle = low.midpoint(high);
+            self.full_key(store, page, middle, &mut found)?;
+            match found.as_slice().cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(Ok(middle)),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(Err(low))
+    }
+
+    /// False where `key` is certainly not in the range of `page`. Two keys that agree in the head of an image are
+    /// taken to be in order: only separators could tell, and `verify` does ask them.
+    #[inline]
+    pub(super) fn may_cover(&self, page: Page<'_>, key: &[u8], page_size: usize) -> bool {
+        if key.len() <= limits::long_key_head(page_size) {
+            return page.lower_fence() <= key && page.below_upper(key);
+        }
+        let head = bytes::slice(key, 0, limits::long_key_head(page_size));
+        let mut upper = Vec::new();
+        let tie = |fence: &[u8]| is_long(fence.len(), page_size) && fence.starts_with(head);
+        let below = !page.upper_fence_into(&mut upper) || key < upper.as_slice() || tie(&upper);
+        below && (page.lower_fence() <= key || tie(page.lower_fence()))
+    }
+}
+
+/// A key that is never an op of the log: only to find out whether one of its size fits.
+pub(super) fn trial_image(key: &[u8], page_size: usize) -> Vec<u8> {
+    if is_long(key.len(), page_size) { image(key, PageId(u32::MAX), page_size) } else { key.to_vec() }
+}

@@ -1,0 +1,129 @@
+//! Merging: a page whose entries take less than a quarter goes together with a neighbour under the same parent if
+//! both fit; a root with one child takes the child's content up.
+
+use super::edit::{is_underfull, overhead, peek, push_entries, slot_u16};
+use super::search::{Target, child_of};
+use super::split::fences;
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, PageId, Result};
+use crate::page::{Page, PageBuilder, PageOp};
+
+impl Tree {
+    /// Merges pages that have become thin on the way to `key`, and lowers the root while it has one child.
+    pub(super) fn rebalance<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<()> {
+        // Each round that goes on has freed a page.
+        while self.merge_towards(store, key)? || self.collapse_root(store)? {}
+        Ok(())
+    }
+
+    /// From the root down, so that children come under one parent before their own turn. True: something merged.
+    fn merge_towards<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<bool> {
+        let mut merged = false;
+        let mut id = self.root;
+        let mut level = peek(store, id, |page| page.level())?;
+        while level > 0 {
+            let (slot, child, count) = {
+                let latched = store.read(id)?;
+                let page = Page::new(&latched);
+                self.check_page(page, id, level)?;
+                let slot = self.slot_for(store, page, Target::Covering(key))?;
+                (slot, child_of(page, slot)?, page.count())
+            };
+            if peek(store, child, is_underfull)? {
+                let lefts = [slot.checked_sub(1), (slot + 1 < count).then_some(slot)];
+                let mut done = false;
+                for left in lefts.into_iter().flatten() {
+                    done = done || self.merge_children(store, id, left)?;
+                }
+                if done {
+                    merged = true;
+                    continue;
+                }
+            }
+            id = child;
+            level -= 1;
+        }
+        Ok(merged)
+    }
+
+    /// Puts the children at `slot` and `slot + 1` of page `id` together if they fit in one page, with a quarter to
+    /// spare unless one of them is empty. True: done.
+    fn merge_children<S: PageWrite>(&self, store: &S, id: PageId, slot: usize) -> Result<bool> {
+        let mut parent = store.latch(id)?;
+        let page = Page::new(&parent);
+        let level = page.level().saturating_sub(1);
+        let (left_id, right_id) = (child_of(page, slot)?, child_of(page, slot + 1)?);
+        if left_id == right_id {
+            return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
+        }
+        let mut left = store.latch(left_id)?;
+        let right = store.latch(right_id)?;
+        self.check_page(Page::new(&left), left_id, level)?;
+        self.check_page(Page::new(&right), right_id, level)?;
+        let mut separator = Vec::new();
+        page.key_into(slot + 1, &mut separator);
+        let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), &separator) else {
+            return Ok(false);
+        };
+        // An inner page's separator comes down and keeps its run; a leaf's is of no more use.
+        let run = if level == 0 { self.run_pages(store, id, &separator)? } else { Vec::new() };
+        let remove = PageOp::Remove { from: slot_u16(page, slot + 1)?, to: slot_u16(page, slot + 2)? };
+        self.format_page(store, &mut left, packed)?;
+        self.must_fit(store, &mut parent, &remove)?;
+        drop(right);
+        drop(left);
+        drop(parent);
+        for page in run {
+            store.free(page)?;
+        }
+        store.free(right_id)?;
+        Ok(true)
+    }
+
+    fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, separator: &[u8]) -> Option<Vec<u8>> {
+        let page_size = store.page_size();
+        let mut upper = Vec::new();
+        let empty = left.count() == 0 || right.count() == 0;
+        let content = |page, upper: &mut Vec<u8>| Page::used(&page).saturating_sub(overhead(page, upper));
+        if !empty && content(left, &mut upper) + content(right, &mut upper) > page_size {
+            return None;
+        }
+        let (lower, _) = fences(left);
+        let (_, upper) = fences(right);
+        let spec = self.spec(left.id(), left.level(), &lower, upper.as_deref(), right.right());
+        let mut builder = PageBuilder::new(page_size, &spec);
+        let front = builder.used();
+        let first = right.is_inner().then_some(separator);
+        let fits = push_entries(&mut builder, left, 0..left.count(), None)
+            && push_entries(&mut builder, right, 0..right.count(), first);
+        let spare = 4 * (builder.used() - front) <= 3 * (page_size - front);
+        (fits && (spare || empty)).then(|| builder.finish())
+    }
+
+    /// An inner root with one child takes its content; true where it did.
+    fn collapse_root<S: PageWrite>(&self, store: &S) -> Result<bool> {
+        if !peek(store, self.root, |page| page.is_inner() && page.count() == 1)? {
+            return Ok(false);
+        }
+        let mut root = store.latch(self.root)?;
+        let page = Page::new(&root);
+        let (child_id, level) = (child_of(page, 0)?, page.level().saturating_sub(1));
+        if child_id == self.root {
+            return Err(Error::corrupt(self.root, "the root is its own child"));
+        }
+        let child = store.latch(child_id)?;
+        let content = Page::new(&child);
+        self.check_page(content, child_id, level)?;
+        let (lower, upper) = fences(page);
+        let spec = self.spec(self.root, level, &lower, upper.as_deref(), PageId::NONE);
+        let mut builder = PageBuilder::new(store.page_size(), &spec);
+        if !push_entries(&mut builder, content, 0..content.count(), None) {
+            return Ok(false);
+        }
+        self.format_page(store, &mut root, builder.finish())?;
+        drop(child);
+        drop(root);
+        store.free(child_id)?;
+        Ok(true)
+    }
+}

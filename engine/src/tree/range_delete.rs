@@ -1,0 +1,343 @@
+//! Removing a range: the subtrees that it covers whole are detached, the entries at its edges removed one by one.
+//! What becomes of the detached subtrees, and when they are freed, must never be decided here.
+//!
+//! In each inner page at the range's edges the covered children are one run of slots. A fresh, empty child takes
+//! their place and their range, so that no neighbour's fences have to change; merging does away with it afterwards.
+
+use super::edit::{child_record, peek, push_entries, slot_u16};
+use super::search::{Range, Target, child_of};
+use super::split::fences;
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, PageId, Result};
+use crate::page::{Page, PageBuilder, PageOp, Record};
+use std::ops::Bound;
+
+/// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DetachedSubtree {
+    /// Its root.
+    pub root: PageId,
+    /// The root's level; 0: a single leaf.
+    pub level: u8,
+    /// No key of it is below this one.
+    pub lower: Vec<u8>,
+    /// All keys of it are below this one; `None`: it reached to the end of the tree.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// Something that is about to be removed by [`Tree::remove_range`].
+#[derive(Clone, Copy, Debug)]
+pub enum Removal<'a> {
+    /// An entry at an edge.
+    Entry {
+        /// Its whole key.
+        key: &'a [u8],
+        /// Its record; a large one's run is the caller's to free.
+        record: Record<'a>,
+    },
+    /// A subtree with all that is in it.
+    Subtree(&'a DetachedSubtree),
+}
+
+/// What [`Tree::remove_range`] did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RemovedRange {
+    /// Entries removed one by one.
+    pub entries: u64,
+    /// Subtrees detached whole, not freed.
+    pub detached: Vec<DetachedSubtree>,
+}
+
+/// A range of keys as its least key and the least key above it.
+struct Keys {
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+impl Keys {
+    fn new(from: Bound<&[u8]>, to: Bound<&[u8]>) -> Keys {
+        // The least key above a key is that key and a zero byte.
+        let after = |key: &[u8]| [key, &[0]].concat();
+        let from = match from {
+            Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) => after(key),
+            Bound::Unbounded => Vec::new(),
+        };
+        let to = match to {
+            Bound::Included(key) => Some(after(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        Keys { from, to }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| *to <= self.from)
+    }
+
+    fn reaches(&self, upper: Option<&[u8]>) -> bool {
+        match (&self.to, upper) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(to), Some(upper)) => upper <= to.as_slice(),
+        }
+    }
+}
+
+/// How a range lies in an inner page.
+struct Overlap {
+    /// Slots of the children that it covers whole.
+    covered: std::ops::Range<usize>,
+    /// Slots of the children that it begins or ends in.
+    partial: Vec<usize>,
+}
+
+impl Tree {
+    /// Removes all entries from `from` to `to`.
+    ///
+    /// `before` is called with each entry and each subtree before it is removed or detached, under the exclusive latch
+    /// of the page that leads to it; not for entries of detached subtrees. The pages of those stay as they are until
+    /// [`Tree::free_subtree`].
+    pub fn remove_range<S: PageWrite>(
+        &self,
+        store: &S,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        mut before: impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<RemovedRange> {
+        let keys = Keys::new(from, to);
+        let mut removed = RemovedRange::default();
+        if keys.is_empty() {
+            return Ok(removed);
+        }
+        self.detach_covered(store, &keys, &mut removed, &mut before)?;
+        let end = keys.to.as_deref().map_or(Target::Last, Target::Before);
+        removed.entries += self.trim(store, Target::Covering(&keys.from), &keys, &mut before)?;
+        removed.entries += self.trim(store, end, &keys, &mut before)?;
+        self.rebalance(store, &keys.from)?;
+        for subtree in &removed.detached {
+            self.rebalance(store, &subtree.lower)?;
+        }
+        if let Some(to) = &keys.to {
+            self.rebalance(store, to)?;
+        }
+        Ok(removed)
+    }
+
+    fn detach_covered<S: PageWrite>(
+        &self,
+        store: &S,
+        keys: &Keys,
+        removed: &mut RemovedRange,
+        before: &mut impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let level = peek(store, self.root, |page| page.level())?;
+        if level > 0 && keys.from.is_empty() && keys.to.is_none() {
+            removed.detached.push(self.detach_all(store, before)?);
+            return Ok(());
+        }
+        let mut waiting = vec![(self.root, level, Range::default())];
+        while let Some((id, level, range)) = waiting.pop() {
+            if level == 0 {
+                continue;
+            }
+            let covered = {
+                let latched = store.read(id)?;
+                let page = Page::new(&latched);
+                self.check_page(page, id, level)?;
+                let overlap = self.overlap(store, page, &range, keys)?;
+                for slot in overlap.partial {
+                    waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
+                }
+                overlap.covered
+            };
+            if !covered.is_empty() {
+                removed.detached.push(self.detach(store, id, covered, &range, before)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Keys) -> Result<Overlap> {
+        let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
+        if keys.from > range.lower {
+            let found = self.locate(store, page, &keys.from)?;
+            let (Ok(slot) | Err(slot)) = found;
+            overlap.covered.start = slot.max(1);
+            if found.is_err() {
+                overlap.partial.push(slot.max(1) - 1);
+            }
+        }
+        if let Some(to) = keys.to.as_ref().filter(|_| !keys.reaches(range.upper.as_deref())) {
+            match self.locate(store, page, to)? {
+                Ok(slot) => overlap.covered.end = slot,
+                Err(slot) => {
+                    overlap.covered.end = slot.max(1) - 1;
+                    if !overlap.partial.contains(&(slot.max(1) - 1)) {
+                        overlap.partial.push(slot.max(1) - 1);
+                    }
+                }
+            }
+        }
+        Ok(overlap)
+    }
+
+    /// Detaches the children at `slots` of page `id` as one subtree and puts an empty child in their place.
+    fn detach<S: PageWrite>(
+        &self,
+        store: &S,
+        id: PageId,
+        slots: std::ops::Range<usize>,
+        range: &Range,
+        before: &mut impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<DetachedSubtree> {
+        let (first, last) = (slots.start, slots.end.saturating_sub(1));
+        let (bounds, last_child) = {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            let lower = self.child_range(store, page, first, range)?.lower;
+            let upper = self.child_range(store, page, last, range)?.upper;
+            (Range { lower, upper }, child_of(page, last)?)
+        };
+        let left = match bounds.lower.is_empty() {
+            true => None,
+            false => Some(self.leaf_before(store, &bounds.lower, |page| page.id())?),
+        };
+        let right = Tree { root: last_child, ..*self }.last_leaf(store, |page| page.right())?;
+        let mut parent = store.latch(id)?;
+        let mut left = left.map(|left| store.latch(left)).transpose()?;
+        let page = Page::new(&parent);
+        let (lower, upper) = slot_fences(page, slots.clone());
+        let (root, level) = if first == last {
+            (last_child, page.level() - 1)
+        } else {
+            let (root, mut above) = store.create()?;
+            let spec = self.spec(root, page.level(), &lower, upper.as_deref(), PageId::NONE);
+            let mut builder = PageBuilder::new(store.page_size(), &spec);
+            if !push_entries(&mut builder, page, slots.clone(), None) {
+                return Err(Error::corrupt(id, "some of its entries do not fit in a page"));
+            }
+            self.format_page(store, &mut above, builder.finish())?;
+            (root, page.level())
+        };
+        let detached = DetachedSubtree { root, level, lower: bounds.lower, upper: bounds.upper };
+        before(Removal::Subtree(&detached))?;
+        let (empty, leaf) = self.create_empty(store, page.level() - 1, &lower, upper.as_deref(), right)?;
+        let record = child_record(empty);
+        let replace = PageOp::Replace { slot: slot_u16(page, first)?, record: Record::inline(&record) };
+        let remove = PageOp::Remove { from: slot_u16(page, first + 1)?, to: slot_u16(page, last + 1)? };
+        self.must_fit(store, &mut parent, &replace)?;
+        if first < last {
+            self.must_fit(store, &mut parent, &remove)?;
+        }
+        if let Some(left) = &mut left {
+            self.must_fit(store, left, &PageOp::SetRight { right: leaf })?;
+        }
+        Ok(detached)
+    }
+
+    /// Detaches everything: the root's content goes to a page of its own, the root becomes an empty leaf.
+    fn detach_all<S: PageWrite>(
+        &self,
+        store: &S,
+        before: &mut impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<DetachedSubtree> {
+        let mut latched = store.latch(self.root)?;
+        let page = Page::new(&latched);
+        let (id, mut copy) = store.create()?;
+        let spec = self.spec(id, page.level(), &[], None, PageId::NONE);
+        let mut builder = PageBuilder::new(store.page_size(), &spec);
+        if !push_entries(&mut builder, page, 0..page.count(), None) {
+            return Err(Error::corrupt(self.root, "its entries do not fit in a page"));
+        }
+        self.format_page(store, &mut copy, builder.finish())?;
+        let detached = DetachedSubtree { root: id, level: page.level(), lower: Vec::new(), upper: None };
+        before(Removal::Subtree(&detached))?;
+        self.format(store, &mut latched)?;
+        Ok(detached)
+    }
+
+    /// Creates a subtree without entries whose top is at `level`; returns the top and the leaf.
+    fn create_empty<S: PageWrite>(
+        &self,
+        store: &S,
+        level: u8,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        right: PageId,
+    ) -> Result<(PageId, PageId)> {
+        let (leaf, mut latched) = store.create()?;
+        let spec = self.spec(leaf, 0, lower, upper, right);
+        self.format_page(store, &mut latched, PageBuilder::new(store.page_size(), &spec).finish())?;
+        drop(latched);
+        let mut top = leaf;
+        for level in 1..=level {
+            let (id, mut latched) = store.create()?;
+            let spec = self.spec(id, level, lower, upper, PageId::NONE);
+            let mut builder = PageBuilder::new(store.page_size(), &spec);
+            if !builder.push(lower, Record::inline(&child_record(top))) {
+                return Err(Error::corrupt(id, "one child does not fit in a page"));
+            }
+            self.format_page(store, &mut latched, builder.finish())?;
+            top = id;
+        }
+        Ok((top, leaf))
+    }
+
+    /// Removes the entries of one leaf that are in the range; returns how many they were.
+    fn trim<S: PageWrite>(
+        &self,
+        store: &S,
+        target: Target<'_>,
+        keys: &Keys,
+        before: &mut impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let id = self.leaf_at(store, target, |page| page.id())?;
+        let mut leaf = store.latch(id)?;
+        let page = Page::new(&leaf);
+        let (Ok(from) | Err(from)) = self.locate(store, page, &keys.from)?;
+        let to = match &keys.to {
+            Some(to) => self.locate(store, page, to)?.unwrap_or_else(|slot| slot),
+            None => page.count(),
+        };
+        let (mut key, mut runs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        for slot in from..to {
+            self.full_key(store, page, slot, &mut key)?;
+            before(Removal::Entry { key: &key, record: page.record(slot) })?;
+            whole.push(key.clone());
+            page.key_into(slot, &mut key);
+            runs.extend(self.run_pages(store, id, &key)?);
+        }
+        if from >= to {
+            return Ok(0);
+        }
+        let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
+        let done = store.apply(&mut leaf, &remove)?;
+        drop(leaf);
+        if !done {
+            // A layout may need more room for fewer keys: then each goes alone, and the leaf is split as need be.
+            for key in &whole {
+                self.remove(store, key, |_| Ok(()))?;
+            }
+            return Ok(whole.len() as u64);
+        }
+        for page in runs {
+            store.free(page)?;
+        }
+        Ok(whole.len() as u64)
+    }
+}
+
+/// The fences around a run of slots of an inner page, as images.
+fn slot_fences(page: Page<'_>, slots: std::ops::Range<usize>) -> (Vec<u8>, Option<Vec<u8>>) {
+    let (mut lower, mut upper) = fences(page);
+    if slots.start > 0 {
+        page.key_into(slots.start, &mut lower);
+    }
+    if slots.end < page.count() {
+        let mut key = Vec::new();
+        page.key_into(slots.end, &mut key);
+        upper = Some(key);
+    }
+    (lower, upper)
+}

@@ -1,0 +1,51 @@
+//! Removing an entry: in its leaf; then the leaf may be merged with a neighbour.
+
+use super::edit::{is_underfull, slot_u16};
+use super::insert::MAX_SPLITS;
+use super::{PageWrite, Tree};
+use crate::base::{Error, Result};
+use crate::page::{Page, PageOp, Record};
+
+impl Tree {
+    /// Removes the entry of `key`; returns whether there was one.
+    ///
+    /// `before` is called once, with the record, before the leaf changes and under its exclusive latch, if there is
+    /// an entry; an error from it leaves everything as it was. The record's run, if it is a large one, is the
+    /// caller's to free.
+    pub fn remove<S: PageWrite>(
+        &self,
+        store: &S,
+        key: &[u8],
+        mut before: impl FnMut(Record<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let mut told = false;
+        for _ in 0..MAX_SPLITS {
+            let mut leaf = self.latch_leaf(store, key)?;
+            let page = Page::new(&leaf);
+            let Ok(slot) = self.locate(store, page, key)? else { return Ok(false) };
+            if !told {
+                before(page.record(slot))?;
+                told = true;
+            }
+            let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
+            let mut image = Vec::new();
+            page.key_into(slot, &mut image);
+            let run = self.run_pages(store, id, &image)?;
+            if store.apply(&mut leaf, &PageOp::Remove { from, to })? {
+                let thin = id != self.root && is_underfull(Page::new(&leaf));
+                drop(leaf);
+                for page in run {
+                    store.free(page)?;
+                }
+                if thin {
+                    self.rebalance(store, key)?;
+                }
+                return Ok(true);
+            }
+            // A layout may need more room for fewer keys.
+            drop(leaf);
+            self.split_leaf(store, key, None)?;
+        }
+        Err(Error::corrupt(self.root, "splitting its pages makes no room to remove an entry"))
+    }
+}

@@ -1,0 +1,168 @@
+//! Splitting: a full page becomes two under its parent; a full root's content moves down into two new pages. Each
+//! split is one step that leaves a valid tree; where the parent has no room for the separator, splitting the parent
+//! is that step, and the caller starts again.
+
+use super::edit::{child_record, push_entries, slot_u16, would_fit};
+use super::long_key::trial_image;
+use super::search::{MAX_LEVEL, Step};
+use super::{PageRead, PageWrite, Tree};
+use crate::base::{Error, PageId, Result, bytes};
+use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split};
+
+/// The entry that a split makes room for.
+#[derive(Clone, Copy)]
+pub(super) struct Pending<'a> {
+    /// Where it will go.
+    pub(super) slot: usize,
+    /// Its key as pages keep it.
+    pub(super) image: &'a [u8],
+    /// Its whole key; unused in an inner page, which is never cut at the pending entry.
+    pub(super) key: &'a [u8],
+    pub(super) record_bytes: usize,
+}
+
+/// Where a page is cut in two.
+struct Cut {
+    left: usize,
+    separator: Separator,
+}
+
+enum Separator {
+    /// A whole key, which gets a run of its own if it is long.
+    New(Vec<u8>),
+    /// The image of an inner page's key, which moves up and takes its run along.
+    Moved(Vec<u8>),
+}
+
+impl Tree {
+    /// Makes room in the leaf that covers `key`, or in one of the pages above it; the caller starts again.
+    pub(super) fn split_leaf<S: PageWrite>(&self, store: &S, key: &[u8], pending: Option<Pending<'_>>) -> Result<()> {
+        let (path, leaf) = self.path_to(store, key)?;
+        self.split_page(store, &path, leaf, pending)
+    }
+
+    fn split_page<S: PageWrite>(
+        &self,
+        store: &S,
+        path: &[Step],
+        id: PageId,
+        pending: Option<Pending<'_>>,
+    ) -> Result<()> {
+        let Some((&Step { id: parent_id, slot }, above)) = path.split_last() else {
+            return self.split_root(store, pending);
+        };
+        let mut parent = store.latch(parent_id)?;
+        let mut left = store.latch(id)?;
+        let cut = self.choose_cut(store, Page::new(&left), pending)?;
+        let trial = match &cut.separator {
+            Separator::New(key) => trial_image(key, store.page_size()),
+            Separator::Moved(image) => image.clone(),
+        };
+        let at = slot_u16(Page::new(&parent), slot + 1)?;
+        let record = child_record(id);
+        let insert = PageOp::Insert { slot: at, key: &trial, record: Record::inline(&record) };
+        if !would_fit(Page::new(&parent), &insert)? {
+            drop(left);
+            drop(parent);
+            let pending = Pending { slot: slot + 1, image: &trial, key: &[], record_bytes: record.len() };
+            return self.split_page(store, above, parent_id, Some(pending));
+        }
+        let separator = self.store_separator(store, cut.separator)?;
+        let (right_id, mut right) = store.create()?;
+        let page = Page::new(&left);
+        let (lower, upper) = fences(page);
+        let spec = self.spec(right_id, page.level(), &separator, upper.as_deref(), page.right());
+        let packed = half(store.page_size(), &spec, page, cut.left..page.count())?;
+        let keep = PageOp::Keep {
+            from: 0,
+            to: slot_u16(page, cut.left)?,
+            lower: &lower,
+            upper: Some(&separator),
+            right: if page.is_leaf() { right_id } else { PageId::NONE },
+        };
+        self.format_page(store, &mut right, packed)?;
+        self.must_fit(store, &mut left, &keep)?;
+        let record = child_record(right_id);
+        let insert = PageOp::Insert { slot: at, key: &separator, record: Record::inline(&record) };
+        self.must_fit(store, &mut parent, &insert)
+    }
+
+    fn split_root<S: PageWrite>(&self, store: &S, pending: Option<Pending<'_>>) -> Result<()> {
+        let mut root = store.latch(self.root)?;
+        let cut = self.choose_cut(store, Page::new(&root), pending)?;
+        let level = Page::new(&root).level();
+        if level >= MAX_LEVEL {
+            return Err(Error::corrupt(self.root, format!("a tree of {level} levels")));
+        }
+        let separator = self.store_separator(store, cut.separator)?;
+        let (left_id, mut left) = store.create()?;
+        let (right_id, mut right) = store.create()?;
+        let page = Page::new(&root);
+        let (lower, upper) = fences(page);
+        let sibling = if page.is_leaf() { right_id } else { PageId::NONE };
+        let spec = self.spec(left_id, level, &lower, Some(&separator), sibling);
+        let left_packed = half(store.page_size(), &spec, page, 0..cut.left)?;
+        let spec = self.spec(right_id, level, &separator, upper.as_deref(), page.right());
+        let right_packed = half(store.page_size(), &spec, page, cut.left..page.count())?;
+        let spec = self.spec(self.root, level + 1, &lower, upper.as_deref(), PageId::NONE);
+        let mut above = PageBuilder::new(store.page_size(), &spec);
+        let both = above.push(&lower, Record::inline(&child_record(left_id)))
+            && above.push(&separator, Record::inline(&child_record(right_id)));
+        if !both {
+            return Err(Error::corrupt(self.root, "two children do not fit in a root"));
+        }
+        self.format_page(store, &mut left, left_packed)?;
+        self.format_page(store, &mut right, right_packed)?;
+        self.format_page(store, &mut root, above.finish())
+    }
+
+    /// Where to cut, and the separator.
+    fn choose_cut<S: PageRead>(&self, store: &S, page: Page<'_>, pending: Option<Pending<'_>>) -> Result<Cut> {
+        let entry = pending.map(|p| (p.slot, p.image, p.record_bytes));
+        let split = choose_split(page, entry, self.layout.separators)?;
+        if page.is_inner() {
+            return Ok(Cut { left: split.left_count, separator: Separator::Moved(split.separator) });
+        }
+        if !split.long {
+            return Ok(Cut { left: split.left_count, separator: Separator::New(split.separator) });
+        }
+        // The page cannot tell the keys around the cut apart, only their runs can. As much of the right one as
+        // divides them serves, whatever the rule: a longer one would only have a longer run.
+        let pending = pending.filter(|p| p.slot == split.left_count);
+        let (mut last, mut first) = (Vec::new(), Vec::new());
+        match pending.filter(|_| split.pending_left) {
+            Some(pending) => last.extend_from_slice(pending.key),
+            None => self.full_key(store, page, split.left_count.saturating_sub(1), &mut last)?,
+        }
+        match pending.filter(|_| !split.pending_left) {
+            Some(pending) => first.extend_from_slice(pending.key),
+            None => self.full_key(store, page, split.left_count, &mut first)?,
+        }
+        let divider = bytes::common_prefix(&last, &first) + 1;
+        first.truncate(divider);
+        Ok(Cut { left: split.left_count, separator: Separator::New(first) })
+    }
+
+    fn store_separator<S: PageWrite>(&self, store: &S, separator: Separator) -> Result<Vec<u8>> {
+        match separator {
+            Separator::New(key) => self.store_key(store, &key),
+            Separator::Moved(image) => Ok(image),
+        }
+    }
+}
+
+/// Both fences of a page, as images.
+pub(super) fn fences(page: Page<'_>) -> (Vec<u8>, Option<Vec<u8>>) {
+    let mut upper = Vec::new();
+    let has_upper = page.upper_fence_into(&mut upper);
+    (page.lower_fence().to_vec(), has_upper.then_some(upper))
+}
+
+/// A page of some of another page's entries.
+fn half(page_size: usize, spec: &PageSpec<'_>, page: Page<'_>, entries: std::ops::Range<usize>) -> Result<Vec<u8>> {
+    let mut builder = PageBuilder::new(page_size, spec);
+    if push_entries(&mut builder, page, entries, None) {
+        return Ok(builder.finish());
+    }
+    Err(Error::corrupt(page.id(), "half of its entries do not fit in a page"))
+}

@@ -1,0 +1,48 @@
+//! What the tree asks of whoever keeps the pages: to read, latch, create, change and free them. Where pages live,
+//! what is cached and what is logged must never be known here.
+
+use crate::base::{PageId, Result};
+use crate::page::PageOp;
+use std::ops::Deref;
+
+/// Pages to read. Several threads may read at once.
+pub trait PageRead {
+    /// A page under its shared latch, which is held until this is dropped.
+    type Ref<'a>: Deref<Target = [u8]>
+    where
+        Self: 'a;
+
+    /// The size of every page, in bytes.
+    fn page_size(&self) -> usize;
+
+    /// Takes a page's shared latch. An error where the page cannot be had: it was never allocated, its bytes are
+    /// corrupt, or the device failed.
+    fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
+
+    /// Says that `id` will be read next, so that its first bytes may be fetched meanwhile.
+    #[inline(always)]
+    fn prefetch(&self, id: PageId) {
+        let _ = id;
+    }
+}
+
+/// Pages to change. There is one writer; readers run beside it.
+pub trait PageWrite: PageRead {
+    /// A page under its exclusive latch, which is held until this is dropped.
+    type Mut<'a>: Deref<Target = [u8]>
+    where
+        Self: 'a;
+
+    /// Takes a page's exclusive latch.
+    fn latch(&self, id: PageId) -> Result<Self::Mut<'_>>;
+
+    /// Allocates a page and takes its exclusive latch. Its content is undefined until a [`PageOp::Format`].
+    fn create(&self) -> Result<(PageId, Self::Mut<'_>)>;
+
+    /// Applies an operation to a latched page and logs it. `Ok(false)`: it does not fit, the page is unchanged and
+    /// nothing was logged.
+    fn apply(&self, page: &mut Self::Mut<'_>, op: &PageOp<'_>) -> Result<bool>;
+
+    /// Gives a page back. Nothing leads to it any more and the caller holds no latch on it.
+    fn free(&self, id: PageId) -> Result<()>;
+}

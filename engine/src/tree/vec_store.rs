@@ -1,0 +1,140 @@
+//! Pages in memory, for tests: what the tree needs of a store and nothing else, but strict where a real one may be
+//! lenient: a latch taken twice, a page used after it was freed, and a page that is not in order after a change all
+//! fail. It records every operation, so that a test can replay them.
+
+use super::{PageRead, PageWrite};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::{Page, PageOp, apply};
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::BTreeSet;
+use std::ops::Deref;
+
+/// The most pages; page 0 is never given out.
+const CAPACITY: usize = 1 << 15;
+
+pub(super) struct VecStore {
+    page_size: usize,
+    pages: Vec<RefCell<Vec<u8>>>,
+    next: Cell<usize>,
+    free: RefCell<BTreeSet<PageId>>,
+    log: RefCell<Vec<(PageId, Vec<u8>)>>,
+    reads: Cell<u64>,
+}
+
+/// A page under its exclusive latch.
+pub(super) struct Latched<'a> {
+    id: PageId,
+    page: RefMut<'a, Vec<u8>>,
+}
+
+impl Deref for Latched<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.page
+    }
+}
+
+impl VecStore {
+    pub(super) fn new(page_size: usize) -> VecStore {
+        VecStore {
+            page_size,
+            pages: (0..CAPACITY).map(|_| RefCell::default()).collect(),
+            next: Cell::new(1),
+            free: RefCell::default(),
+            log: RefCell::default(),
+            reads: Cell::new(0),
+        }
+    }
+
+    fn cell(&self, id: PageId) -> Result<&RefCell<Vec<u8>>> {
+        let taken = (1..self.next.get()).contains(&(id.0 as usize)) && !self.free.borrow().contains(&id);
+        self.pages.get(id.0 as usize).filter(|_| taken).ok_or_else(|| Error::corrupt(id, "it is not allocated"))
+    }
+
+    /// The ids of all pages that are allocated.
+    pub(super) fn allocated(&self) -> BTreeSet<PageId> {
+        let free = self.free.borrow();
+        (1..self.next.get()).map(|id| PageId(id as u32)).filter(|id| !free.contains(id)).collect()
+    }
+
+    /// Allocates a page without an operation, as a bulk load does.
+    pub(super) fn allocate(&self) -> PageId {
+        let id = self.free.borrow_mut().pop_first().unwrap_or_else(|| {
+            self.next.set(self.next.get() + 1);
+            PageId(self.next.get() as u32 - 1)
+        });
+        *self.pages[id.0 as usize].borrow_mut() = vec![0; self.page_size];
+        id
+    }
+
+    /// Overwrites a page without an operation, as a bulk load or a bad device does.
+    pub(super) fn overwrite(&self, id: PageId, f: impl FnOnce(&mut [u8])) {
+        f(&mut self.pages[id.0 as usize].borrow_mut());
+    }
+
+    /// Replays all operations on zeroed pages and compares the allocated ones, byte for byte.
+    pub(super) fn check_replay(&self) {
+        let mut pages = vec![vec![0; self.page_size]; self.next.get()];
+        for (at, (id, bytes)) in self.log.borrow().iter().enumerate() {
+            let op = PageOp::decode(&mut bytes.as_slice()).unwrap();
+            assert!(apply(&mut pages[id.0 as usize], &op, Lsn(at as u64 + 1)).unwrap());
+        }
+        for id in self.allocated() {
+            assert!(pages[id.0 as usize] == *self.pages[id.0 as usize].borrow(), "page {id} differs after redo");
+        }
+    }
+
+    /// How many pages were read or latched so far.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.get()
+    }
+}
+
+impl PageRead for VecStore {
+    type Ref<'a> = Ref<'a, [u8]>;
+
+    fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    fn read(&self, id: PageId) -> Result<Ref<'_, [u8]>> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(Ref::map(self.cell(id)?.borrow(), Vec::as_slice))
+    }
+}
+
+impl PageWrite for VecStore {
+    type Mut<'a> = Latched<'a>;
+
+    fn latch(&self, id: PageId) -> Result<Latched<'_>> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(Latched { id, page: self.cell(id)?.borrow_mut() })
+    }
+
+    fn create(&self) -> Result<(PageId, Latched<'_>)> {
+        let id = self.allocate();
+        self.overwrite(id, |page| page.fill(0xA5));
+        Ok((id, self.latch(id)?))
+    }
+
+    fn apply(&self, page: &mut Latched<'_>, op: &PageOp<'_>) -> Result<bool> {
+        let mut log = self.log.borrow_mut();
+        let done = apply(&mut page.page, op, Lsn(log.len() as u64 + 1))?;
+        if done {
+            let mut bytes = Vec::new();
+            op.encode(&mut bytes);
+            log.push((page.id, bytes));
+            if matches!(op, PageOp::Format { .. } | PageOp::Keep { .. }) {
+                Page::check(&page.page, page.id)?;
+            }
+        }
+        Ok(done)
+    }
+
+    fn free(&self, id: PageId) -> Result<()> {
+        self.cell(id)?.borrow_mut().fill(0x5A);
+        assert!(self.free.borrow_mut().insert(id));
+        Ok(())
+    }
+}
