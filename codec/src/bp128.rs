@@ -7,11 +7,11 @@
 //! a sum never needs the keys in order.
 
 use crate::bits::width;
-use crate::frame::{append_recoded, claimed_width, extent};
+use crate::frame::{append_recoded, at, claimed_width, extent};
 use crate::gaps::gaps;
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
-use crate::{Block, Buffer, Error, Found, Int, Level, Result};
+use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct Bp128;
 
@@ -33,6 +33,20 @@ fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> im
     })
 }
 
+/// The sum of all keys from every lane's sum of gaps and sum of prefix sums: each lane's gaps count once for every
+/// place of the lanes after it; the unused places, which all have the sum of all gaps, are taken off again.
+fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [totals, prefixes]: &[[T; 16]; 2]) -> u128 {
+    let (count, places) = (u128::from(block.count), lanes.rows * Lanes::<T>::COUNT);
+    let (mut sum, mut all) = (0u128, 0u128);
+    for (lane, (total, prefix)) in totals.iter().zip(prefixes).enumerate().take(Lanes::<T>::COUNT) {
+        let after = (Lanes::<T>::COUNT - 1 - lane) * lanes.rows;
+        sum += u128::from(prefix.widen()) + u128::from(total.widen()) * after as u128;
+        all += u128::from(total.widen());
+    }
+    let unused = places as u128 - count;
+    sum.saturating_sub(all * unused) + u128::from(block.first.widen()) * count + count * (count - 1) / 2
+}
+
 impl<T: Int> Scheme<T> for Bp128 {
     fn size(block: &Block<T>) -> Result<usize> {
         Ok(shape(block)?.size())
@@ -42,8 +56,17 @@ impl<T: Int> Scheme<T> for Bp128 {
         shape_of(values).size()
     }
 
-    fn write(values: &[T], out: &mut [u8]) -> u16 {
+    fn write(level: Level, values: &[T], out: &mut [u8]) -> u16 {
         let lanes = shape_of(values);
+        let mut fields = [T::default(); MAX_BLOCK];
+        for (i, gap) in (1..).zip(gaps(values)) {
+            if let Some(to) = fields.get_mut(i % lanes.rows * Lanes::<T>::COUNT + i / lanes.rows) {
+                *to = T::narrow(gap);
+            }
+        }
+        if T::pack(level, &lanes, &fields, T::default(), out) {
+            return extent(lanes.width);
+        }
         out.fill(0);
         for (i, gap) in (1..).zip(gaps(values)) {
             lanes.put(out, i % lanes.rows, i / lanes.rows, gap);
@@ -51,27 +74,49 @@ impl<T: Int> Scheme<T> for Bp128 {
         extent(lanes.width)
     }
 
-    fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
+    #[inline]
+    fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
         let lanes = shape(block)?;
+        if T::gap_decode(level, &lanes, body, block.first, out) {
+            return Ok(());
+        }
         for (to, key) in out.iter_mut().zip(core::iter::once(block.first).chain(keys(block, &lanes, body))) {
             *to = key;
         }
         Ok(())
     }
 
-    fn select(_: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
-        keys(block, &shape(block)?, body).nth(index - 1).ok_or(Error::OutOfRange)
+    #[inline]
+    fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
+        let lanes = shape(block)?;
+        if let Some(sum) = T::gap_select(level, &lanes, body, index) {
+            return Ok(at(block, sum.widen().wrapping_add(index as u64)));
+        }
+        keys(block, &lanes, body).nth(index - 1).ok_or(Error::OutOfRange)
     }
 
-    fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
+    #[inline]
+    fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
+        // The unused places stand for the keys after the last; were one to wrap round, it would count as small.
+        if block.last.widen() < T::MAX.widen() - 16
+            && let Some(found) = T::gap_search(level, &lanes, body, block.first, key)
+        {
+            return Ok(Found { index: found.index.min(usize::from(block.count)), ..found });
+        }
         let found = (1..).zip(keys(block, &lanes, body)).find(|&(_, value)| value >= key);
         let (index, value) = found.ok_or(Error::Corrupt("keys end below the last key"))?;
         Ok(Found { index, exact: value == key })
     }
 
-    fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
+    fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
+        let mut sums = [[T::default(); 16]; 2];
+        // A lane has at most 8 or 16 gaps, its sum of prefix sums at most 36 or 136 times the largest.
+        let fits = lanes.width + (if T::BITS == 32 { 6 } else { 8 }) <= T::BITS;
+        if fits && T::gap_sums(level, &lanes, body, &mut sums) {
+            return Ok(sum_of_lanes(block, &lanes, &sums));
+        }
         let rest: u128 = keys(block, &lanes, body).map(|key| u128::from(key.widen())).sum();
         Ok(u128::from(block.first.widen()) + rest)
     }

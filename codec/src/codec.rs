@@ -322,6 +322,7 @@ impl Codec {
         match usize::from(block.count) {
             0 => Ok(&[]),
             count if count > self.max_count() => Err(Error::Corrupt("too many keys")),
+            _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
             _ => each!(self, S => body::<T, S>(block, bytes)),
         }
     }

@@ -50,7 +50,7 @@ impl<T: Int> Scheme<T> for For {
         }
     }
 
-    fn write(values: &[T], out: &mut [u8]) -> u16 {
+    fn write(_: Level, values: &[T], out: &mut [u8]) -> u16 {
         let (Some((&first, rest)), Some(&last)) = (values.split_first(), values.last()) else { return 0 };
         let width = frame_width(first, last);
         out.fill(0);

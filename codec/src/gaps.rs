@@ -107,7 +107,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         F::gaps_len(gaps(values), values.len().saturating_sub(1))
     }
 
-    fn write(values: &[T], out: &mut [u8]) -> u16 {
+    fn write(_: Level, values: &[T], out: &mut [u8]) -> u16 {
         F::write_gaps(gaps(values), values.len().saturating_sub(1), out);
         u16::try_from(out.len()).unwrap_or(u16::MAX)
     }

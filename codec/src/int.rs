@@ -10,7 +10,16 @@ mod sealed {
 
 /// A key type: `u32` or `u64`. Signed keys are mapped to these by flipping the sign bit.
 pub trait Int:
-    Copy + Ord + Default + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static + sealed::Sealed
+    Copy
+    + Ord
+    + Default
+    + core::fmt::Debug
+    + core::hash::Hash
+    + Send
+    + Sync
+    + 'static
+    + sealed::Sealed
+    + crate::lanes::LaneKernels
 {
     /// Bits of a key.
     const BITS: u32;

@@ -7,14 +7,19 @@
 //!
 //! What a field means is for the two codecs to say. The kernels are in `lanes/`.
 
+#[cfg(target_arch = "x86_64")]
+mod kernels;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
 use core::marker::PhantomData;
 
-use crate::Int;
 use crate::bits::{get_bytes, mask, put_bytes};
+use crate::{Buffer, Found, Int, Level};
 
 /// The shape of a lane stream.
 #[derive(Clone, Copy)]
-pub(crate) struct Lanes<T> {
+pub struct Lanes<T> {
     pub(crate) rows: usize,
     pub(crate) width: u32,
     key: PhantomData<T>,
@@ -115,3 +120,54 @@ impl<T: Int> Lanes<T> {
         }
     }
 }
+
+/// The vector kernels of a key type behind safe functions. `None` or `false`: there is none for this level.
+///
+/// The stream's fields are at most 256, for the `gap_` functions 128, and `body` is as long as `lanes` says.
+pub trait LaneKernels: Sized {
+    /// Every field plus `first`, in row order.
+    fn frame_decode(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _out: &mut Buffer<Self>) -> bool {
+        false
+    }
+
+    /// Where `sought` belongs among the first `count` fields.
+    fn frame_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
+        None
+    }
+
+    /// The sum of all fields of each lane, modulo the key type.
+    fn frame_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _sums: &mut [Self; 16]) -> bool {
+        false
+    }
+
+    /// The keys from the gaps in the stream's columns.
+    fn gap_decode(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _out: &mut Buffer<Self>) -> bool {
+        false
+    }
+
+    /// Where `sought` belongs among the keys of all places, unused ones included; none may be beyond the key type.
+    fn gap_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _sought: Self) -> Option<Found> {
+        None
+    }
+
+    /// Each lane's sum of gaps, and sum of prefix sums of gaps, modulo the key type.
+    fn gap_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _sums: &mut [[Self; 16]; 2]) -> bool {
+        false
+    }
+
+    /// The sum of the gaps up to `index`, modulo the key type.
+    fn gap_select(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _index: usize) -> Option<Self> {
+        None
+    }
+
+    /// Packs the rows of `fields`, each less `base`; writes the whole of `body`.
+    fn pack(_: Level, _lanes: &Lanes<Self>, _fields: &Buffer<Self>, _base: Self, _body: &mut [u8]) -> bool {
+        false
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl LaneKernels for u32 {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl LaneKernels for u64 {}

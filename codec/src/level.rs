@@ -7,9 +7,9 @@ use core::sync::atomic::{AtomicU8, Ordering};
 pub enum Level {
     /// None: the reference code.
     Scalar,
-    /// SSSE3, SSE4.1 and POPCNT.
-    Sse41,
-    /// AVX2, BMI1 and BMI2.
+    /// SSSE3, SSE4.1, SSE4.2 and POPCNT.
+    Sse4,
+    /// AVX2, BMI1, BMI2 and LZCNT.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
@@ -24,7 +24,7 @@ impl Level {
     pub fn best() -> Level {
         match BEST.load(Ordering::Relaxed) {
             0 => Level::Scalar,
-            1 => Level::Sse41,
+            1 => Level::Sse4,
             2 => Level::Avx2,
             3 => Level::Avx512,
             _ => Level::ask(),
@@ -33,7 +33,7 @@ impl Level {
 
     /// Every level of this machine, from scalar up.
     pub fn all() -> impl Iterator<Item = Level> {
-        [Level::Scalar, Level::Sse41, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= Level::best())
+        [Level::Scalar, Level::Sse4, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= Level::best())
     }
 
     #[cold]
@@ -48,7 +48,10 @@ impl Level {
 fn detect() -> Level {
     let sse =
         is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("popcnt");
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
@@ -56,7 +59,7 @@ fn detect() -> Level {
     match (sse, avx2, avx512) {
         (true, true, true) => Level::Avx512,
         (true, true, false) => Level::Avx2,
-        (true, ..) => Level::Sse41,
+        (true, ..) => Level::Sse4,
         _ => Level::Scalar,
     }
 }

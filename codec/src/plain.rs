@@ -46,7 +46,7 @@ impl<T: Int> Scheme<T> for Plain {
         values.len().saturating_sub(1) * T::BYTES
     }
 
-    fn write(values: &[T], out: &mut [u8]) -> u16 {
+    fn write(_: Level, values: &[T], out: &mut [u8]) -> u16 {
         for (to, key) in out.chunks_exact_mut(T::BYTES).zip(values.get(1..).unwrap_or_default()) {
             put_bytes(to, 0, T::BYTES, key.widen());
         }

@@ -12,7 +12,7 @@ pub(crate) trait Scheme<T: Int> {
     fn encoded_len(values: &[T]) -> usize;
 
     /// Writes `values` into `out`, which has exactly `encoded_len(values)` bytes; gives the extent.
-    fn write(values: &[T], out: &mut [u8]) -> u16;
+    fn write(level: Level, values: &[T], out: &mut [u8]) -> u16;
 
     /// All keys.
     fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()>;
@@ -76,7 +76,7 @@ pub(crate) fn recode<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8
     }
     let needed = S::encoded_len(values);
     let out = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
-    let extent = S::write(values, out);
+    let extent = S::write(Level::best(), values, out);
     let count = u16::try_from(values.len()).map_err(|_| Error::Full)?;
     *block = Block { first, last, count, extent };
     Ok(())

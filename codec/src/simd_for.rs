@@ -5,7 +5,7 @@
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
-use crate::{Block, Buffer, Error, Found, Int, Level, Result};
+use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct SimdFor;
 
@@ -30,9 +30,16 @@ impl<T: Int> Scheme<T> for SimdFor {
         }
     }
 
-    fn write(values: &[T], out: &mut [u8]) -> u16 {
+    fn write(level: Level, values: &[T], out: &mut [u8]) -> u16 {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return 0 };
         let lanes = Lanes::<T>::holding(values.len(), frame_width(first, last));
+        let mut fields = [first; MAX_BLOCK];
+        if let Some(to) = fields.get_mut(..values.len()) {
+            to.copy_from_slice(values);
+        }
+        if T::pack(level, &lanes, &fields, first, out) {
+            return extent(lanes.width);
+        }
         out.fill(0);
         for (i, key) in values.iter().enumerate() {
             lanes.put(out, i / Lanes::<T>::COUNT, i % Lanes::<T>::COUNT, key.widen() - first.widen());
@@ -40,8 +47,12 @@ impl<T: Int> Scheme<T> for SimdFor {
         extent(lanes.width)
     }
 
-    fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
+    #[inline]
+    fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
         let lanes = shape(block)?;
+        if T::frame_decode(level, &lanes, body, block.first, out) {
+            return Ok(());
+        }
         for (i, to) in out.iter_mut().enumerate().take(usize::from(block.count)) {
             *to = at(block, offset_at(&lanes, body, i));
         }
@@ -52,10 +63,14 @@ impl<T: Int> Scheme<T> for SimdFor {
         Ok(at(block, offset_at(&shape(block)?, body, index)))
     }
 
-    fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
+    #[inline]
+    fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
         let sought = key.widen() - block.first.widen();
+        if let Some(found) = T::frame_search(level, &lanes, body, count, T::narrow(sought)) {
+            return Ok(found);
+        }
         let (mut low, mut len) = (1, count - 1);
         while len > 0 {
             let half = len / 2;
@@ -68,9 +83,16 @@ impl<T: Int> Scheme<T> for SimdFor {
         Ok(Found { index: low, exact: offset_at(&lanes, body, low) == sought })
     }
 
-    fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
+    fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
+        let mut sums = [T::default(); 16];
+        // A lane has at most 2^4 or 2^5 fields: no sum of a lane overflows.
+        let fits = lanes.width + (if T::BITS == 32 { 4 } else { 5 }) <= T::BITS;
+        if fits && T::frame_sums(level, &lanes, body, &mut sums) {
+            let offsets: u128 = sums.iter().map(|sum| u128::from(sum.widen())).sum();
+            return Ok(offsets + u128::from(block.first.widen()) * count as u128);
+        }
         let offsets: u128 = (0..count).map(|i| u128::from(offset_at(&lanes, body, i))).sum();
         Ok(offsets + u128::from(block.first.widen()) * count as u128)
     }
@@ -92,5 +114,11 @@ impl<T: Int> Scheme<T> for SimdFor {
         block.last = key;
         block.count += 1;
         Ok(())
+    }
+
+    fn padding_is_zero(block: &Block<T>, body: &[u8]) -> Result<bool> {
+        let lanes = shape(block)?;
+        let places = usize::from(block.count)..lanes.rows * Lanes::<T>::COUNT;
+        Ok(places.chain([0]).all(|i| offset_at(&lanes, body, i) == 0))
     }
 }

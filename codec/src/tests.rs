@@ -234,7 +234,7 @@ macro_rules! properties {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig::with_cases(192))]
+                #![proptest_config(ProptestConfig::with_cases(96))]
 
                 #[test]
                 fn reads_agree_with_the_keys_at_every_level(
@@ -298,7 +298,7 @@ macro_rules! properties {
             #[test]
             fn every_width_and_length_comes_back() {
                 for width in 0..=<$key>::BITS {
-                    for len in [1usize, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 64, 100, 127, 128, 129, 240, 255, 256] {
+                    for len in [1usize, 2, 4, 9, 16, 17, 33, 100, 128, 129, 256] {
                         let room = <$key>::MAX / len as $key;
                         let gap = (crate::bits::mask(width) as $key).min(room.saturating_sub(1));
                         let gaps: Vec<u64> =

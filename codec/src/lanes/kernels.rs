@@ -1,0 +1,508 @@
+//! The kernels over lane streams, once for every vector size, and their `#[target_feature]` entries.
+//!
+//! No kernel looks at a key's meaning beyond this: SIMD FOR adds the first key to every field, BP128 sums fields by
+//! column. The safe functions at the end assert everything that the kernels rely on.
+#![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
+
+use core::mem::MaybeUninit;
+
+use super::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector};
+use super::{LaneKernels, Lanes};
+use crate::{Buffer, Found, Int, Level};
+
+/// The most whole words of a lane: 256 fields of the key type's full width.
+const MAX_WORDS: usize = 32;
+
+/// Room for the words of the longest stream and one more.
+type Copy = MaybeUninit<[[u8; 64]; MAX_WORDS + 1]>;
+
+/// A lane stream whose last, partial word has been completed, so that every word can be loaded alike.
+struct Words<V: Vector> {
+    base: *const u8,
+    width: u32,
+    mask: V,
+}
+
+impl<V: Vector> Words<V> {
+    /// The stream in `body`, or, where its last word is partial, in `copy`.
+    ///
+    /// # Safety
+    /// `body` is as long as `lanes` says and has at most 256 fields; `body` and `copy` outlive the result.
+    #[inline(always)]
+    unsafe fn new(lanes: &Lanes<V::Key>, body: &[u8], copy: &mut Copy) -> Words<V> {
+        let (words, tail) = (lanes.words(), lanes.tail());
+        let body = body.as_ptr();
+        let copy = copy.as_mut_ptr().cast::<u8>();
+        // SAFETY: the copy has a word more than the longest stream; the body has `words` words and `tail` byte rows.
+        unsafe {
+            let mask = V::splat(V::Key::narrow(crate::bits::mask(lanes.width)));
+            if tail == 0 && words > 0 {
+                return Words { base: body, width: lanes.width, mask };
+            }
+            for i in 0..words * 64 / size_of::<V>() {
+                let at = i * size_of::<V>();
+                V::load(body.add(at)).store(copy.add(at).cast());
+            }
+            let from = body.add(words * 64);
+            for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+                let mut word = V::splat(V::Key::default());
+                for i in 0..tail {
+                    let bytes = V::load_bytes(from.add(i * Lanes::<V::Key>::COUNT + part * V::LANES));
+                    word = word.or(bytes.shl(8 * i as u32));
+                }
+                word.store(copy.add(words * 64 + part * size_of::<V>()).cast());
+            }
+            Words { base: copy, width: lanes.width, mask }
+        }
+    }
+
+    /// The fields of `row` in the lanes of `part`.
+    ///
+    /// # Safety
+    /// `row` and `part` are inside the stream.
+    #[inline(always)]
+    unsafe fn row(&self, row: usize, part: usize) -> V {
+        let bit = row as u32 * self.width;
+        let (word, shift) = (bit / V::Key::BITS, bit % V::Key::BITS);
+        // Where the row ends. Without a row in two words this is the same word again, and what it brings is masked.
+        let next = (bit + self.width.max(1) - 1) / V::Key::BITS;
+        // SAFETY: both words are inside the completed stream.
+        unsafe {
+            let at = self.base.add(part * size_of::<V>());
+            let low = V::load(at.add(word as usize * 64)).shr(shift);
+            let high = V::load(at.add(next as usize * 64)).shl(V::Key::BITS - shift);
+            low.or(high).and(self.mask)
+        }
+    }
+}
+
+/// # Safety
+/// As for `Words`; `out` has room for all rows.
+#[inline(always)]
+unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::Key, out: *mut V::Key) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        let first = V::splat(first);
+        for row in 0..lanes.rows {
+            for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+                let at = row * Lanes::<V::Key>::COUNT + part * V::LANES;
+                words.row(row, part).add(first).store(out.add(at));
+            }
+        }
+    }
+}
+
+/// How many of the `count` fields are below `sought`, and whether the next one equals it. Fields are increasing.
+///
+/// # Safety
+/// As for `Words`; `count > 0`.
+#[inline(always)]
+unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usize, sought: V::Key) -> Found {
+    let per_row = Lanes::<V::Key>::COUNT;
+    // The last row whose first field is below what is sought.
+    let (mut row, mut len) = (0, lanes.rows);
+    while len > 1 {
+        let half = len / 2;
+        row = if lanes.get(body, row + half, 0) < sought.widen() { row + half } else { row };
+        len -= half;
+    }
+    // SAFETY: the caller's.
+    let below = unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        let sought = V::splat(sought);
+        (0..per_row / V::LANES).fold(0, |bits, part| bits | words.row(row, part).less(sought) << (part * V::LANES))
+    };
+    // Unused places are zero, below everything.
+    let used = (count - row * per_row).min(per_row);
+    let index = row * per_row + (below & ((1 << used) - 1)).count_ones() as usize;
+    let exact = index < count && lanes.get(body, index / per_row, index % per_row) == sought.widen();
+    Found { index, exact }
+}
+
+/// Per lane, the sum of all fields.
+///
+/// # Safety
+/// As for `Words`; `sums` has room for a row.
+#[inline(always)]
+unsafe fn frame_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], sums: *mut V::Key) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+            let mut sum = V::splat(V::Key::default());
+            for row in 0..lanes.rows {
+                sum = sum.add(words.row(row, part));
+            }
+            sum.store(sums.add(part * V::LANES));
+        }
+    }
+}
+
+/// The most rows of a BP128 block, rounded up to what `store_columns` takes at once.
+const MAX_RUN: usize = 16;
+
+/// Rows of one part, each field plus one added to those above it, into `run`; gives their totals.
+///
+/// # Safety
+/// As for `Words`; `run` has room for `rows`, at most 16.
+#[inline(always)]
+unsafe fn run_sums<V: Vector>(words: &Words<V>, rows: usize, part: usize, run: *mut V) -> V {
+    // SAFETY: the caller's.
+    unsafe {
+        let one = V::splat(V::Key::narrow(1));
+        let mut sum = V::splat(V::Key::default());
+        for row in 0..rows {
+            sum = sum.add(words.row(row, part)).add(one);
+            run.add(row).write(sum);
+        }
+        sum
+    }
+}
+
+/// # Safety
+/// As for `Words`; the stream has at most 128 fields and `rows` rows.
+#[inline(always)]
+unsafe fn gap_decode<V: Vector>(
+    lanes: &Lanes<V::Key>,
+    rows: usize,
+    body: &[u8],
+    first: V::Key,
+    out: &mut Buffer<V::Key>,
+) {
+    let out = out.as_mut_ptr();
+    // SAFETY: the caller's. A lane's keys end at most `ROWS` keys beyond the 128th: `Buffer` has 256.
+    unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut run = MaybeUninit::<[V; MAX_RUN]>::uninit();
+        let run = run.as_mut_ptr().cast::<V>();
+        // Field 0 is zero, so the first key would come out one too large.
+        let mut before = V::splat(V::Key::narrow(first.widen().wrapping_sub(1)));
+        for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+            let totals = run_sums(&words, rows, part, run);
+            let through = totals.prefix_sums().add(before);
+            let base = through.sub(totals);
+            before = through.last();
+            for row in 0..rows {
+                run.add(row).write(run.add(row).read().add(base));
+            }
+            for row in rows..rows.next_multiple_of(V::ROWS) {
+                run.add(row).write(base);
+            }
+            // Later rows first: what a lane stores beyond its rows is overwritten by the lane after it.
+            let to = out.add(part * V::LANES * rows);
+            for chunk in (0..rows.div_ceil(V::ROWS)).rev() {
+                V::store_columns(run.add(chunk * V::ROWS), to.add(chunk * V::ROWS), rows);
+            }
+        }
+    }
+}
+
+/// How many of the `count` keys are below `sought`, and whether the next one equals it.
+///
+/// # Safety
+/// As for `gap_decode`; no key, unused places included, is beyond the key type.
+#[inline(always)]
+unsafe fn gap_search<V: Vector>(
+    lanes: &Lanes<V::Key>,
+    rows: usize,
+    body: &[u8],
+    first: V::Key,
+    sought: V::Key,
+) -> Found {
+    let mut keys = MaybeUninit::<[V::Key; 128]>::uninit();
+    let keys = keys.as_mut_ptr().cast::<V::Key>();
+    let mut index = 0;
+    // SAFETY: the caller's. Every row of `keys` that is read has been written.
+    unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut run = MaybeUninit::<[V; MAX_RUN]>::uninit();
+        let run = run.as_mut_ptr().cast::<V>();
+        let mut before = V::splat(V::Key::narrow(first.widen().wrapping_sub(1)));
+        let target = V::splat(sought);
+        for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+            let totals = run_sums(&words, rows, part, run);
+            let through = totals.prefix_sums().add(before);
+            let base = through.sub(totals);
+            before = through.last();
+            for row in 0..rows {
+                let sums = run.add(row).read().add(base);
+                index += sums.less(target).count_ones() as usize;
+                sums.store(keys.add(row * Lanes::<V::Key>::COUNT + part * V::LANES));
+            }
+        }
+        let at = (index % rows) * Lanes::<V::Key>::COUNT + index / rows;
+        let exact = index < rows * Lanes::<V::Key>::COUNT && keys.add(at).read() == sought;
+        Found { index, exact }
+    }
+}
+
+/// Per lane, the sum of its fields, and the sum of its prefix sums.
+///
+/// # Safety
+/// As for `frame_sums`, for `totals` and `sums`.
+#[inline(always)]
+unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], totals: *mut V::Key, sums: *mut V::Key) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+            let mut total = V::splat(V::Key::default());
+            let mut sum = total;
+            for row in 0..lanes.rows {
+                total = total.add(words.row(row, part));
+                sum = sum.add(total);
+            }
+            total.store(totals.add(part * V::LANES));
+            sum.store(sums.add(part * V::LANES));
+        }
+    }
+}
+
+/// The sum of the fields 0 to `index`, by column.
+///
+/// # Safety
+/// As for `gap_decode`.
+#[inline(always)]
+unsafe fn gap_select<V: Vector>(lanes: &Lanes<V::Key>, rows: usize, body: &[u8], index: usize) -> V::Key {
+    let (lane, last) = (index / rows, index % rows);
+    let mut sums = MaybeUninit::<[[V::Key; 16]; 2]>::uninit();
+    let upto = sums.as_mut_ptr().cast::<V::Key>();
+    let mut key = 0u64;
+    // SAFETY: the caller's. Both rows of `sums` are written before they are read.
+    unsafe {
+        let whole = upto.add(16);
+        let mut copy = Copy::uninit();
+        let words = Words::<V>::new(lanes, body, &mut copy);
+        for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
+            let mut sum = V::splat(V::Key::default());
+            for row in 0..rows {
+                sum = sum.add(words.row(row, part));
+                if row == last {
+                    sum.store(upto.add(part * V::LANES));
+                }
+            }
+            sum.store(whole.add(part * V::LANES));
+        }
+        for before in 0..lane {
+            key = key.wrapping_add(whole.add(before).read().widen());
+        }
+        V::Key::narrow(key.wrapping_add(upto.add(lane).read().widen()))
+    }
+}
+
+/// Packs `rows * COUNT` fields, row by row, into `body`.
+///
+/// # Safety
+/// As for `Words`; `fields` has all rows; no field is wider than the stream's width.
+#[inline(always)]
+unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V::Key, body: &mut [u8]) {
+    let out = body.as_mut_ptr();
+    let count = Lanes::<V::Key>::COUNT;
+    // SAFETY: the caller's: `words` whole words and `tail` byte rows are inside `body`.
+    unsafe {
+        let below = V::splat(base);
+        for part in 0..count / V::LANES {
+            let zero = V::splat(V::Key::default());
+            let (mut word, mut filled, mut at) = (zero, 0, part * size_of::<V>());
+            for row in 0..lanes.rows {
+                let field = V::load(fields.add(row * count + part * V::LANES).cast()).sub(below);
+                word = word.or(field.shl(filled));
+                filled += lanes.width;
+                if filled >= V::Key::BITS {
+                    word.store(out.add(at).cast());
+                    at += 64;
+                    filled -= V::Key::BITS;
+                    word = field.shr(lanes.width - filled);
+                }
+            }
+            // Seven bits or fewer short of a word still make one: streams are whole bytes.
+            if at / 64 < lanes.words() {
+                word.store(out.add(at).cast());
+                continue;
+            }
+            let mut rest = MaybeUninit::<[V::Key; 16]>::uninit();
+            word.store(rest.as_mut_ptr().cast());
+            let rest = rest.as_ptr().cast::<V::Key>();
+            for byte in 0..lanes.tail() {
+                let to = out.add(lanes.words() * 64 + byte * count + part * V::LANES);
+                for lane in 0..V::LANES {
+                    to.add(lane).write((rest.add(lane).read().widen() >> (8 * byte)) as u8);
+                }
+            }
+        }
+    }
+}
+
+/// The entries for one key type and level.
+macro_rules! entries {
+    ($module:ident, $vector:ty, $key:ty, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            /// Rows of a full BP128 block, for which the loops are unrolled.
+            const FULL: usize = 128 / Lanes::<$key>::COUNT;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn frame_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe { super::frame_decode::<$vector>(lanes, body, first, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn frame_search(lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Found {
+                // SAFETY: the caller's.
+                unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn frame_sums(lanes: &Lanes<$key>, body: &[u8], sums: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe { super::frame_sums::<$vector>(lanes, body, sums) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn gap_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) {
+                // SAFETY: the caller's.
+                unsafe {
+                    match lanes.rows {
+                        FULL => super::gap_decode::<$vector>(lanes, FULL, body, first, out),
+                        rows => super::gap_decode::<$vector>(lanes, rows, body, first, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn gap_search(lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Found {
+                // SAFETY: the caller's.
+                unsafe {
+                    match lanes.rows {
+                        FULL => super::gap_search::<$vector>(lanes, FULL, body, first, sought),
+                        rows => super::gap_search::<$vector>(lanes, rows, body, first, sought),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8], totals: *mut $key, sums: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe { super::gap_sums::<$vector>(lanes, body, totals, sums) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn gap_select(lanes: &Lanes<$key>, body: &[u8], index: usize) -> $key {
+                // SAFETY: the caller's.
+                unsafe {
+                    match lanes.rows {
+                        FULL => super::gap_select::<$vector>(lanes, FULL, body, index),
+                        rows => super::gap_select::<$vector>(lanes, rows, body, index),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn pack(lanes: &Lanes<$key>, fields: *const $key, base: $key, body: &mut [u8]) {
+                // SAFETY: the caller's.
+                unsafe { super::pack::<$vector>(lanes, fields, base, body) }
+            }
+        }
+    };
+}
+
+entries!(sse32, Sse32, u32, "ssse3,sse4.1,sse4.2,popcnt");
+entries!(sse64, Sse64, u64, "ssse3,sse4.1,sse4.2,popcnt");
+entries!(avx2x32, Avx2x32, u32, "avx2,bmi1,bmi2,popcnt,lzcnt");
+entries!(avx2x64, Avx2x64, u64, "avx2,bmi1,bmi2,popcnt,lzcnt");
+entries!(avx512x32, Avx512x32, u32, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+entries!(avx512x64, Avx512x64, u64, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+
+/// Runs the kernel of `$level`; `$none` without one.
+macro_rules! at_level {
+    ($level:expr, $none:expr, $($module:ident)* => $name:ident ( $($arg:expr),* )) => {
+        at_level!(@ $level, $none, $name ( $($arg),* ), $($module)*)
+    };
+    (@ $level:expr, $none:expr, $name:ident ( $($arg:expr),* ), $sse:ident $avx2:ident $avx512:ident) => {
+        // SAFETY: a level is only ever one that this machine has; the lengths were asserted just before.
+        unsafe {
+            match $level {
+                Level::Scalar => return $none,
+                Level::Sse4 => $sse::$name($($arg),*),
+                Level::Avx2 => $avx2::$name($($arg),*),
+                Level::Avx512 => $avx512::$name($($arg),*),
+            }
+        }
+    };
+}
+
+macro_rules! lane_kernels {
+    ($key:ty, $sse:ident $avx2:ident $avx512:ident) => {
+        impl LaneKernels for $key {
+            #[inline]
+            fn frame_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= out.len());
+                at_level!(level, false, $sse $avx2 $avx512 => frame_decode(lanes, body, first, out.as_mut_ptr()));
+                true
+            }
+
+            #[inline]
+            fn frame_search(level: Level, lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Option<Found> {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
+                assert!(lanes.rows > 0 && count <= lanes.rows * Lanes::<$key>::COUNT);
+                assert!(count > (lanes.rows - 1) * Lanes::<$key>::COUNT);
+                Some(at_level!(level, None, $sse $avx2 $avx512 => frame_search(lanes, body, count, sought)))
+            }
+
+            #[inline]
+            fn frame_sums(level: Level, lanes: &Lanes<$key>, body: &[u8], sums: &mut [$key; 16]) -> bool {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
+                at_level!(level, false, $sse $avx2 $avx512 => frame_sums(lanes, body, sums.as_mut_ptr()));
+                true
+            }
+
+            #[inline]
+            fn gap_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                at_level!(level, false, $sse $avx2 $avx512 => gap_decode(lanes, body, first, out));
+                true
+            }
+
+            #[inline]
+            fn gap_search(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Option<Found> {
+                assert!(body.len() == lanes.size() && lanes.rows > 0 && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                Some(at_level!(level, None, $sse $avx2 $avx512 => gap_search(lanes, body, first, sought)))
+            }
+
+            #[inline]
+            fn gap_sums(level: Level, lanes: &Lanes<$key>, body: &[u8], sums: &mut [[$key; 16]; 2]) -> bool {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                let [totals, sums] = sums;
+                let (totals, sums) = (totals.as_mut_ptr(), sums.as_mut_ptr());
+                at_level!(level, false, $sse $avx2 $avx512 => gap_sums(lanes, body, totals, sums));
+                true
+            }
+
+            #[inline]
+            fn gap_select(level: Level, lanes: &Lanes<$key>, body: &[u8], index: usize) -> Option<$key> {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                assert!(index < lanes.rows * Lanes::<$key>::COUNT);
+                Some(at_level!(level, None, $sse $avx2 $avx512 => gap_select(lanes, body, index)))
+            }
+
+            #[inline]
+            fn pack(level: Level, lanes: &Lanes<$key>, fields: &Buffer<$key>, base: $key, body: &mut [u8]) -> bool {
+                assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= fields.len());
+                at_level!(level, false, $sse $avx2 $avx512 => pack(lanes, fields.as_ptr(), base, body));
+                true
+            }
+        }
+    };
+}
+
+lane_kernels!(u32, sse32 avx2x32 avx512x32);
+lane_kernels!(u64, sse64 avx2x64 avx512x64);

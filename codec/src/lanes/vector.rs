@@ -1,0 +1,546 @@
+//! One vector of lanes, whatever its size: the few operations that lane-stream kernels are written in, for SSE4,
+//! AVX2 and AVX-512 and both key types. No kernel belongs here.
+//!
+//! Every function is `#[inline(always)]`, so that it is compiled inside the `#[target_feature]` function of
+//! `kernels.rs` that calls it and never as a function of its own.
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+#![allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
+#![allow(clippy::missing_safety_doc, reason = "one contract for all, on the trait")]
+
+use core::arch::x86_64::*;
+
+use crate::Int;
+
+/// A vector of `LANES` keys.
+///
+/// # Safety
+/// Every function needs the processor features of the vector's level. `load`, `load_bytes` and `store` need `LANES`
+/// readable or writable keys (bytes for `load_bytes`) at the pointer, at any alignment.
+pub(crate) unsafe trait Vector: Copy {
+    type Key: Int;
+    const LANES: usize;
+
+    unsafe fn splat(key: Self::Key) -> Self;
+    unsafe fn load(from: *const u8) -> Self;
+    /// A byte per lane, zero-extended.
+    unsafe fn load_bytes(from: *const u8) -> Self;
+    unsafe fn store(self, to: *mut Self::Key);
+    /// Shifts every lane; by the key's bits: zero.
+    unsafe fn shr(self, by: u32) -> Self;
+    unsafe fn shl(self, by: u32) -> Self;
+    unsafe fn and(self, other: Self) -> Self;
+    unsafe fn or(self, other: Self) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    /// A bit per lane, lane 0 lowest: unsigned `self < other`.
+    unsafe fn less(self, other: Self) -> u32;
+    /// Lane `i` becomes the sum of lanes `0..=i`.
+    unsafe fn prefix_sums(self) -> Self;
+    /// The last lane, in every lane.
+    unsafe fn last(self) -> Self;
+    /// `ROWS` vectors, in place, as a matrix, transposed; lanes come out in the order that `store_columns` wants.
+    unsafe fn transpose(rows: *mut Self);
+
+    /// Rows that `store_columns` takes at once.
+    const ROWS: usize = Self::LANES;
+
+    /// Stores `ROWS` vectors by column: the keys of lane `i` from `to + i * stride` on, lane 0 first. Overwrites `rows`.
+    #[inline(always)]
+    unsafe fn store_columns(rows: *mut Self, to: *mut Self::Key, stride: usize) {
+        // SAFETY: the caller's: `ROWS` rows, and room for the last lane's keys.
+        unsafe {
+            Self::transpose(rows);
+            for lane in 0..Self::LANES {
+                rows.add(lane).read().store(to.add(lane * stride));
+            }
+        }
+    }
+}
+
+/// Shift counts to broadcast from memory: cheaper than from a general register.
+static COUNTS: [u64; 65] = {
+    let mut counts = [0; 65];
+    let mut i = 0;
+    while i < 65 {
+        counts[i] = i as u64;
+        i += 1;
+    }
+    counts
+};
+
+/// The entry for `by`, at most 64.
+#[inline(always)]
+fn count(by: u32) -> u64 {
+    // SAFETY: the index is at most 64.
+    unsafe { *COUNTS.as_ptr().add(by.min(64) as usize) }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Sse32(__m128i);
+#[derive(Clone, Copy)]
+pub(crate) struct Sse64(__m128i);
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2x32(__m256i);
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2x64(__m256i);
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512x32(__m512i);
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512x64(__m512i);
+
+/// The operations that differ in nothing but the intrinsics' names.
+macro_rules! common {
+    ($loadu:ident $storeu:ident $and:ident $or:ident $add:ident $sub:ident) => {
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: the trait's contract.
+            Self(unsafe { $loadu(from.cast()) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut Self::Key) {
+            // SAFETY: the trait's contract.
+            unsafe { $storeu(to.cast(), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn and(self, other: Self) -> Self {
+            // SAFETY: the trait's contract.
+            Self(unsafe { $and(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: the trait's contract.
+            Self(unsafe { $or(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn add(self, other: Self) -> Self {
+            // SAFETY: the trait's contract.
+            Self(unsafe { $add(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn sub(self, other: Self) -> Self {
+            // SAFETY: the trait's contract.
+            Self(unsafe { $sub(self.0, other.0) })
+        }
+    };
+}
+
+// SAFETY: each function is the one the trait names, on 4 lanes.
+unsafe impl Vector for Sse32 {
+    type Key = u32;
+    const LANES: usize = 4;
+    common!(_mm_loadu_si128 _mm_storeu_si128 _mm_and_si128 _mm_or_si128 _mm_add_epi32 _mm_sub_epi32);
+
+    #[inline(always)]
+    unsafe fn splat(key: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_set1_epi32(key as i32) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 4 bytes.
+        Self(unsafe { _mm_cvtepu8_epi32(_mm_cvtsi32_si128(from.cast::<i32>().read_unaligned())) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        unsafe {
+            let sign = _mm_set1_epi32(i32::MIN);
+            let mask = _mm_cmplt_epi32(_mm_xor_si128(self.0, sign), _mm_xor_si128(other.0, sign));
+            _mm_movemask_ps(_mm_castsi128_ps(mask)) as u32
+        }
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let pairs = _mm_add_epi32(self.0, _mm_slli_si128::<4>(self.0));
+            Self(_mm_add_epi32(pairs, _mm_slli_si128::<8>(pairs)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_shuffle_epi32::<0xFF>(self.0) })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 4 rows.
+        unsafe {
+            let [a, b, c, d] = rows.cast::<[__m128i; 4]>().read();
+            let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+            let (ef, gh) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+            rows.cast::<[__m128i; 4]>().write([
+                _mm_unpacklo_epi64(ab, cd),
+                _mm_unpackhi_epi64(ab, cd),
+                _mm_unpacklo_epi64(ef, gh),
+                _mm_unpackhi_epi64(ef, gh),
+            ]);
+        }
+    }
+}
+
+// SAFETY: each function is the one the trait names, on 2 lanes.
+unsafe impl Vector for Sse64 {
+    type Key = u64;
+    const LANES: usize = 2;
+    common!(_mm_loadu_si128 _mm_storeu_si128 _mm_and_si128 _mm_or_si128 _mm_add_epi64 _mm_sub_epi64);
+
+    #[inline(always)]
+    unsafe fn splat(key: u64) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_set1_epi64x(key as i64) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 2 bytes.
+        Self(unsafe { _mm_cvtepu8_epi64(_mm_cvtsi32_si128(i32::from(from.cast::<u16>().read_unaligned()))) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        unsafe {
+            let sign = _mm_set1_epi64x(i64::MIN);
+            let mask = _mm_cmpgt_epi64(_mm_xor_si128(other.0, sign), _mm_xor_si128(self.0, sign));
+            _mm_movemask_pd(_mm_castsi128_pd(mask)) as u32
+        }
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_add_epi64(self.0, _mm_slli_si128::<8>(self.0)) })
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_unpackhi_epi64(self.0, self.0) })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 2 rows.
+        unsafe {
+            let [a, b] = rows.cast::<[__m128i; 2]>().read();
+            rows.cast::<[__m128i; 2]>().write([_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)]);
+        }
+    }
+}
+
+// SAFETY: each function is the one the trait names, on 8 lanes.
+unsafe impl Vector for Avx2x32 {
+    type Key = u32;
+    const LANES: usize = 8;
+    common!(_mm256_loadu_si256 _mm256_storeu_si256 _mm256_and_si256 _mm256_or_si256 _mm256_add_epi32 _mm256_sub_epi32);
+
+    #[inline(always)]
+    unsafe fn splat(key: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_set1_epi32(key as i32) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 8 bytes.
+        Self(unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_srlv_epi32(self.0, _mm256_set1_epi32(count(by) as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_sllv_epi32(self.0, _mm256_set1_epi32(count(by) as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        unsafe {
+            let sign = _mm256_set1_epi32(i32::MIN);
+            let mask = _mm256_cmpgt_epi32(_mm256_xor_si256(other.0, sign), _mm256_xor_si256(self.0, sign));
+            _mm256_movemask_ps(_mm256_castsi256_ps(mask)) as u32
+        }
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let pairs = _mm256_add_epi32(self.0, _mm256_slli_si256::<4>(self.0));
+            let halves = _mm256_add_epi32(pairs, _mm256_slli_si256::<8>(pairs));
+            let low = _mm256_permute2x128_si256::<0x08>(halves, halves);
+            Self(_mm256_add_epi32(halves, _mm256_shuffle_epi32::<0xFF>(low)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_permutevar8x32_epi32(self.0, _mm256_set1_epi32(7)) })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 8 rows.
+        unsafe {
+            let r = rows.cast::<[__m256i; 8]>().read();
+            let pair = |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
+            let ((a, b), (c, d), (e, f), (g, h)) = (pair(0), pair(2), pair(4), pair(6));
+            let quads = [
+                (_mm256_unpacklo_epi64(a, c), _mm256_unpacklo_epi64(e, g)),
+                (_mm256_unpackhi_epi64(a, c), _mm256_unpackhi_epi64(e, g)),
+                (_mm256_unpacklo_epi64(b, d), _mm256_unpacklo_epi64(f, h)),
+                (_mm256_unpackhi_epi64(b, d), _mm256_unpackhi_epi64(f, h)),
+            ];
+            let low = quads.map(|(x, y)| _mm256_permute2x128_si256::<0x20>(x, y));
+            let high = quads.map(|(x, y)| _mm256_permute2x128_si256::<0x31>(x, y));
+            rows.cast::<[[__m256i; 4]; 2]>().write([low, high]);
+        }
+    }
+}
+
+// SAFETY: each function is the one the trait names, on 4 lanes.
+unsafe impl Vector for Avx2x64 {
+    type Key = u64;
+    const LANES: usize = 4;
+    common!(_mm256_loadu_si256 _mm256_storeu_si256 _mm256_and_si256 _mm256_or_si256 _mm256_add_epi64 _mm256_sub_epi64);
+
+    #[inline(always)]
+    unsafe fn splat(key: u64) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_set1_epi64x(key as i64) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 4 bytes.
+        Self(unsafe { _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(from.cast::<i32>().read_unaligned())) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_srlv_epi64(self.0, _mm256_set1_epi64x(count(by) as i64)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_sllv_epi64(self.0, _mm256_set1_epi64x(count(by) as i64)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        unsafe {
+            let sign = _mm256_set1_epi64x(i64::MIN);
+            let mask = _mm256_cmpgt_epi64(_mm256_xor_si256(other.0, sign), _mm256_xor_si256(self.0, sign));
+            _mm256_movemask_pd(_mm256_castsi256_pd(mask)) as u32
+        }
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let pairs = _mm256_add_epi64(self.0, _mm256_slli_si256::<8>(self.0));
+            let low = _mm256_permute2x128_si256::<0x08>(pairs, pairs);
+            Self(_mm256_add_epi64(pairs, _mm256_unpackhi_epi64(low, low)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_permute4x64_epi64::<0xFF>(self.0) })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 4 rows.
+        unsafe {
+            let [a, b, c, d] = rows.cast::<[__m256i; 4]>().read();
+            let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
+            let (ef, gh) = (_mm256_unpackhi_epi64(a, b), _mm256_unpackhi_epi64(c, d));
+            rows.cast::<[__m256i; 4]>().write([
+                _mm256_permute2x128_si256::<0x20>(ab, cd),
+                _mm256_permute2x128_si256::<0x20>(ef, gh),
+                _mm256_permute2x128_si256::<0x31>(ab, cd),
+                _mm256_permute2x128_si256::<0x31>(ef, gh),
+            ]);
+        }
+    }
+}
+
+// SAFETY: each function is the one the trait names, on 16 lanes.
+unsafe impl Vector for Avx512x32 {
+    type Key = u32;
+    const LANES: usize = 16;
+    common!(_mm512_loadu_si512 _mm512_storeu_si512 _mm512_and_si512 _mm512_or_si512 _mm512_add_epi32 _mm512_sub_epi32);
+
+    #[inline(always)]
+    unsafe fn splat(key: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_set1_epi32(key as i32) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 16 bytes.
+        Self(unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_srlv_epi32(self.0, _mm512_set1_epi32(count(by) as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_sllv_epi32(self.0, _mm512_set1_epi32(count(by) as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract.
+        u32::from(unsafe { _mm512_cmplt_epu32_mask(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract. Each step adds the lanes 1, 2, 4 and 8 below; `alignr` brings zeros in.
+        unsafe {
+            let zero = _mm512_setzero_si512();
+            let mut sums = _mm512_add_epi32(self.0, _mm512_alignr_epi32::<15>(self.0, zero));
+            sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
+            sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
+            Self(_mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_permutexvar_epi32(_mm512_set1_epi32(15), self.0) })
+    }
+    const ROWS: usize = 8;
+
+    /// Vector `i` comes to hold 8 keys each of the lanes `i` and `4 + i`, vector `4 + i` of the lanes `8 + i` and
+    /// `12 + i`.
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 8 rows.
+        unsafe {
+            let r = rows.cast::<[__m512i; 8]>().read();
+            let pair = |i: usize| (_mm512_unpacklo_epi32(r[i], r[i + 1]), _mm512_unpackhi_epi32(r[i], r[i + 1]));
+            let ((a, b), (c, d), (e, f), (g, h)) = (pair(0), pair(2), pair(4), pair(6));
+            // Quarter q of the i-th: rows 0 to 3, and rows 4 to 7, of lane 4q + i.
+            let quads = [
+                (_mm512_unpacklo_epi64(a, c), _mm512_unpacklo_epi64(e, g)),
+                (_mm512_unpackhi_epi64(a, c), _mm512_unpackhi_epi64(e, g)),
+                (_mm512_unpacklo_epi64(b, d), _mm512_unpacklo_epi64(f, h)),
+                (_mm512_unpackhi_epi64(b, d), _mm512_unpackhi_epi64(f, h)),
+            ];
+            let first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+            let second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+            let low = quads.map(|(x, y)| _mm512_permutex2var_epi64(x, first, y));
+            let high = quads.map(|(x, y)| _mm512_permutex2var_epi64(x, second, y));
+            rows.cast::<[[__m512i; 4]; 2]>().write([low, high]);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_columns(rows: *mut Self, to: *mut u32, stride: usize) {
+        // SAFETY: the caller's: 8 rows, and room for the last lane's keys.
+        unsafe {
+            Self::transpose(rows);
+            for half in 0..2 {
+                for i in 0..4 {
+                    let keys = rows.add(4 * half + i).read().0;
+                    _mm256_storeu_si256(to.add((8 * half + i) * stride).cast(), _mm512_castsi512_si256(keys));
+                }
+                for i in 0..4 {
+                    let keys = rows.add(4 * half + i).read().0;
+                    let upper = _mm512_extracti64x4_epi64::<1>(keys);
+                    _mm256_storeu_si256(to.add((8 * half + 4 + i) * stride).cast(), upper);
+                }
+            }
+        }
+    }
+}
+
+// SAFETY: each function is the one the trait names, on 8 lanes.
+unsafe impl Vector for Avx512x64 {
+    type Key = u64;
+    const LANES: usize = 8;
+    common!(_mm512_loadu_si512 _mm512_storeu_si512 _mm512_and_si512 _mm512_or_si512 _mm512_add_epi64 _mm512_sub_epi64);
+
+    #[inline(always)]
+    unsafe fn splat(key: u64) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_set1_epi64(key as i64) })
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        // SAFETY: the trait's contract: 8 bytes.
+        Self(unsafe { _mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn shr(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_srlv_epi64(self.0, _mm512_set1_epi64(count(by) as i64)) })
+    }
+    #[inline(always)]
+    unsafe fn shl(self, by: u32) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_sllv_epi64(self.0, _mm512_set1_epi64(count(by) as i64)) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: the trait's contract.
+        u32::from(unsafe { _mm512_cmplt_epu64_mask(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn prefix_sums(self) -> Self {
+        // SAFETY: the trait's contract. Each step adds the lanes 1, 2 and 4 below; `alignr` brings zeros in.
+        unsafe {
+            let zero = _mm512_setzero_si512();
+            let mut sums = _mm512_add_epi64(self.0, _mm512_alignr_epi64::<7>(self.0, zero));
+            sums = _mm512_add_epi64(sums, _mm512_alignr_epi64::<6>(sums, zero));
+            Self(_mm512_add_epi64(sums, _mm512_alignr_epi64::<4>(sums, zero)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn last(self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_permutexvar_epi64(_mm512_set1_epi64(7), self.0) })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: *mut Self) {
+        // SAFETY: the trait's contract; 8 rows.
+        unsafe {
+            let r = rows.cast::<[__m512i; 8]>().read();
+            let even = |i: usize| _mm512_unpacklo_epi64(r[2 * i], r[2 * i + 1]);
+            let odd = |i: usize| _mm512_unpackhi_epi64(r[2 * i], r[2 * i + 1]);
+            // Quarter q of pair i: rows 2i and 2i + 1 of lane 2q (even) or 2q + 1 (odd).
+            let (a, b, c, d) = (even(0), even(1), even(2), even(3));
+            let (e, f, g, h) = (odd(0), odd(1), odd(2), odd(3));
+            let square = |a, b, c, d| {
+                let (p, q) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
+                let (s, t) = (_mm512_shuffle_i64x2::<0xEE>(a, b), _mm512_shuffle_i64x2::<0xEE>(c, d));
+                [
+                    _mm512_shuffle_i64x2::<0x88>(p, q),
+                    _mm512_shuffle_i64x2::<0xDD>(p, q),
+                    _mm512_shuffle_i64x2::<0x88>(s, t),
+                    _mm512_shuffle_i64x2::<0xDD>(s, t),
+                ]
+            };
+            let (x, y) = (square(a, b, c, d), square(e, f, g, h));
+            rows.cast::<[__m512i; 8]>().write([x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]]);
+        }
+    }
+}
