@@ -146,3 +146,15 @@ fn a_segment_that_does_not_follow_from_the_batch_before_is_damage() {
     let error = read_all(packed(&twin), at(Lsn(0), 1)).unwrap_err();
     assert!(matches!(error, Error::CorruptLog { lsn, .. } if lsn == second));
 }
+
+#[test]
+fn a_segment_that_starts_inside_a_batch_is_damage_and_the_batch_is_not_given() {
+    let volume = TestVolume::default();
+    Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"kept").unwrap();
+    resume(&volume, at(Lsn(0), 1));
+    let other = TestVolume::default();
+    Log::create(packed(&other), 1, Lsn(0)).unwrap().append(1, b"longer than that").unwrap();
+    volume.set_bytes(&segment_name(1), other.bytes(&segment_name(1)));
+    let mut reader = read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO).unwrap().unwrap();
+    assert!(matches!(reader.next(), Err(Error::CorruptLog { .. })));
+}
