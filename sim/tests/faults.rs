@@ -138,6 +138,18 @@ fn reserved_space_is_there_for_its_writes_when_nothing_else_is() {
 }
 
 #[test]
+fn trimmed_bytes_do_not_read_as_the_zeros_that_nobody_promised() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", &[1; 3 * DEVICE_BLOCK]);
+    disk.trim(4000, 5000).unwrap();
+    let found = content(&volume, "f");
+    assert!(found[4000..9000].iter().all(|&byte| byte > 1));
+    assert!(found[..4000].iter().chain(&found[9000..]).all(|&byte| byte == 1));
+    assert_eq!(disk.allocated().unwrap(), 2 * DEVICE_BLOCK as u64);
+    assert_eq!(after_cut(&volume, "f"), found);
+}
+
+#[test]
 fn rot_changes_what_is_durable_and_leaves_what_is_pending() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[0; 8192]);

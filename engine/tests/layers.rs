@@ -1,0 +1,301 @@
+//! A layer uses only the layers below it. The compiler does not hold that inside one crate, so this test does: it
+//! reads the tokens of every file and follows each path that begins with `crate`, `self` or `super` to the folder it
+//! leads to, wherever it stands: in a `use`, an expression, a macro, a test module. Comments do not count.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Each layer, lowest first, and the others that it may use.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("page", &["base"]),
+    ("tree", &["base", "page"]),
+    ("io", &["base"]),
+    ("store", &["base", "page", "io"]),
+    ("log", &["base", "io"]),
+    ("txn", &["base", "page", "tree", "io", "store", "log"]),
+    ("db", &["base", "page", "tree", "io", "store", "log", "txn"]),
+];
+
+fn allowed(layer: &str) -> Option<&'static [&'static str]> {
+    ALLOWED.iter().find(|(name, _)| *name == layer).map(|(_, allowed)| *allowed)
+}
+
+/// Names that the crate's root re-exports, each with the layer that it comes from.
+type Exports = BTreeMap<String, String>;
+
+#[test]
+fn no_layer_uses_one_that_is_not_below_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let exports = exports(&read(&root.join("lib.rs")));
+    let mut wrong = Vec::new();
+    let mut layers = 0;
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let folder = entry.unwrap().path();
+        if folder.is_dir() {
+            layers += 1;
+            for file in files(&folder) {
+                let module = module(file.strip_prefix(&root).unwrap());
+                wrong.extend(
+                    violations(&module, &read(&file), &exports).map(|what| format!("{}:{what}", file.display())),
+                );
+            }
+        }
+    }
+    assert!(layers > 1, "the layers are not where this test looks for them");
+    assert!(wrong.is_empty(), "{} uses against the order of the layers:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_table_lists_the_layers_from_below() {
+    for (at, (layer, uses)) in ALLOWED.iter().enumerate() {
+        for used in *uses {
+            let below = ALLOWED[..at].iter().find(|(name, _)| name == used);
+            let (_, indirect) = below.unwrap_or_else(|| panic!("{layer} uses {used}, which is not below it"));
+            assert!(indirect.iter().all(|name| uses.contains(name)), "{layer} uses {used} but not all below it");
+        }
+    }
+}
+
+fn read(file: &Path) -> TokenStream {
+    std::fs::read_to_string(file).unwrap().parse().unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+/// The files of a folder and all below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The module that a file is: `tree/cursor/step.rs` is `[tree, cursor, step]`, `tree/mod.rs` is `[tree]`.
+fn module(file: &Path) -> Vec<String> {
+    let mut module: Vec<String> =
+        file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    module.pop_if(|last| last == "mod");
+    module
+}
+
+/// What the root re-exports by name; a name of a path on the way counts too, which does no harm.
+fn exports(root: &TokenStream) -> Exports {
+    let tokens: Vec<TokenTree> = root.clone().into_iter().collect();
+    let mut exports = Exports::new();
+    for statement in tokens.split(|token| is_punct(token, ';')) {
+        let Some(start) = statement.iter().position(|token| is_ident(token, "use")) else { continue };
+        let mut names = Vec::new();
+        idents(&statement[start + 1..], &mut names);
+        let mut names = names.into_iter().skip_while(|name| name == "crate" || name == "self");
+        let Some(layer) = names.next().filter(|layer| allowed(layer).is_some()) else { continue };
+        exports.extend(names.map(|name| (name, layer.clone())));
+    }
+    exports
+}
+
+fn idents(tokens: &[TokenTree], names: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => names.push(ident.to_string()),
+            TokenTree::Group(group) => idents(&group.stream().into_iter().collect::<Vec<_>>(), names),
+            _ => {}
+        }
+    }
+}
+
+fn is_ident(token: &TokenTree, name: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == name)
+}
+
+fn is_punct(token: &TokenTree, char: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
+}
+
+/// What is wrong in the file of `module`, each with its line.
+fn violations(module: &[String], file: &TokenStream, exports: &Exports) -> impl Iterator<Item = String> {
+    let mut check = Check { layer: module[0].clone(), module: module.to_vec(), exports, wrong: Vec::new() };
+    check.tokens(file);
+    check.wrong.into_iter()
+}
+
+struct Check<'a> {
+    layer: String,
+    /// Where in the module tree the tokens are.
+    module: Vec<String>,
+    exports: &'a Exports,
+    wrong: Vec<String>,
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, at: &TokenTree, what: impl std::fmt::Display) {
+        self.wrong.push(format!("{}: {} {what}", at.span().start().line, self.layer));
+    }
+
+    /// Looks at all tokens of a group, or of a file.
+    fn tokens(&mut self, stream: &TokenStream) {
+        let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            match token {
+                TokenTree::Group(group) => {
+                    let before = at.checked_sub(1).map(|before| &tokens[before]);
+                    let is_visibility = group.delimiter() == Delimiter::Parenthesis
+                        && before.is_some_and(|before| is_ident(before, "pub"));
+                    let is_attribute = group.delimiter() == Delimiter::Bracket
+                        && before.is_some_and(|before| is_punct(before, '#') || is_punct(before, '!'));
+                    if is_attribute && group.stream().into_iter().next().is_some_and(|first| is_ident(&first, "path")) {
+                        self.wrong(token, "takes a module from elsewhere by #[path]");
+                    }
+                    if !is_visibility {
+                        self.tokens(&group.stream());
+                    }
+                }
+                TokenTree::Ident(ident) if ident == "mod" => {
+                    if let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(body))) =
+                        (tokens.get(at + 1), tokens.get(at + 2))
+                    {
+                        self.module.push(name.to_string());
+                        self.tokens(&body.stream());
+                        self.module.pop();
+                        at += 2;
+                    }
+                }
+                TokenTree::Ident(ident) if ident == "extern" => {
+                    if let [next, own, ..] = &tokens[at + 1..]
+                        && is_ident(next, "crate")
+                        && is_ident(own, "self")
+                    {
+                        self.wrong(token, "gives the crate another name");
+                        at += 2;
+                    }
+                }
+                TokenTree::Ident(ident) if ident == "crate" || ident == "self" || ident == "super" => {
+                    at = self.path(&tokens, at, self.module.clone());
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// Follows the path that begins at token `at` of `tokens` in the module `place`; gives its last token.
+    fn path(&mut self, tokens: &[TokenTree], at: usize, mut place: Vec<String>) -> usize {
+        let mut at = at;
+        loop {
+            match &tokens[at] {
+                TokenTree::Ident(ident) if ident == "crate" => place.clear(),
+                TokenTree::Ident(ident) if ident == "self" => {}
+                TokenTree::Ident(ident) if ident == "super" => {
+                    place.pop();
+                }
+                TokenTree::Ident(ident) => {
+                    if place.is_empty() {
+                        self.uses(&tokens[at], &ident.to_string());
+                    }
+                    return at;
+                }
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                    let mut start = 0;
+                    for branch in inner.split(|token| is_punct(token, ',')) {
+                        if !branch.is_empty() {
+                            self.path(&inner[..start + branch.len()], start, place.clone());
+                        }
+                        start += branch.len() + 1;
+                    }
+                    return at;
+                }
+                other => {
+                    if place.is_empty() && is_punct(other, '*') {
+                        self.wrong(other, "takes all names of the crate's root");
+                    }
+                    return at;
+                }
+            }
+            match &tokens[at + 1..] {
+                [first, second, _, ..] if is_punct(first, ':') && is_punct(second, ':') => at += 3,
+                _ => {
+                    if place.is_empty() {
+                        self.wrong(&tokens[at], "names the crate's root itself");
+                    }
+                    return at;
+                }
+            }
+        }
+    }
+
+    /// Judges the use of `name`, which stands in the crate's root.
+    fn uses(&mut self, at: &TokenTree, name: &str) {
+        let layer = self.exports.get(name).map_or(name, String::as_str).to_owned();
+        let own = self.layer.clone();
+        match (allowed(&own), allowed(&layer)) {
+            (None, _) => self.wrong(at, "is not in the table of layers"),
+            (_, None) => self.wrong(at, format_args!("uses {name}, which belongs to no layer")),
+            (Some(below), _) if own != layer && !below.contains(&layer.as_str()) => {
+                self.wrong(at, format_args!("uses {layer}, which is not below it"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is wrong with `source` as the file of `module`.
+fn judge(module: &str, source: &str) -> Vec<String> {
+    let root = "pub mod base; pub mod db; pub use base::{Error, Result as Outcome}; pub use crate::db::Database;";
+    let module: Vec<String> = module.split("::").map(str::to_owned).collect();
+    violations(&module, &source.parse().unwrap(), &exports(&root.parse().unwrap())).collect()
+}
+
+#[test]
+fn uses_of_lower_layers_pass() {
+    for (module, source) in [
+        ("tree", "use crate::page::{Page, keys}; use crate::{Error, base::Lsn};"),
+        ("tree::cursor", "use super::Tree; use super::super::page::Page; fn f() -> crate::Outcome { self.go() }"),
+        ("db", "pub(crate) fn f() { crate::txn::begin(); crate::Database::new() } pub(in crate::db) struct S;"),
+        ("page::keys", "mod tests { use super::*; use super::super::Page; use super::super::super::base::Lsn; }"),
+        ("base", "// use crate::db;\n/// [`crate::db::open`]\nfn f() -> &'static str { \"crate::db\" }"),
+        ("log", "mod a { mod b { use super::super::super::io::Disk; } } use self::a::db;"),
+    ] {
+        assert_eq!(judge(module, source), Vec::<String>::new(), "{module}: {source}");
+    }
+}
+
+#[test]
+fn uses_upwards_are_found_however_they_are_written() {
+    for (module, source) in [
+        ("tree", "use crate::store::Pool;"),
+        ("tree", "use crate::{base::Lsn, store};"),
+        ("tree", "use crate::{page::{self, Page}, {db::Database}};"),
+        ("tree", "use super::store;"),
+        ("tree::cursor", "use super::super::store::Pool;"),
+        ("tree::cursor", "use super::{super::store::Pool};"),
+        ("tree::cursor", "use self::super::super::store::Pool;"),
+        ("tree::cursor", "fn f() { if true { super::super::txn::begin() } }"),
+        ("tree", "mod tests { use super::super::io::Disk; }"),
+        ("page", "fn f() -> crate::db::Database { crate::Error::from(x) }"),
+        ("page", "fn f() { crate::Database::new() }"),
+        ("page", "macro_rules! m { () => { $crate::tree::Tree } }"),
+        ("page", "const X: &[u8] = matches!(x, crate::tree::X);"),
+        ("io", "use crate::page::Page;"),
+        ("log", "use crate::store;"),
+        ("store", "use crate::tree::PageRead;"),
+        ("base", "use crate::*;"),
+        ("base", "use super::*;"),
+        ("base", "use crate as root;"),
+        ("base::ids", "use super::super as root;"),
+        ("base", "use crate::{self as root};"),
+        ("base", "extern crate self as duramen;"),
+        ("base", "#[path = \"../db/mod.rs\"] mod other;"),
+        ("base", "use crate::nowhere;"),
+        ("unknown", "use crate::base;"),
+    ] {
+        assert_eq!(judge(module, source).len(), 1, "{module}: {source}: {:?}", judge(module, source));
+    }
+    assert_eq!(judge("io", "\nuse crate::log;"), ["2: io uses log, which is not below it"]);
+}
