@@ -8,5 +8,6 @@ pub mod db;
 pub mod io;
 pub mod log;
 pub mod page;
+pub mod store;
 
 pub use base::{Error, Result};

@@ -1,0 +1,372 @@
+//! Which grains of the file are free, and which of them to give out next. Knows nothing of pages, and nothing of the
+//! file but its length in grains.
+//!
+//! A bitmap, 1 bit for a grain of 512 bytes, in regions of 1 MiB: its size is fixed by the file's (1/4096 of it)
+//! however fragmented the file is, which no tree of extents can promise. Lowest place first, so that the end of the
+//! file empties and can be cut off. For each length the lowest region that may have such a run is remembered, so
+//! that full regions are not searched again and again.
+
+use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
+use super::region::{REGION, Region};
+
+/// The free map.
+#[derive(Debug)]
+pub(crate) struct PlaceAllocator {
+    regions: Vec<Region>,
+    /// For each region an upper bound of its longest free run.
+    longest: Vec<u32>,
+    /// For each length: no region before this one has a free run so long.
+    lowest: Vec<usize>,
+    used: u64,
+}
+
+fn split(grain: u64) -> Option<(usize, u32)> {
+    let region = usize::try_from(grain / u64::from(REGION)).ok()?;
+    let at = u32::try_from(grain % u64::from(REGION)).ok()?;
+    Some((region, at))
+}
+
+fn join(region: usize, at: u32) -> u64 {
+    region as u64 * u64::from(REGION) + u64::from(at)
+}
+
+impl PlaceAllocator {
+    /// A file in which only the superblocks' grains are used.
+    pub(crate) fn new() -> PlaceAllocator {
+        let mut allocator =
+            PlaceAllocator { regions: Vec::new(), longest: Vec::new(), lowest: vec![0; REGION as usize + 1], used: 0 };
+        allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
+        allocator
+    }
+
+    /// Grains in use, the superblocks' among them.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The grain after the last used one.
+    pub(crate) fn end(&self) -> u64 {
+        let last = self.regions.iter().enumerate().rev().find(|(_, region)| region.free() < REGION);
+        last.map_or(0, |(index, region)| join(index, region.end()))
+    }
+
+    /// Forgets the regions after the last used grain.
+    pub(crate) fn trim(&mut self) {
+        while self.regions.last().is_some_and(|region| region.free() == REGION) {
+            self.regions.pop();
+            self.longest.pop();
+        }
+        let count = self.regions.len();
+        for lowest in &mut self.lowest {
+            *lowest = count.min(*lowest);
+        }
+    }
+
+    fn push_region(&mut self) -> usize {
+        self.regions.push(Region::new());
+        self.longest.push(REGION);
+        self.regions.len() - 1
+    }
+
+    /// Takes exactly these grains. False, with nothing changed, where one of them is in use or beyond what a file
+    /// can have.
+    pub(crate) fn claim(&mut self, extent: Extent) -> bool {
+        if extent.grains == 0 || extent.end() > MAX_GRAINS {
+            return false;
+        }
+        let Some((last, _)) = split(extent.end() - 1) else { return false };
+        while self.regions.len() <= last {
+            self.push_region();
+        }
+        let mut done = Extent { first: extent.first, grains: 0 };
+        for piece in pieces(extent) {
+            if !self.mark(piece, true) {
+                self.unmark_all(done);
+                return false;
+            }
+            done.grains += piece.grains;
+        }
+        self.used += extent.grains;
+        true
+    }
+
+    fn unmark_all(&mut self, extent: Extent) {
+        for piece in pieces(extent) {
+            self.mark(piece, false);
+        }
+    }
+
+    fn mark(&mut self, piece: Extent, used: bool) -> bool {
+        let Some((index, at)) = split(piece.first) else { return false };
+        let (Some(region), Ok(grains)) = (self.regions.get_mut(index), u32::try_from(piece.grains)) else {
+            return false;
+        };
+        if !region.mark(at, grains, used) {
+            return false;
+        }
+        if !used {
+            let run = region.run_around(at);
+            if let Some(longest) = self.longest.get_mut(index) {
+                *longest = run.max(*longest);
+            }
+            for lowest in self.lowest.iter_mut().take(run as usize + 1) {
+                *lowest = index.min(*lowest);
+            }
+        }
+        true
+    }
+
+    /// Gives grains back; they may be given out at once.
+    pub(crate) fn release(&mut self, extent: Extent) {
+        let mut freed = 0;
+        for piece in pieces(extent) {
+            let marked = self.mark(piece, false);
+            debug_assert!(marked, "released twice: {piece:?}");
+            freed += if marked { piece.grains } else { 0 };
+        }
+        self.used -= freed;
+    }
+
+    /// The lowest free run of `grains` (at most a region) in the regions there are.
+    fn find(&mut self, grains: u32) -> Option<u64> {
+        let start = self.lowest.get(grains as usize).copied().unwrap_or(0);
+        let mut found = None;
+        let mut index = start;
+        while let (Some(region), Some(longest)) = (self.regions.get(index), self.longest.get_mut(index)) {
+            if *longest >= grains {
+                match region.find(grains) {
+                    Ok(at) => {
+                        found = Some(join(index, at));
+                        break;
+                    }
+                    Err(exact) => *longest = exact,
+                }
+            }
+            index += 1;
+        }
+        if let Some(lowest) = self.lowest.get_mut(grains as usize) {
+            *lowest = index;
+        }
+        found
+    }
+
+    /// Takes the lowest free run of `grains` that ends at or before grain `limit`; `None` where there is none.
+    pub(crate) fn allocate_below(&mut self, grains: u64, limit: u64) -> Option<Extent> {
+        let first = self.find(u32::try_from(grains).ok().filter(|&grains| (1..=REGION).contains(&grains))?)?;
+        let extent = Extent { first, grains };
+        (extent.end() <= limit && self.claim(extent)).then_some(extent)
+    }
+
+    /// Takes `grains` grains in one piece; `None` when the file cannot be larger.
+    pub(crate) fn allocate(&mut self, grains: u64) -> Option<Extent> {
+        let first = match u32::try_from(grains) {
+            Ok(small) if small <= REGION => self.find(small).unwrap_or_else(|| join(self.regions.len(), 0)),
+            _ => self.find_regions(grains.div_ceil(u64::from(REGION))),
+        };
+        let extent = Extent { first, grains };
+        self.claim(extent).then_some(extent)
+    }
+
+    /// The first grain of `count` wholly free regions in a row; those missing at the end are yet to be added.
+    fn find_regions(&self, count: u64) -> u64 {
+        let mut start = 0;
+        for (index, region) in self.regions.iter().enumerate() {
+            if (index - start) as u64 == count {
+                break;
+            }
+            if region.free() < REGION {
+                start = index + 1;
+            }
+        }
+        join(start, 0)
+    }
+
+    /// Takes places for images of `sizes` grains each (at most a region each), in their order and next to one another as
+    /// far as the gaps allow; their first grains are appended to `firsts`. False, with nothing taken, when the file
+    /// cannot be larger.
+    pub(crate) fn allocate_batch(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+        let before = firsts.len();
+        let mut rest = sizes;
+        while let Some(&size) = rest.first() {
+            let claimed = firsts.len();
+            let run = self.run_for(size, rest);
+            let mut next = run.first;
+            while let Some((&size, others)) = rest.split_first() {
+                if next + u64::from(size) > run.end() {
+                    break;
+                }
+                firsts.push(next);
+                next += u64::from(size);
+                rest = others;
+            }
+            if !self.claim(Extent { first: run.first, grains: next - run.first }) {
+                firsts.truncate(claimed);
+                for (&first, &size) in firsts.iter().skip(before).zip(sizes) {
+                    self.release(Extent { first, grains: u64::from(size) });
+                }
+                firsts.truncate(before);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A free run for as many of `sizes` as can be had together, and for `size`, the first of them, in any case. A long
+    /// run further back is preferred to many short ones, but no region is added while one image still has a gap.
+    fn run_for(&mut self, size: u32, sizes: &[u32]) -> Extent {
+        let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size));
+        let mut want = total.min(REGION).max(size);
+        loop {
+            if let Some(first) = self.find(want) {
+                return Extent { first, grains: u64::from(want) };
+            }
+            if want == size {
+                return Extent { first: join(self.regions.len(), 0), grains: u64::from(total.min(REGION).max(size)) };
+            }
+            want = (want / 2).max(size);
+        }
+    }
+}
+
+/// The parts of an extent, region by region.
+fn pieces(extent: Extent) -> impl Iterator<Item = Extent> {
+    let mut at = extent.first;
+    std::iter::from_fn(move || {
+        let border = (at / u64::from(REGION) + 1) * u64::from(REGION);
+        let piece = Extent { first: at, grains: border.min(extent.end()).saturating_sub(at) };
+        at = piece.end();
+        (piece.grains > 0).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        One(u64),
+        Batch(Vec<u32>),
+        Below(u64),
+        Release(usize),
+        Trim,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => prop_oneof![1u64..130, 1u64..5000].prop_map(Step::One),
+            3 => proptest::collection::vec(1u32..130, 1..40).prop_map(Step::Batch),
+            2 => (1u64..130).prop_map(Step::Below),
+            6 => any::<usize>().prop_map(Step::Release),
+            1 => Just(Step::Trim),
+        ]
+    }
+
+    /// Takes an extent in the model; fails on an overlap.
+    fn take(model: &mut Vec<Extent>, extent: Extent) -> Result<(), TestCaseError> {
+        prop_assert!(model.iter().all(|other| other.end() <= extent.first || extent.end() <= other.first));
+        model.push(extent);
+        Ok(())
+    }
+
+    fn lowest_gap(model: &[Extent], grains: u64) -> u64 {
+        let mut sorted = model.to_vec();
+        sorted.sort_unstable();
+        let region = u64::from(REGION);
+        let mut at = 0;
+        for extent in sorted.iter().copied().chain([Extent { first: u64::MAX, grains: 0 }]) {
+            // No run crosses a border of regions.
+            while at < extent.first {
+                let end = extent.first.min((at / region + 1) * region);
+                if end - at >= grains {
+                    return at;
+                }
+                at = end;
+            }
+            at = extent.end();
+        }
+        at
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_given_out_twice_and_the_lowest_gap_first(steps in proptest::collection::vec(step(), 1..120)) {
+            let mut allocator = PlaceAllocator::new();
+            let mut model = vec![Extent { first: 0, grains: FIRST_GRAIN }];
+            for step in steps {
+                match step {
+                    Step::One(grains) => {
+                        let extent = allocator.allocate(grains).unwrap();
+                        prop_assert_eq!(extent.grains, grains);
+                        if grains <= u64::from(REGION) {
+                            prop_assert_eq!(extent.first, lowest_gap(&model, grains));
+                        }
+                        take(&mut model, extent)?;
+                    }
+                    Step::Batch(sizes) => {
+                        let mut firsts = Vec::new();
+                        prop_assert!(allocator.allocate_batch(&sizes, &mut firsts));
+                        prop_assert_eq!(firsts.len(), sizes.len());
+                        for (&first, &size) in firsts.iter().zip(&sizes) {
+                            let extent = Extent { first, grains: u64::from(size) };
+                            prop_assert_eq!(extent.first / u64::from(REGION), (extent.end() - 1) / u64::from(REGION));
+                            take(&mut model, extent)?;
+                        }
+                    }
+                    Step::Below(grains) => {
+                        let limit = allocator.end() / 2;
+                        let expected = Some(lowest_gap(&model, grains)).filter(|first| first + grains <= limit);
+                        let extent = allocator.allocate_below(grains, limit);
+                        prop_assert_eq!(extent.map(|extent| extent.first), expected);
+                        if let Some(extent) = extent {
+                            take(&mut model, extent)?;
+                        }
+                    }
+                    Step::Release(which) if model.len() > 1 => {
+                        allocator.release(model.swap_remove(1 + which % (model.len() - 1)));
+                    }
+                    Step::Release(_) => {}
+                    Step::Trim => allocator.trim(),
+                }
+                prop_assert_eq!(allocator.used(), model.iter().map(|extent| extent.grains).sum::<u64>());
+                prop_assert_eq!(allocator.end(), model.iter().map(|extent| extent.end()).max().unwrap());
+            }
+            for extent in model.clone() {
+                prop_assert!(!allocator.claim(extent), "a place in use was given out");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_lies_together_in_an_empty_file() {
+        let mut allocator = PlaceAllocator::new();
+        let mut firsts = Vec::new();
+        assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
+        assert!(firsts.windows(2).all(|pair| pair[1] == pair[0] + 16));
+    }
+
+    #[test]
+    fn a_batch_uses_gaps_before_the_file_grows() {
+        let mut allocator = PlaceAllocator::new();
+        let mut firsts = Vec::new();
+        assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
+        for first in firsts.iter().step_by(2) {
+            allocator.release(Extent { first: *first, grains: 16 });
+        }
+        for _ in 0..6 {
+            assert!(allocator.allocate_batch(&[16; 10], &mut Vec::new()));
+        }
+        assert!(allocator.end() <= u64::from(REGION), "60 images in 50 gaps and the rest of the region");
+    }
+
+    #[test]
+    fn the_largest_file_is_not_outgrown() {
+        let mut allocator = PlaceAllocator::new();
+        assert!(!allocator.claim(Extent { first: MAX_GRAINS - 1, grains: 2 }));
+        assert!(!allocator.claim(Extent { first: u64::MAX, grains: 2 }));
+        assert!(!allocator.claim(Extent { first: 20, grains: 0 }));
+        assert_eq!(allocator.used(), FIRST_GRAIN);
+    }
+}

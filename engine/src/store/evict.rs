@@ -1,0 +1,117 @@
+//! Making room: which frame to take from its page. A clock over the frames, with latches only tried for, so that a
+//! thread that holds latches of its own never waits for another's.
+//!
+//! Clean pages go first; then changed ones whose log is durable; then, after one sync of the log, any whose batch is in
+//! the log. A page of the batch that is being applied is never written out.
+
+use super::frame::{CLEAN, NO_PAGE, WriteGuard};
+use super::pool::{Backing, Pool};
+use crate::base::{Error, Lsn, Result};
+use crate::page::Page;
+use std::sync::atomic::Ordering;
+
+/// How many changed pages are passed by in the hope of a clean one, and of one whose log is durable.
+const CLEAN_HOPE: usize = 16;
+const DURABLE_HOPE: usize = 64;
+/// How often the whole pool is searched while other threads hold what could be taken.
+const ROUNDS: usize = 200;
+
+/// What one search has seen.
+#[derive(Default)]
+struct Sweep {
+    /// Changed pages passed by.
+    passed: usize,
+    /// Frames that another thread was using: it may be done soon.
+    busy: bool,
+    /// Why a changed page could not be written: from there on only clean ones are taken.
+    error: Option<Error>,
+}
+
+impl Pool {
+    /// Takes a frame from its page.
+    pub(super) fn evict(&self) -> Result<(u32, WriteGuard<'_>)> {
+        let full = Error::CacheFull { frames: self.capacity() };
+        let Some(backing) = &self.backing else { return Err(full) };
+        for round in 0..ROUNDS {
+            let mut sweep = Sweep::default();
+            // One turn to clear the reference bits, then enough to pass from each hope to the next.
+            for _ in 0..5 * self.capacity() {
+                if let Some(taken) = self.try_next(backing, &mut sweep) {
+                    return Ok(taken);
+                }
+            }
+            match sweep.error {
+                Some(error) => return Err(error),
+                None if !sweep.busy => break,
+                None if round < 10 => std::thread::yield_now(),
+                None => self.await_written(),
+            }
+        }
+        Err(full)
+    }
+
+    fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, WriteGuard<'_>)> {
+        let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
+        let frame = self.frames.get(u32::try_from(turn).ok()?)?;
+        if frame.id.load(Ordering::Relaxed) == NO_PAGE {
+            return None;
+        }
+        if frame.pins.load(Ordering::Relaxed) > 0 {
+            sweep.busy = true;
+            return None;
+        }
+        if frame.referenced.load(Ordering::Relaxed) {
+            frame.referenced.store(false, Ordering::Relaxed);
+            return None;
+        }
+        let Some(page) = frame.latch.try_write() else {
+            sweep.busy = true;
+            return None;
+        };
+        let guard = WriteGuard { page, frame };
+        if guard.id().0 == NO_PAGE {
+            return None;
+        }
+        if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {
+            sweep.busy = true;
+            return None;
+        }
+        if frame.rec.load(Ordering::Acquire) != CLEAN && !self.write_victim(backing, &guard, sweep) {
+            return None;
+        }
+        let index = self.unmap(&guard)?;
+        self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+        Some((index, guard))
+    }
+
+    /// Writes a changed page so that its frame can be taken; false: not this one.
+    fn write_victim(&self, backing: &Backing, guard: &WriteGuard<'_>, sweep: &mut Sweep) -> bool {
+        let half = (self.capacity() / 2).max(1);
+        let (clean, durable) = (CLEAN_HOPE.min(half), DURABLE_HOPE.min(half));
+        sweep.passed += 1;
+        if sweep.error.is_some() || sweep.passed <= clean {
+            return false;
+        }
+        let lsn: Lsn = Page::new(guard).lsn();
+        let appended = backing.watermark.appended();
+        if lsn >= appended {
+            sweep.busy = true;
+            return false;
+        }
+        let waits = lsn >= backing.watermark.durable();
+        if waits && sweep.passed <= clean + durable {
+            return false;
+        }
+        let logged = if waits { backing.watermark.make_durable(appended) } else { Ok(()) };
+        match logged.and_then(|()| backing.store.write(guard.id(), guard)) {
+            Ok(()) => {
+                self.counters.writes.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(error) => {
+                sweep.error = Some(error);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Writing changed pages out while they stay in memory: the background cleaner and the flush of a checkpoint, both as
+//! plain functions. When they run is decided above.
+//!
+//! A page is copied under its shared latch, and the copy is written without any latch. Until that has ended the frame
+//! is marked as being written: nobody evicts it, and freeing its page waits, so that no older image ever replaces a
+//! newer one in the page table. One flush runs at a time.
+
+use super::frame::{CLEAN, Frame, NO_PAGE};
+use super::image::ImageBatch;
+use super::pool::{Backing, Pool};
+use super::table_store::WriteKind;
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::Page;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Bytes of pages that are written together.
+const GROUP: usize = 1 << 20;
+/// How long to wait for a latch while other pages are marked as being written.
+const LATCH_WAIT: Duration = Duration::from_millis(1);
+/// How long a checkpoint waits for a batch that is being applied to come to its end.
+const BATCH_WAIT: Duration = Duration::from_secs(60);
+
+/// Buffers of a flush, used again and again.
+#[derive(Default)]
+pub(super) struct Flusher {
+    images: ImageBatch,
+    candidates: Vec<(PageId, u32)>,
+}
+
+/// What became of the pages of one group.
+#[derive(Clone, Copy, Default)]
+struct Outcome {
+    written: usize,
+    /// Still to be written: they belong to an unfinished batch, or another thread has them latched.
+    left: usize,
+}
+
+impl Pool {
+    /// Writes every page whose first change that the store lacks is before `lsn`. Waits for a batch that is being
+    /// applied to end, if such a page is part of it: call it from no thread that the batch waits for.
+    pub fn flush_before(&self, lsn: Lsn) -> Result<()> {
+        let start = Instant::now();
+        while self.flush_step(lsn)? > 0 {
+            if start.elapsed() > BATCH_WAIT {
+                return Err(Error::Poisoned { cause: "a batch has been begun and not ended".into() });
+            }
+            std::thread::sleep(LATCH_WAIT);
+        }
+        Ok(())
+    }
+
+    /// One attempt of [`Pool::flush_before`] that waits for no batch: returns how many pages are left because they belong
+    /// to one that is still being applied, or because another thread kept them latched.
+    pub fn flush_step(&self, lsn: Lsn) -> Result<usize> {
+        let Some(backing) = &self.backing else { return Ok(0) };
+        let mut guard = self.flusher.lock();
+        let flusher = &mut *guard;
+        flusher.candidates.clear();
+        self.gather(flusher, 0..self.capacity, lsn, usize::MAX);
+        let mut left = 0;
+        for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
+            left += self.write_group(backing, &mut flusher.images, group, lsn, Lsn::MAX)?.left;
+        }
+        Ok(left)
+    }
+
+    /// The cleaner: writes up to `max` changed pages that the clock will come to next and whose log is durable already,
+    /// so that eviction finds clean ones. Returns how many it has written.
+    pub fn clean_step(&self, max: usize) -> Result<usize> {
+        let Some(backing) = &self.backing else { return Ok(0) };
+        let mut guard = self.flusher.lock();
+        let flusher = &mut *guard;
+        flusher.candidates.clear();
+        let hand = self.hand.load(Ordering::Relaxed) % u64::from(self.capacity);
+        let hand = u32::try_from(hand).unwrap_or(0);
+        self.gather(flusher, hand..self.capacity, Lsn::MAX, max);
+        self.gather(flusher, 0..hand, Lsn::MAX, max);
+        let durable = backing.watermark.durable();
+        let mut written = 0;
+        for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
+            written += self.write_group(backing, &mut flusher.images, group, Lsn::MAX, durable)?.written;
+        }
+        Ok(written)
+    }
+
+    /// Adds the changed pages in these frames whose rec LSN is before `before`, up to `max` in all, and sorts all by
+    /// page id: new places are given out in the order of writing, and neighbours in the tree often have
+    /// neighbouring ids.
+    fn gather(&self, flusher: &mut Flusher, frames: std::ops::Range<u32>, before: Lsn, max: usize) {
+        for index in frames.start..frames.end.min(self.used.load(Ordering::Acquire)) {
+            let Some(frame) = self.frames.get(index) else { continue };
+            if flusher.candidates.len() >= max {
+                break;
+            }
+            let (id, rec) = (frame.id.load(Ordering::Relaxed), frame.rec.load(Ordering::Acquire));
+            if id != NO_PAGE && rec != CLEAN && rec < before.0 {
+                flusher.candidates.push((PageId(id), index));
+            }
+        }
+        flusher.candidates.sort_unstable();
+    }
+
+    /// Writes those of these pages that still have a first change before `before`, and an LSN before `until`.
+    fn write_group(
+        &self,
+        backing: &Backing,
+        images: &mut ImageBatch,
+        group: &[(PageId, u32)],
+        before: Lsn,
+        until: Lsn,
+    ) -> Result<Outcome> {
+        images.clear();
+        let mut outcome = Outcome::default();
+        let mut claimed: Vec<(&Frame, u64)> = Vec::with_capacity(group.len());
+        let mut newest = Lsn::ZERO;
+        for &(id, index) in group {
+            let Some(frame) = self.frames.get(index) else { continue };
+            let Some(page) = frame.latch.try_read_for(LATCH_WAIT) else {
+                outcome.left += 1;
+                continue;
+            };
+            let rec = frame.rec.load(Ordering::Acquire);
+            if !frame.holds(id) || rec == CLEAN || rec >= before.0 {
+                continue;
+            }
+            let lsn = Page::new(&page).lsn();
+            if lsn >= backing.watermark.appended() || lsn >= until {
+                outcome.left += 1;
+                continue;
+            }
+            images.push(id, &page);
+            newest = newest.max(lsn);
+            // Changes from here on, which need the exclusive latch, make it dirty anew.
+            frame.writing.store(true, Ordering::Release);
+            frame.rec.store(CLEAN, Ordering::Release);
+            claimed.push((frame, rec));
+        }
+        let result = self.write_images(backing, images, newest);
+        for (frame, rec) in &claimed {
+            if result.is_err() {
+                frame.rec.fetch_min(*rec, Ordering::AcqRel);
+            }
+            frame.writing.store(false, Ordering::Release);
+        }
+        drop(self.written.0.lock());
+        self.written.1.notify_all();
+        result?;
+        outcome.written = claimed.len();
+        self.counters.writes.fetch_add(claimed.len() as u64, Ordering::Relaxed);
+        Ok(outcome)
+    }
+
+    fn write_images(&self, backing: &Backing, images: &mut ImageBatch, newest: Lsn) -> Result<()> {
+        if images.is_empty() {
+            return Ok(());
+        }
+        if newest >= backing.watermark.durable() {
+            backing.watermark.make_durable(backing.watermark.appended())?;
+        }
+        backing.store.write_batch(images, WriteKind::Flush)
+    }
+}

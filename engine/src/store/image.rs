@@ -1,0 +1,146 @@
+//! Images: a page as it lies in the file, with its header and checksum. Bytes only; where they lie is not known here.
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 4 | CRC-32C of everything after it, the padding too |
+//! | 4 | 4 | page id |
+//! | 8 | 4 | length of the packed page in bytes |
+//! | 12 | 1 | encoding: 0, the packed page as it is |
+//! | 13 | 3 | "IMG" |
+//! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
+//!
+//! The page table keeps the checksum, too: an image that is sound but not the one that was written last (a lost or
+//! misdirected write) is found by it. In the header it lets a file without its page table be read.
+
+use super::place::{GRAIN, Location, Place};
+use crate::base::bytes::{get_u32, put_u32, slice};
+use crate::base::checksum::checksum;
+use crate::base::{Error, PageId, Result};
+use crate::page::Page;
+
+/// Bytes of an image's header.
+pub const IMAGE_HEADER: usize = 16;
+const PAGE: usize = 4;
+const LENGTH: usize = 8;
+const MARK: usize = 12;
+const MARK_PACKED: u32 = u32::from_le_bytes([0, b'I', b'M', b'G']);
+
+/// The packed page inside an image whose checksum should be `crc` and whose page should be `page`;
+/// [`Error::Corrupt`] says in which way it is another.
+pub fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
+    let corrupt = |what: &str| Err(Error::corrupt(page, what));
+    let stored = get_u32(image, 0);
+    if stored != checksum(slice(image, 4, image.len())) || image.len() < IMAGE_HEADER {
+        return corrupt("its image has not its checksum");
+    }
+    if get_u32(image, PAGE) != page.0 {
+        return corrupt(&format!("its place holds page {}", get_u32(image, PAGE)));
+    }
+    if stored != crc {
+        return corrupt("its place holds an older image: the last write was lost");
+    }
+    if get_u32(image, MARK) != MARK_PACKED {
+        return corrupt("its image has an unknown encoding");
+    }
+    match image.get(IMAGE_HEADER..).and_then(|rest| rest.get(..get_u32(image, LENGTH) as usize)) {
+        Some(packed) => Ok(packed),
+        None => corrupt("its image is shorter than it says"),
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    page: PageId,
+    start: usize,
+    grains: u32,
+    crc: u32,
+    first: u64,
+}
+
+/// Images to be written together, one after another in one buffer that is used again and again.
+#[derive(Debug, Default)]
+pub struct ImageBatch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl ImageBatch {
+    /// An empty batch.
+    pub fn new() -> ImageBatch {
+        ImageBatch::default()
+    }
+
+    /// Adds the image of a page.
+    pub fn push(&mut self, id: PageId, page: &[u8]) {
+        self.push_with(id, |out| Page::new(page).packed_into(out));
+    }
+
+    /// Adds the image of a page that is packed already.
+    pub fn push_packed(&mut self, id: PageId, packed: &[u8]) {
+        self.push_with(id, |out| out.extend_from_slice(packed));
+    }
+
+    fn push_with(&mut self, page: PageId, pack: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + IMAGE_HEADER, 0);
+        pack(&mut self.bytes);
+        let len = self.bytes.len() - start;
+        let grains = len.div_ceil(GRAIN);
+        self.bytes.resize(start + grains * GRAIN, 0);
+        let image = self.bytes.get_mut(start..).unwrap_or_default();
+        put_u32(image, PAGE, page.0);
+        put_u32(image, LENGTH, u32::try_from(len - IMAGE_HEADER).unwrap_or(u32::MAX));
+        put_u32(image, MARK, MARK_PACKED);
+        let crc = checksum(slice(image, 4, image.len()));
+        put_u32(image, 0, crc);
+        self.entries.push(Entry { page, start, grains: u32::try_from(grains).unwrap_or(u32::MAX), crc, first: 0 });
+    }
+
+    /// How many images it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True without any image.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of all its images.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Empties it; the buffer stays.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    /// The page and the location of each image, once they have been written.
+    pub fn locations(&self) -> impl Iterator<Item = (PageId, Location)> + '_ {
+        self.entries.iter().filter_map(|entry| {
+            let place = Place::new(entry.first, u64::from(entry.grains))?;
+            Some((entry.page, Location { place, crc: entry.crc }))
+        })
+    }
+
+    /// The page of each image and its length in grains.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (PageId, u32)> + '_ {
+        self.entries.iter().map(|entry| (entry.page, entry.grains))
+    }
+
+    pub(crate) fn set_places(&mut self, firsts: &[u64]) {
+        for (entry, &first) in self.entries.iter_mut().zip(firsts) {
+            entry.first = first;
+        }
+    }
+
+    /// Stretches of the buffer that go to the file in one piece: (first grain, bytes).
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> + '_ {
+        self.entries.chunk_by(|a, b| a.first + u64::from(a.grains) == b.first).filter_map(|run| {
+            let (first, last) = (run.first()?, run.last()?);
+            Some((first.first, self.bytes.get(first.start..last.start + last.grains as usize * GRAIN)?))
+        })
+    }
+}

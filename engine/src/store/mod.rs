@@ -1,0 +1,42 @@
+//! Where pages live: the `table` page store (places, images, the page table, the superblock) and the buffer pool.
+//!
+//! Nothing here knows what a page means beyond its id, its LSN and whether its bytes are sound; keys, trees, the log's
+//! records and transactions must never appear.
+//!
+//! * [`TableStore`] maps page ids to places in the file and writes every image to a new place; `checkpoint` makes the
+//!   map durable.
+//! * [`Pool`] keeps pages in memory in front of it.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod allocator;
+mod checkpoint;
+mod evict;
+mod flush;
+mod frame;
+mod growing;
+pub mod image;
+mod page_table;
+pub mod place;
+mod pool;
+mod region;
+mod relocate;
+pub mod superblock;
+mod table_store;
+#[cfg(test)]
+mod tests;
+
+pub use checkpoint::Frozen;
+pub use frame::{PageBuffer, Pin, ReadGuard, WriteGuard};
+pub use image::ImageBatch;
+pub use page_table::{decode_chunk, decode_directory};
+pub use place::{GRAIN, Location, Place};
+pub use pool::{Backing, Pool, PoolStats};
+pub use superblock::Meta;
+pub use table_store::{StoreStats, TableStore, WriteKind};

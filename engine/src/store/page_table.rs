@@ -1,0 +1,224 @@
+//! The page table: for each page id where its image is and which checksum it has. In memory, and the bytes of its
+//! chunks; it neither allocates places nor touches the device.
+//!
+//! 12 bytes a page. A chunk covers 256 pages; on the device it is 256 locations of 12 bytes (zeros: no image), and the
+//! directory is one such location for each chunk (zeros: no chunk).
+
+use super::place::{Location, Place};
+use crate::base::bytes::{get_u64, put_u32, put_u64};
+use crate::base::{Error, PageId, Result};
+
+/// Pages of a chunk.
+pub(crate) const CHUNK_PAGES: usize = 256;
+/// Bytes of a chunk on the device.
+pub(crate) const CHUNK_BYTES: usize = CHUNK_PAGES * Location::BYTES;
+/// No directory has more chunks: page ids have 32 bits.
+const MAX_CHUNKS: usize = 1 << 24;
+/// In memory only: the image was written since the last freeze and no log record names it, so that its place can be
+/// used again as soon as it is superseded.
+const FRESH: u64 = 1 << 63;
+
+/// What the table knows of a page's image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) location: Location,
+    pub(crate) fresh: bool,
+}
+
+struct Chunk {
+    places: [u64; CHUNK_PAGES],
+    crcs: [u32; CHUNK_PAGES],
+    /// Where the last durable checkpoint has it.
+    home: Option<Location>,
+    changed: bool,
+}
+
+/// A chunk as a checkpoint will write it.
+pub(crate) struct Captured {
+    pub(crate) index: usize,
+    /// `None`: none of its pages has an image.
+    pub(crate) bytes: Option<Box<[u8]>>,
+}
+
+/// The page table in memory.
+#[derive(Default)]
+pub(crate) struct PageTable {
+    chunks: Vec<Option<Box<Chunk>>>,
+    pages: u64,
+    live: u64,
+}
+
+fn split(id: PageId) -> (usize, usize) {
+    (id.0 as usize / CHUNK_PAGES, id.0 as usize % CHUNK_PAGES)
+}
+
+impl PageTable {
+    /// How many pages have an image.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Grains of all images.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// How many chunks there are, empty ones among them.
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The entry of a page; `None` without an image.
+    pub(crate) fn get(&self, id: PageId) -> Option<Entry> {
+        let (index, slot) = split(id);
+        let chunk = self.chunks.get(index)?.as_deref()?;
+        entry(*chunk.places.get(slot)?, *chunk.crcs.get(slot)?)
+    }
+
+    /// Sets or empties the entry of a page and returns the one before.
+    pub(crate) fn set(&mut self, id: PageId, new: Option<Entry>) -> Option<Entry> {
+        let old = self.get(id);
+        if old == new {
+            return old;
+        }
+        let (index, slot) = split(id);
+        let chunk = self.chunk(index)?;
+        chunk.changed = true;
+        *chunk.places.get_mut(slot)? =
+            new.map_or(0, |entry| entry.location.place.bits() | if entry.fresh { FRESH } else { 0 });
+        *chunk.crcs.get_mut(slot)? = new.map_or(0, |entry| entry.location.crc);
+        let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
+        self.live = self.live + grains(new) - grains(old);
+        self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
+        old
+    }
+
+    /// The chunk at `index`, made if need be.
+    fn chunk(&mut self, index: usize) -> Option<&mut Chunk> {
+        if self.chunks.len() <= index {
+            self.chunks.resize_with(index + 1, || None);
+        }
+        let chunk = self.chunks.get_mut(index)?.get_or_insert_with(|| {
+            Box::new(Chunk { places: [0; CHUNK_PAGES], crcs: [0; CHUNK_PAGES], home: None, changed: false })
+        });
+        Some(chunk)
+    }
+
+    /// The chunks changed since they were last captured, as they are now. Their entries are fresh no more.
+    pub(crate) fn capture(&mut self) -> Vec<Captured> {
+        let mut captured = Vec::new();
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            if let Some(chunk) = chunk.as_deref_mut().filter(|chunk| chunk.changed) {
+                chunk.changed = false;
+                captured.push(Captured { index, bytes: capture_chunk(chunk) });
+            }
+        }
+        captured
+    }
+
+    /// Makes the next capture take a chunk, as after a checkpoint that failed, or to have it moved.
+    pub(crate) fn mark_changed(&mut self, index: usize) {
+        if let Some(Some(chunk)) = self.chunks.get_mut(index) {
+            chunk.changed = true;
+        }
+    }
+
+    /// Where the last durable checkpoint has a chunk.
+    pub(crate) fn home(&self, index: usize) -> Option<Location> {
+        self.chunks.get(index)?.as_deref()?.home
+    }
+
+    /// Notes where a chunk lies now; returns where it lay before.
+    pub(crate) fn set_home(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
+        std::mem::replace(&mut self.chunk(index)?.home, home)
+    }
+
+    /// Takes in a chunk read from the device: `load` is called with each page that has an image.
+    pub(crate) fn load_chunk(
+        &mut self,
+        index: usize,
+        home: Location,
+        bytes: &[u8],
+        mut load: impl FnMut(PageId, Location) -> Result<()>,
+    ) -> Result<()> {
+        let first = index * CHUNK_PAGES;
+        for (slot, location) in decode_chunk(bytes)?.into_iter().enumerate() {
+            let Some(location) = location else { continue };
+            let id = PageId(u32::try_from(first + slot).map_err(|_| corrupt("it has too many chunks".into()))?);
+            load(id, location)?;
+            self.set(id, Some(Entry { location, fresh: false }));
+        }
+        if let Some(chunk) = self.chunk(index) {
+            chunk.home = Some(home);
+            chunk.changed = false;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with every page that has an image.
+    pub(crate) fn each(&self, mut visit: impl FnMut(PageId, Place)) {
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let Some(chunk) = chunk.as_deref() else { continue };
+            for (slot, (&place, &crc)) in chunk.places.iter().zip(&chunk.crcs).enumerate() {
+                if let (Some(entry), Ok(id)) = (entry(place, crc), u32::try_from(index * CHUNK_PAGES + slot)) {
+                    visit(PageId(id), entry.location.place);
+                }
+            }
+        }
+    }
+}
+
+fn entry(place: u64, crc: u32) -> Option<Entry> {
+    let location = Location { place: Place::from_bits(place & !FRESH)?, crc };
+    Some(Entry { location, fresh: place & FRESH != 0 })
+}
+
+fn capture_chunk(chunk: &mut Chunk) -> Option<Box<[u8]>> {
+    let mut bytes = vec![0; CHUNK_BYTES];
+    let mut any = false;
+    let fields = bytes.chunks_exact_mut(Location::BYTES);
+    for ((place, crc), field) in chunk.places.iter_mut().zip(&chunk.crcs).zip(fields) {
+        *place &= !FRESH;
+        any |= *place != 0;
+        put_u64(field, 0, *place);
+        put_u32(field, 8, *crc);
+    }
+    any.then(|| bytes.into_boxed_slice())
+}
+
+fn corrupt(why: String) -> Error {
+    Error::CorruptMeta { what: "the page table", why }
+}
+
+fn decode_locations(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+    let fields = bytes.chunks_exact(Location::BYTES).enumerate();
+    fields
+        .map(|(at, field)| match Location::decode(field) {
+            None if field.iter().all(|&byte| byte == 0) => Ok(None),
+            None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
+            location => Ok(location),
+        })
+        .collect()
+}
+
+/// The locations in a chunk's bytes, one for each of its 256 pages; [`Error::CorruptMeta`] where they are none.
+pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+    if bytes.len() != CHUNK_BYTES {
+        return Err(corrupt(format!("a chunk has {} bytes", bytes.len())));
+    }
+    decode_locations(bytes)
+}
+
+/// The locations of the chunks in the directory's bytes; [`Error::CorruptMeta`] where they are none.
+pub fn decode_directory(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+    if !bytes.len().is_multiple_of(Location::BYTES) || bytes.len() > MAX_CHUNKS * Location::BYTES {
+        return Err(corrupt(format!("its directory has {} bytes", bytes.len())));
+    }
+    decode_locations(bytes)
+}
+
+/// The bytes of a directory of these chunks.
+pub(crate) fn encode_directory(homes: &[Option<Location>]) -> Vec<u8> {
+    let used = homes.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    homes.iter().take(used).flat_map(|home| home.map_or([0; Location::BYTES], Location::encode)).collect()
+}

@@ -1,0 +1,351 @@
+//! The buffer pool: which page is in which frame, and the ways to get at it. Choosing victims is in `evict`, writing
+//! pages out in `flush`; nothing here knows what a page means.
+//!
+//! Array translation: one array from page id to frame, no hash table. A frame's page changes only under its exclusive
+//! latch, so whoever holds a latch and finds the id he came for has the page. A thread that misses takes a frame,
+//! latches it and enters it in the array before it reads: others who want the page wait at that latch.
+
+use super::TableStore;
+use super::flush::Flusher;
+use super::frame::{CLEAN, Frame, NO_PAGE, PageBuffer, Pin, ReadGuard, WriteGuard};
+use super::growing::Growing;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, PageId, Result};
+use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+use zerocopy::FromZeros;
+
+/// What is behind the pool: the store that keeps the pages and the log that must be ahead of them.
+pub struct Backing {
+    /// Where pages are read from and written to.
+    pub store: Arc<TableStore>,
+    /// How far the log has come.
+    pub watermark: Arc<dyn Watermark>,
+}
+
+/// What the pool has done since it was made, and what it holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolStats {
+    /// Pages read from the store.
+    pub misses: u64,
+    /// Pages given up to make room.
+    pub evictions: u64,
+    /// Pages written to the store.
+    pub writes: u64,
+    /// Pages in memory.
+    pub resident: u64,
+    /// Bytes of all frames and of the array that translates page ids.
+    pub bytes: u64,
+}
+
+/// Counts, each on its own; they order nothing.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) misses: AtomicU64,
+    pub(super) evictions: AtomicU64,
+    pub(super) writes: AtomicU64,
+}
+
+/// The buffer pool.
+pub struct Pool {
+    page_size: usize,
+    /// From page id to frame index + 1; 0: not in memory.
+    translation: Growing<AtomicU32>,
+    pub(super) frames: Growing<Frame>,
+    /// No more frames than this.
+    pub(super) capacity: u32,
+    /// Frames that have their memory.
+    pub(super) used: AtomicU32,
+    /// Frames with memory and without a page.
+    free: Mutex<Vec<u32>>,
+    /// Where the clock stands; counts on for ever.
+    pub(super) hand: AtomicU64,
+    pub(super) backing: Option<Backing>,
+    pub(super) flusher: Mutex<Flusher>,
+    pub(super) written: (Mutex<()>, Condvar),
+    pub(super) counters: Counters,
+}
+
+impl Pool {
+    /// A pool of `frames` pages (at least 4) before a store.
+    pub fn new(frames: usize, backing: Backing) -> Pool {
+        let capacity = u32::try_from(frames).unwrap_or(NO_PAGE - 1).clamp(4, NO_PAGE - 1);
+        Pool::assemble(backing.store.page_size(), capacity, Some(backing))
+    }
+
+    /// A pool that is the whole database: it grows with it and gives up nothing.
+    pub fn in_memory(page_size: usize) -> Pool {
+        Pool::assemble(page_size, NO_PAGE - 1, None)
+    }
+
+    fn assemble(page_size: usize, capacity: u32, backing: Option<Backing>) -> Pool {
+        Pool {
+            page_size,
+            translation: Growing::new(unmapped),
+            frames: Growing::new(|len| (0..len).map(|_| Frame::empty()).collect()),
+            capacity,
+            used: AtomicU32::new(0),
+            free: Mutex::new(Vec::new()),
+            hand: AtomicU64::new(0),
+            backing,
+            flusher: Mutex::new(Flusher::default()),
+            written: (Mutex::new(()), Condvar::new()),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// How many frames there can be.
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    #[inline(always)]
+    fn frame_of(&self, id: PageId) -> Option<&Frame> {
+        let entry = self.translation.get(id.0)?.load(Ordering::Acquire);
+        self.frames.get(entry.checked_sub(1)?)
+    }
+
+    /// A page under its shared latch. Waits while another thread changes it or reads it in.
+    ///
+    /// Errors: [`Error::Corrupt`] where the store has no such page or a damaged one, [`Error::CacheFull`] where there is
+    /// no room for it, and what the device says.
+    #[inline]
+    pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        if let Some(frame) = self.frame_of(id) {
+            let page = frame.latch.read();
+            if frame.holds(id) {
+                frame.touch();
+                return Ok(ReadGuard { page });
+            }
+        }
+        self.read_missing(id)
+    }
+
+    /// Comes round again only after another thread has evicted or loaded the page in between.
+    #[cold]
+    #[inline(never)]
+    fn read_missing(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        loop {
+            match self.frame_of(id) {
+                Some(frame) => {
+                    let page = frame.latch.read();
+                    if frame.holds(id) {
+                        frame.touch();
+                        return Ok(ReadGuard { page });
+                    }
+                }
+                None => {
+                    if let Some(loaded) = self.load(id, Missing::Fails)? {
+                        return Ok(ReadGuard { page: RwLockWriteGuard::downgrade(loaded.page) });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A page under its exclusive latch; errors as for [`Pool::read`].
+    pub fn latch(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.latch_or(id, Missing::Fails)
+    }
+
+    /// For redo: as [`Pool::latch`], but a page without an image is one of zeros (LSN 0).
+    pub fn latch_for_redo(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.latch_or(id, Missing::Zeros)
+    }
+
+    fn latch_or(&self, id: PageId, missing: Missing) -> Result<WriteGuard<'_>> {
+        loop {
+            match self.frame_of(id) {
+                Some(frame) => {
+                    let page = frame.latch.write();
+                    if frame.holds(id) {
+                        frame.touch();
+                        return Ok(WriteGuard { page, frame });
+                    }
+                }
+                None => {
+                    if let Some(loaded) = self.load(id, missing)? {
+                        return Ok(loaded);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A page of zeros under its exclusive latch, for a page that is about to be formatted. The store is not asked, and
+    /// an older version that is still in memory is given up.
+    pub fn create(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        loop {
+            let mut guard = match self.latch_settled(id) {
+                Some(guard) => guard,
+                None => match self.load(id, Missing::Unasked)? {
+                    Some(guard) => return Ok(guard),
+                    None => continue,
+                },
+            };
+            guard.frame.rec.store(CLEAN, Ordering::Release);
+            guard.frame.touch();
+            guard.fill(0);
+            return Ok(guard);
+        }
+    }
+
+    /// Keeps a page in memory, reading it in if need be, until the pin is dropped.
+    pub fn pin(&self, id: PageId) -> Result<Pin<'_>> {
+        loop {
+            let page = self.read(id)?;
+            if let Some(frame) = self.frame_of(id).filter(|frame| frame.holds(id)) {
+                // The latch that is held keeps the page in this frame.
+                frame.pins.fetch_add(1, Ordering::Acquire);
+                drop(page);
+                return Ok(Pin { frame });
+            }
+        }
+    }
+
+    /// Gives up a page that has been freed, changed or not. Returns once no older image of it is on its way to the
+    /// store, so that [`TableStore::drop_page`] may follow.
+    pub fn forget(&self, id: PageId) {
+        if let Some(guard) = self.latch_settled(id) {
+            self.give_up(guard);
+        }
+    }
+
+    /// Latches a page that is in memory once nobody is writing it out; `None`: it is not in memory.
+    fn latch_settled(&self, id: PageId) -> Option<WriteGuard<'_>> {
+        loop {
+            let frame = self.frame_of(id)?;
+            let page = frame.latch.write();
+            if !frame.holds(id) {
+                continue;
+            }
+            if !frame.writing.load(Ordering::Acquire) {
+                return Some(WriteGuard { page, frame });
+            }
+            drop(page);
+            self.await_written();
+        }
+    }
+
+    /// Waits for a flush to end, or a little while.
+    pub(super) fn await_written(&self) {
+        let mut lock = self.written.0.lock();
+        self.written.1.wait_for(&mut lock, Duration::from_millis(1));
+    }
+
+    /// Brings the first lines of a page that is in memory closer; does nothing for another page.
+    #[inline]
+    pub fn prefetch(&self, id: PageId) {
+        if let Some(page) = self.frame_of(id).and_then(|frame| frame.latch.try_read()) {
+            std::hint::black_box(page.first());
+        }
+    }
+
+    /// Reads a page into a frame of its own. `None`: another thread has entered the page meanwhile.
+    fn load(&self, id: PageId, missing: Missing) -> Result<Option<WriteGuard<'_>>> {
+        let no_such = || Error::corrupt(id, "there is no such page");
+        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
+        if self.backing.is_none() && missing == Missing::Fails {
+            return Err(no_such());
+        }
+        let (index, mut guard) = self.victim()?;
+        if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            drop(guard);
+            self.free.lock().push(index);
+            return Ok(None);
+        }
+        guard.frame.id.store(id.0, Ordering::Relaxed);
+        guard.frame.touch();
+        let result = match &self.backing {
+            Some(backing) if missing != Missing::Unasked => {
+                self.counters.misses.fetch_add(1, Ordering::Relaxed);
+                backing.store.read(id, &mut guard)
+            }
+            _ => Ok(false),
+        };
+        match result {
+            Ok(true) => Ok(Some(guard)),
+            Ok(false) if missing != Missing::Fails => {
+                guard.fill(0);
+                Ok(Some(guard))
+            }
+            failed => {
+                self.give_up(guard);
+                Err(failed.err().unwrap_or_else(|| Error::corrupt(id, "it has no image")))
+            }
+        }
+    }
+
+    /// A frame without a page, exclusively latched.
+    fn victim(&self) -> Result<(u32, WriteGuard<'_>)> {
+        let free = self.free.lock().pop();
+        let fresh = || {
+            let more = |used: u32| (used < self.capacity).then_some(used + 1);
+            self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
+        };
+        let Some(index) = free.or_else(fresh) else { return self.evict() };
+        let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
+        // At most a thread that came too late for the page that was here holds this latch, and not for long.
+        let mut page = frame.latch.write();
+        if page.is_empty() {
+            *page = PageBuffer::zeroed(self.page_size);
+        }
+        Ok((index, WriteGuard { page, frame }))
+    }
+
+    /// Takes the page out of a frame, whose index is returned.
+    pub(super) fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
+        let entry = self.translation.get(guard.id().0)?;
+        guard.frame.rec.store(CLEAN, Ordering::Release);
+        guard.frame.referenced.store(false, Ordering::Relaxed);
+        guard.frame.id.store(NO_PAGE, Ordering::Relaxed);
+        entry.swap(0, Ordering::AcqRel).checked_sub(1)
+    }
+
+    fn give_up(&self, guard: WriteGuard<'_>) {
+        let index = self.unmap(&guard);
+        drop(guard);
+        self.free.lock().extend(index);
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> PoolStats {
+        let used = u64::from(self.used.load(Ordering::Relaxed));
+        let fixed = self.frames.bytes() + self.translation.bytes();
+        PoolStats {
+            misses: self.counters.misses.load(Ordering::Relaxed),
+            evictions: self.counters.evictions.load(Ordering::Relaxed),
+            writes: self.counters.writes.load(Ordering::Relaxed),
+            resident: used.saturating_sub(self.free.lock().len() as u64),
+            bytes: used * self.page_size as u64 + fixed as u64,
+        }
+    }
+}
+
+/// What to do about a page of which the store has no image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Fails,
+    Zeros,
+    /// The page is new: zeros, whatever the store has.
+    Unasked,
+}
+
+/// A chunk of the translation array. It comes zeroed from the system, so that what is never used takes no memory.
+fn unmapped(len: usize) -> Box<[AtomicU32]> {
+    let fresh = <[AtomicU32]>::new_box_zeroed_with_elems(len);
+    fresh.unwrap_or_else(|_| (0..len).map(|_| AtomicU32::new(0)).collect())
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("capacity", &self.capacity).field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! One region of the file: a bitmap of its grains. Finds free runs in it; knows nothing of other regions.
+
+/// Grains of a region: 1 MiB of file. No image crosses the border of a region.
+pub(crate) const REGION: u32 = 2048;
+const WORDS: usize = (REGION / 64) as usize;
+
+/// Which grains of a region are used: one bit each.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    used: [u64; WORDS],
+    free: u32,
+}
+
+impl Region {
+    pub(crate) fn new() -> Region {
+        Region { used: [0; WORDS], free: REGION }
+    }
+
+    /// How many grains are free.
+    pub(crate) fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// The first position at or after `from` whose bit is `wanted`, or `REGION`.
+    fn next(&self, from: u32, wanted: bool) -> u32 {
+        let flip = if wanted { 0 } else { u64::MAX };
+        let mut mask = u64::MAX.checked_shl(from % 64).unwrap_or(0);
+        for (index, word) in (0u32..).zip(&self.used).skip((from / 64) as usize) {
+            let hits = (word ^ flip) & mask;
+            if hits != 0 {
+                return index * 64 + hits.trailing_zeros();
+            }
+            mask = u64::MAX;
+        }
+        REGION
+    }
+
+    /// The position after the last used one before `to`, or 0.
+    fn after_last_used(&self, to: u32) -> u32 {
+        for index in (0..to.div_ceil(64)).rev() {
+            let word = self.used.get(index as usize).copied().unwrap_or(0);
+            let reach = to - index * 64;
+            let hits = if reach >= 64 { word } else { word & ((1 << reach) - 1) };
+            if hits != 0 {
+                return index * 64 + 64 - hits.leading_zeros();
+            }
+        }
+        0
+    }
+
+    /// The position after the last used one.
+    pub(crate) fn end(&self) -> u32 {
+        self.after_last_used(REGION)
+    }
+
+    /// The lowest free run of at least `grains`: its position, or else the length of the longest free run.
+    pub(crate) fn find(&self, grains: u32) -> Result<u32, u32> {
+        let (mut at, mut longest) = (0, 0);
+        while at < REGION {
+            let start = self.next(at, false);
+            at = self.next(start, true);
+            if start < REGION && at - start >= grains {
+                return Ok(start);
+            }
+            longest = longest.max(at - start);
+        }
+        Err(longest)
+    }
+
+    /// The length of the free run that `at` lies in.
+    pub(crate) fn run_around(&self, at: u32) -> u32 {
+        self.next(at, true).saturating_sub(self.after_last_used(at))
+    }
+
+    /// Marks `grains` positions from `from`. False, with nothing changed, where one of them is `used` already or lies
+    /// outside.
+    pub(crate) fn mark(&mut self, from: u32, grains: u32, used: bool) -> bool {
+        let to = from.saturating_add(grains);
+        if to > REGION || self.next(from, used) < to {
+            return false;
+        }
+        for (index, word) in (0u32..).zip(&mut self.used) {
+            let (low, high) = (from.max(index * 64), to.min(index * 64 + 64));
+            if low < high {
+                let bits = (u64::MAX >> (64 - (high - low))) << (low % 64);
+                *word = if used { *word | bits } else { *word & !bits };
+            }
+        }
+        self.free = if used { self.free - grains } else { self.free + grains };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same questions asked of a plain array.
+    fn longest_runs(model: &[bool]) -> Vec<(usize, usize)> {
+        let (mut runs, mut start) = (Vec::new(), None);
+        for (at, &used) in model.iter().chain([&true]).enumerate() {
+            match (used, start) {
+                (false, None) => start = Some(at),
+                (true, Some(from)) => {
+                    runs.push((from, at - from));
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn a_region_is_an_array_of_bits(steps in proptest::collection::vec((0u32..REGION, 1u32..300, any::<bool>()), 1..60), asks in proptest::collection::vec(1u32..400, 10)) {
+            let (mut region, mut model) = (Region::new(), vec![false; REGION as usize]);
+            for (from, grains, used) in steps {
+                let to = from + grains;
+                let range = from as usize..(to as usize).min(model.len());
+                let possible = to <= REGION && model[range.clone()].iter().all(|&bit| bit != used);
+                prop_assert_eq!(region.mark(from, grains, used), possible);
+                if possible {
+                    model[range].fill(used);
+                }
+                prop_assert_eq!(region.free() as usize, model.iter().filter(|&&bit| !bit).count());
+                prop_assert_eq!(region.end() as usize, model.iter().rposition(|&bit| bit).map_or(0, |at| at + 1));
+            }
+            let runs = longest_runs(&model);
+            for grains in asks {
+                let expected = runs.iter().find(|run| run.1 >= grains as usize).map(|run| run.0);
+                let found = region.find(grains);
+                prop_assert_eq!(found.ok().map(|at| at as usize), expected);
+                if let Err(longest) = found {
+                    prop_assert_eq!(longest as usize, runs.iter().map(|run| run.1).max().unwrap_or(0));
+                }
+            }
+            for (from, len) in runs {
+                prop_assert_eq!(region.run_around(u32::try_from(from + len / 2).unwrap_or(0)) as usize, len);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Moving images towards the front of the file so that its end can be cut off. It only moves and cuts; which steps a
+//! compaction takes is decided above.
+
+use super::page_table::CHUNK_BYTES;
+use super::page_table::Entry;
+use super::place::{GRAIN, Location, Place, grains_of};
+use super::table_store::TableStore;
+use crate::base::{PageId, Result};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+impl TableStore {
+    /// Up to `n` pages whose images lie highest, the highest first, but none that lies where the file would end
+    /// if it had no gaps.
+    pub fn tail_pages(&self, n: usize) -> Vec<PageId> {
+        let state = self.state.lock();
+        let dense = state.allocator.used();
+        let mut highest = BinaryHeap::new();
+        state.table.each(|id, place| {
+            if place.first() >= dense {
+                highest.push(Reverse((place.first(), id)));
+                if highest.len() > n {
+                    highest.pop();
+                }
+            }
+        });
+        highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect()
+    }
+
+    /// Moves the images of these pages to lower places, and has the next checkpoint write every chunk of the page table
+    /// anew that lies beyond a file without gaps. Returns how many pages have moved; the others lie as low as can be.
+    /// The places they leave are free after the next checkpoint, and [`TableStore::shrink`] cuts the file then.
+    pub fn relocate(&self, pages: &[PageId]) -> Result<usize> {
+        let mut buffer = Vec::new();
+        let mut moved = 0;
+        for &id in pages {
+            if let Some(at) = self.location(id) {
+                // An image that is damaged stays: moving it would only hide what is wrong with it.
+                if self.read_image(id, at, &mut buffer).is_ok() {
+                    moved += usize::from(self.move_image(id, at, &buffer)?);
+                }
+            }
+        }
+        self.move_chunks();
+        Ok(moved)
+    }
+
+    fn move_image(&self, id: PageId, at: Location, image: &[u8]) -> Result<bool> {
+        let lower = self.state.lock().allocator.allocate_below(at.place.grains(), at.place.first());
+        let Some(place) = lower.and_then(|extent| Place::new(extent.first, extent.grains)) else { return Ok(false) };
+        let written = self.write_runs(std::iter::once((place.first(), image)));
+        let mut state = self.state.lock();
+        let unmoved = state.table.get(id).is_some_and(|entry| entry.location == at);
+        if written.is_ok() && unmoved {
+            state.supersede(id, Some(Entry { location: Location { place, crc: at.crc }, fresh: true }));
+        } else {
+            state.allocator.release(place.extent());
+        }
+        written.map(|()| unmoved)
+    }
+
+    fn move_chunks(&self) {
+        let mut state = self.state.lock();
+        let dense = state.allocator.used() + grains_of(CHUNK_BYTES);
+        for index in 0..state.table.chunks() {
+            if state.table.home(index).is_some_and(|home| home.place.first() >= dense) {
+                state.table.mark_changed(index);
+            }
+        }
+    }
+
+    /// Cuts the file after its last used grain. What a checkpoint has yet to let go counts as used.
+    pub fn shrink(&self) -> Result<()> {
+        let mut len = self.len.lock();
+        let mut state = self.state.lock();
+        let end = state.allocator.end() * GRAIN as u64;
+        if end < *len {
+            state.allocator.trim();
+            drop(state);
+            // A place given out from here on lies beyond `end` and waits for `len` before it is written.
+            self.disk.resize(end)?;
+            *len = end;
+        }
+        Ok(())
+    }
+}

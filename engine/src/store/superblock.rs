@@ -1,0 +1,292 @@
+//! The two superblocks at the front of the file: what names the database and where its page table is.
+//!
+//! Bytes in, values out; nothing here reads or writes a device. The layout is in `docs/format.md`.
+
+use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
+use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
+use crate::base::checksum::checksum;
+use crate::base::{Error, Lsn, Result, limits};
+use std::path::Path;
+
+/// The first 8 bytes of every database file.
+pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
+/// The format version that this program reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+/// Bytes of a superblock.
+pub const SUPERBLOCK: usize = 4096;
+
+// The magic, the version and the checksum are at the same offsets in every version.
+const VERSION: usize = 8;
+const PAGE_SIZE: usize = 12;
+const DATABASE_ID: usize = 16;
+const SEQUENCE: usize = 32;
+const FLAGS: usize = 40;
+const HIGH_WATER: usize = 44;
+const EPOCH: usize = 48;
+const REDO: usize = 56;
+const TABLE: usize = 64;
+const LAST: usize = 72;
+const DIRECTORY_FIRST: usize = 80;
+const DIRECTORY_LEN: usize = 88;
+const DIRECTORY_CRC: usize = 96;
+const CHECKSUM: usize = SUPERBLOCK - 4;
+const FLAG_CLEAN: u32 = 1;
+
+/// What the layers above keep in the superblock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meta {
+    /// Names the database for ever; the log carries it, too.
+    pub database_id: u128,
+    /// Bytes of a page.
+    pub page_size: usize,
+    /// True when the database was closed in order: everything is in this file, there is no log to redo.
+    pub clean: bool,
+    /// The log epoch: one more at each opening for writing.
+    pub epoch: u64,
+    /// Redo starts here.
+    pub redo: Lsn,
+    /// The page table holds every location record before this LSN.
+    pub table: Lsn,
+    /// No LSN given out so far is larger; those of the next epoch begin after it.
+    pub last: Lsn,
+    /// Every page id ever given out is smaller.
+    pub high_water: u32,
+}
+
+/// A whole superblock: the caller's part and the store's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// The caller's part.
+    pub meta: Meta,
+    /// One more at each writing; of two good superblocks the one with the greater sequence counts.
+    pub sequence: u64,
+    /// First grain of the page table's directory; 0 while it has no chunk.
+    pub directory_first: u64,
+    /// Length of the directory in bytes.
+    pub directory_len: u64,
+    /// CRC-32C of the directory.
+    pub directory_crc: u32,
+}
+
+impl Superblock {
+    /// Its 4096 bytes.
+    pub fn encode(&self) -> [u8; SUPERBLOCK] {
+        let mut bytes = [0; SUPERBLOCK];
+        let meta = &self.meta;
+        put_u64(&mut bytes, 0, u64::from_le_bytes(MAGIC));
+        put_u32(&mut bytes, VERSION, FORMAT_VERSION);
+        put_u32(&mut bytes, PAGE_SIZE, u32::try_from(meta.page_size).unwrap_or(0));
+        if let Some(field) = bytes.get_mut(DATABASE_ID..SEQUENCE) {
+            field.copy_from_slice(&meta.database_id.to_le_bytes());
+        }
+        put_u64(&mut bytes, SEQUENCE, self.sequence);
+        put_u32(&mut bytes, FLAGS, if meta.clean { FLAG_CLEAN } else { 0 });
+        put_u32(&mut bytes, HIGH_WATER, meta.high_water);
+        put_u64(&mut bytes, EPOCH, meta.epoch);
+        put_u64(&mut bytes, REDO, meta.redo.0);
+        put_u64(&mut bytes, TABLE, meta.table.0);
+        put_u64(&mut bytes, LAST, meta.last.0);
+        put_u64(&mut bytes, DIRECTORY_FIRST, self.directory_first);
+        put_u64(&mut bytes, DIRECTORY_LEN, self.directory_len);
+        put_u32(&mut bytes, DIRECTORY_CRC, self.directory_crc);
+        let crc = checksum(slice(&bytes, 0, CHECKSUM));
+        put_u32(&mut bytes, CHECKSUM, crc);
+        bytes
+    }
+
+    /// Reads a superblock of this version whose checksum is right; [`Error::CorruptMeta`] where a field cannot be.
+    fn decode(bytes: &[u8]) -> Result<Superblock> {
+        let corrupt = |why: String| Error::CorruptMeta { what: "the superblock", why };
+        let page_size = get_u32(bytes, PAGE_SIZE) as usize;
+        if limits::check_page_size(page_size, false).is_err() {
+            return Err(corrupt(format!("it names a page size of {page_size}")));
+        }
+        let flags = get_u32(bytes, FLAGS);
+        if flags & !FLAG_CLEAN != 0 {
+            return Err(corrupt(format!("it has unknown flags {flags:#x}")));
+        }
+        let mut id = [0; 16];
+        id.copy_from_slice(slice(bytes, DATABASE_ID, SEQUENCE));
+        let meta = Meta {
+            database_id: u128::from_le_bytes(id),
+            page_size,
+            clean: flags & FLAG_CLEAN != 0,
+            epoch: get_u64(bytes, EPOCH),
+            redo: Lsn(get_u64(bytes, REDO)),
+            table: Lsn(get_u64(bytes, TABLE)),
+            last: Lsn(get_u64(bytes, LAST)),
+            high_water: get_u32(bytes, HIGH_WATER),
+        };
+        let (first, len) = (get_u64(bytes, DIRECTORY_FIRST), get_u64(bytes, DIRECTORY_LEN));
+        let none = first == 0 && len == 0;
+        if !none && (!(FIRST_GRAIN..MAX_GRAINS).contains(&first) || len == 0) {
+            return Err(corrupt(format!("its page table has {len} bytes at grain {first}")));
+        }
+        Ok(Superblock {
+            meta,
+            sequence: get_u64(bytes, SEQUENCE),
+            directory_first: first,
+            directory_len: len,
+            directory_crc: get_u32(bytes, DIRECTORY_CRC),
+        })
+    }
+
+    pub(crate) fn directory(&self) -> Extent {
+        Extent { first: self.directory_first, grains: self.directory_len.div_ceil(super::GRAIN as u64) }
+    }
+}
+
+enum Slot {
+    NoMagic,
+    OtherVersion { found: u32, sound: bool },
+    Damaged,
+    Sound,
+}
+
+fn look(bytes: &[u8]) -> Slot {
+    if slice(bytes, 0, 8) != MAGIC {
+        return Slot::NoMagic;
+    }
+    if bytes.len() < VERSION + 4 {
+        return Slot::Damaged;
+    }
+    let sound = bytes.len() == SUPERBLOCK && checksum(slice(bytes, 0, CHECKSUM)) == get_u32(bytes, CHECKSUM);
+    match get_u32(bytes, VERSION) {
+        FORMAT_VERSION if sound => Slot::Sound,
+        FORMAT_VERSION => Slot::Damaged,
+        found => Slot::OtherVersion { found, sound },
+    }
+}
+
+/// Picks the superblock that counts from the first bytes of a file (fewer than two superblocks where it is short).
+/// Also says in which of the two slots it is.
+///
+/// Errors: [`Error::NotADatabase`] without the magic, [`Error::FormatVersion`] where another version speaks, which is
+/// looked at before any checksum of this version, [`Error::CorruptMeta`] where both are damaged.
+pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
+    let halves =
+        [slice(front, 0, SUPERBLOCK.min(front.len())), slice(front, SUPERBLOCK, front.len().min(2 * SUPERBLOCK))];
+    let looks = halves.map(look);
+    let version = |found| Err(Error::FormatVersion { path: path.to_owned(), found, supported: FORMAT_VERSION });
+    // A sound superblock of another version counts even beside one of ours: a newer program has been here.
+    for slot in &looks {
+        if let Slot::OtherVersion { found, sound: true } = slot {
+            return version(*found);
+        }
+    }
+    let mut best: Option<(Superblock, usize)> = None;
+    for (slot, (bytes, look)) in halves.iter().zip(&looks).enumerate() {
+        if matches!(look, Slot::Sound) {
+            let superblock = Superblock::decode(bytes)?;
+            if best.is_none_or(|(other, _)| superblock.sequence > other.sequence) {
+                best = Some((superblock, slot));
+            }
+        }
+    }
+    if let Some(found) = best {
+        return Ok(found);
+    }
+    for slot in &looks {
+        if let Slot::OtherVersion { found, .. } = slot {
+            return version(*found);
+        }
+    }
+    if looks.iter().any(|slot| matches!(slot, Slot::Damaged)) {
+        let why = if front.len() < 2 * SUPERBLOCK { "the file is cut short" } else { "neither copy has its checksum" };
+        return Err(Error::CorruptMeta { what: "the superblock", why: why.into() });
+    }
+    let what = if front.is_empty() { "it is empty" } else { "it does not begin as one" };
+    Err(Error::NotADatabase { path: path.to_owned(), what: what.into() })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn meta() -> Meta {
+        Meta {
+            database_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
+            page_size: 4096,
+            clean: false,
+            epoch: 3,
+            redo: Lsn(100),
+            table: Lsn(120),
+            last: Lsn(200),
+            high_water: 77,
+        }
+    }
+
+    fn block(sequence: u64) -> Superblock {
+        Superblock { meta: meta(), sequence, directory_first: 20, directory_len: 32, directory_crc: 5 }
+    }
+
+    fn front(first: &Superblock, second: &Superblock) -> Vec<u8> {
+        [first.encode(), second.encode()].concat()
+    }
+
+    #[test]
+    fn the_greater_sequence_counts() {
+        let path = Path::new("db");
+        assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), (block(5), 1));
+        assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), (block(6), 0));
+    }
+
+    #[test]
+    fn a_torn_superblock_leaves_the_other() {
+        let mut bytes = front(&block(4), &block(5));
+        bytes[SUPERBLOCK + 512..].fill(0);
+        assert_eq!(choose(&bytes, Path::new("db")).unwrap(), (block(4), 0));
+    }
+
+    #[test]
+    fn another_version_is_named_before_any_checksum() {
+        let mut bytes = front(&block(4), &block(5));
+        for at in [0, SUPERBLOCK] {
+            bytes[at + VERSION..at + VERSION + 4].copy_from_slice(&9u32.to_le_bytes());
+        }
+        match choose(&bytes, Path::new("db")) {
+            Err(Error::FormatVersion { found: 9, supported: FORMAT_VERSION, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_newer_program_that_wrote_one_copy_is_seen() {
+        let mut newer = block(5).encode();
+        newer[VERSION] = 2;
+        let crc = checksum(&newer[..CHECKSUM]);
+        put_u32(&mut newer, CHECKSUM, crc);
+        let bytes = [block(4).encode(), newer].concat();
+        assert!(matches!(choose(&bytes, Path::new("db")), Err(Error::FormatVersion { found: 2, .. })));
+    }
+
+    #[test]
+    fn foreign_empty_and_short_files_are_told_apart() {
+        let path = Path::new("db");
+        assert!(matches!(choose(b"", path), Err(Error::NotADatabase { .. })));
+        assert!(matches!(choose(&[b'x'; 10_000], path), Err(Error::NotADatabase { .. })));
+        assert!(matches!(choose(&block(1).encode()[..100], path), Err(Error::CorruptMeta { .. })));
+        let mut both = front(&block(4), &block(5));
+        both[200] ^= 1;
+        both[SUPERBLOCK + 200] ^= 1;
+        assert!(matches!(choose(&both, path), Err(Error::CorruptMeta { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_superblock_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut file = MAGIC.to_vec();
+            file.extend_from_slice(&bytes);
+            prop_assert!(choose(&file, Path::new("db")).is_err());
+        }
+
+        #[test]
+        fn fields_come_back(id: u128, clean: bool, epoch: u64, redo: u64, last: u64, high_water: u32, sequence: u64) {
+            let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
+            let block = Superblock { meta, sequence, ..block(1) };
+            prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap(), (block, 0));
+        }
+    }
+}

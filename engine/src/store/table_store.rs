@@ -1,0 +1,384 @@
+//! The `table` page store: reads a page's image from its place and writes new images to new places.
+//!
+//! What is durable is decided in `checkpoint`; when a page must be written, and the write-ahead rule, are the buffer
+//! pool's. One lock guards the page table and the free map together; it is never held while the device works.
+
+use super::allocator::PlaceAllocator;
+use super::image::{ImageBatch, open_image};
+use super::page_table::{CHUNK_BYTES, Entry, PageTable, decode_directory};
+use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
+use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
+use crate::base::checksum::checksum;
+use crate::base::{Error, PageId, Result};
+use crate::io::Disk;
+use crate::page::{Page, unpack};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Least and most bytes by which the file grows at once; between them an eighth of its length.
+const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
+
+/// Whether log records name the places of the images being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteKind {
+    /// An ordinary flush: redo rebuilds the page if the image is lost, so that nothing needs to know its place before
+    /// the next checkpoint.
+    Flush,
+    /// A page written outside the log: a location record will name its place, which must last until a checkpoint.
+    Unlogged,
+}
+
+/// What the store holds, in bytes and pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreStats {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Images that the page table leads to.
+    pub live_bytes: u64,
+    /// Places that may be given out at once, inside the file.
+    pub free_bytes: u64,
+    /// Superseded places that wait for a checkpoint, and the page table itself.
+    pub other_bytes: u64,
+    /// Pages that have an image.
+    pub pages: u64,
+}
+
+/// Everything that the lock guards.
+pub(super) struct State {
+    pub(super) table: PageTable,
+    pub(super) allocator: PlaceAllocator,
+    /// Superseded since the last freeze.
+    pub(super) quarantine: Vec<Extent>,
+    /// Superseded before the last freeze, whose checkpoint is not durable yet.
+    pub(super) frozen: Vec<Extent>,
+    /// Places that the log's location records name and that are not installed yet; only during recovery.
+    pub(super) reserved: BTreeMap<u64, Extent>,
+    /// Chunks captured by a freeze whose checkpoint is not durable yet.
+    pub(super) captured: Vec<usize>,
+    /// How often the table was frozen.
+    pub(super) freezes: u64,
+}
+
+impl State {
+    fn new() -> State {
+        State {
+            table: PageTable::default(),
+            allocator: PlaceAllocator::new(),
+            quarantine: Vec::new(),
+            frozen: Vec::new(),
+            reserved: BTreeMap::new(),
+            captured: Vec::new(),
+            freezes: 0,
+        }
+    }
+
+    /// Sets a page's entry and lets the place that it had go as early as is safe.
+    pub(super) fn supersede(&mut self, id: PageId, new: Option<Entry>) {
+        if let Some(old) = self.table.set(id, new) {
+            let same = new.is_some_and(|new| new.location.place == old.location.place);
+            match old.fresh {
+                _ if same => {}
+                true => self.allocator.release(old.location.place.extent()),
+                false => self.quarantine.push(old.location.place.extent()),
+            }
+        }
+    }
+}
+
+/// What the superblocks say now and where the next one goes.
+pub(super) struct Current {
+    pub(super) superblock: Superblock,
+    pub(super) slot: usize,
+}
+
+/// The page store. All methods may be called from several threads; what must not overlap is said at each.
+pub struct TableStore {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) path: PathBuf,
+    pub(super) page_size: usize,
+    pub(super) state: Mutex<State>,
+    /// Held during a whole checkpoint or superblock write.
+    pub(super) current: Mutex<Current>,
+    /// The file's length in bytes; held while it grows or shrinks.
+    pub(super) len: Mutex<u64>,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    /// The first failed sync: after it nothing can be promised any more.
+    pub(super) failed: OnceLock<String>,
+}
+
+impl std::fmt::Debug for TableStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableStore").field("path", &self.path).field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl TableStore {
+    /// Makes an empty store of an empty file and returns once it is durable. `path` is for messages only.
+    pub fn create(disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<TableStore> {
+        crate::base::limits::check_page_size(meta.page_size, false)?;
+        let first = Superblock { meta, sequence: 1, directory_first: 0, directory_len: 0, directory_crc: 0 };
+        let second = Superblock { sequence: 2, ..first };
+        disk.write_at(0, &[first.encode(), second.encode()].concat())?;
+        disk.sync()?;
+        TableStore::assemble(disk, path, State::new(), Current { superblock: second, slot: 1 })
+    }
+
+    /// Opens what is in the file. Nothing is written.
+    ///
+    /// Errors: those of [`superblock::choose`]; [`Error::CorruptMeta`] where the page table is damaged, where two pages
+    /// lie at one place, or where the file is cut short.
+    pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(TableStore, Meta)> {
+        let size = disk.size()?;
+        let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
+        disk.read_at(0, &mut front)?;
+        let (superblock, slot) = superblock::choose(&front, path)?;
+        let mut state = State::new();
+        load_table(&*disk, size, &superblock, &mut state)?;
+        let store = TableStore::assemble(disk, path, state, Current { superblock, slot })?;
+        Ok((store, superblock.meta))
+    }
+
+    fn assemble(disk: Arc<dyn Disk>, path: &Path, state: State, current: Current) -> Result<TableStore> {
+        let len = disk.size()?;
+        Ok(TableStore {
+            disk,
+            path: path.to_owned(),
+            page_size: current.superblock.meta.page_size,
+            state: Mutex::new(state),
+            current: Mutex::new(current),
+            len: Mutex::new(len),
+            buffers: Mutex::new(Vec::new()),
+            failed: OnceLock::new(),
+        })
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Where a page's image is; `None` without one.
+    pub fn location(&self, id: PageId) -> Option<Location> {
+        self.state.lock().table.get(id).map(|entry| entry.location)
+    }
+
+    /// Reads a page into `page`, which has the length of a page. `false`: it has no image, `page` is untouched.
+    ///
+    /// Errors: [`Error::Corrupt`] where the image is not the one that was written or holds no sound page.
+    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let result = self.read_with(id, page, &mut buffer);
+        self.buffers.lock().push(buffer);
+        result
+    }
+
+    fn read_with(&self, id: PageId, page: &mut [u8], buffer: &mut Vec<u8>) -> Result<bool> {
+        let mut location = self.location(id);
+        while let Some(at) = location {
+            let result = self.read_image(id, at, buffer).and_then(|packed| {
+                unpack(packed, page).map_err(|error| name(id, error))?;
+                Page::check(page, id).map_err(|error| name(id, error)).map(|_| ())
+            });
+            // The page may have moved meanwhile and its old place been used again: only then is there another try.
+            location = self.location(id);
+            if result.is_ok() || location == Some(at) {
+                return result.map(|()| true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the image at `at` and returns the packed page in it.
+    pub(super) fn read_image<'a>(&self, id: PageId, at: Location, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        buffer.resize(at.place.len(), 0);
+        self.disk.read_at(at.place.offset(), buffer)?;
+        open_image(buffer, id, at.crc)
+    }
+
+    /// Writes the image of one page; see [`TableStore::write_batch`].
+    pub fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
+        let mut batch = ImageBatch::new();
+        batch.push(id, page);
+        self.write_batch(&mut batch, WriteKind::Flush)
+    }
+
+    /// Writes a packed page outside the log; its location belongs in a log record before which [`TableStore::sync`] has
+    /// been called.
+    pub fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<Location> {
+        let mut batch = ImageBatch::new();
+        batch.push_packed(id, packed);
+        self.write_batch(&mut batch, WriteKind::Unlogged)?;
+        let location = batch.locations().next();
+        location.map(|(_, location)| location).ok_or_else(|| Error::corrupt(id, "its image is longer than a page"))
+    }
+
+    /// Writes images to new places, next to one another as far as possible, and leads the page table to them; nothing
+    /// is synced. The log must be durable beyond the pages' LSNs. Of two writes of one page, and of a write and
+    /// [`TableStore::drop_page`] of the same page, the later to return wins: the caller keeps them apart.
+    ///
+    /// On an error no page of the batch has moved.
+    pub fn write_batch(&self, batch: &mut ImageBatch, kind: WriteKind) -> Result<()> {
+        let most = grains_of(self.page_size + super::image::IMAGE_HEADER);
+        let mut sizes = Vec::with_capacity(batch.len());
+        for (id, grains) in batch.sizes() {
+            if u64::from(grains) > most {
+                return Err(Error::corrupt(id, "its image is longer than a page"));
+            }
+            sizes.push(grains);
+        }
+        let mut firsts = Vec::with_capacity(sizes.len());
+        if !self.state.lock().allocator.allocate_batch(&sizes, &mut firsts) {
+            return Err(Error::Full { path: self.path.clone() });
+        }
+        batch.set_places(&firsts);
+        let written = self.write_runs(batch.runs());
+        let mut state = self.state.lock();
+        for (id, location) in batch.locations() {
+            match &written {
+                Ok(()) => {
+                    let entry = Entry { location, fresh: kind == WriteKind::Flush };
+                    state.supersede(id, Some(entry));
+                }
+                Err(_) => state.allocator.release(location.place.extent()),
+            }
+        }
+        written
+    }
+
+    /// Writes stretches of bytes at their grains, after the file has grown to hold them.
+    pub(super) fn write_runs<'a>(&self, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
+        for (first, bytes) in runs {
+            let extent = Extent { first, grains: grains_of(bytes.len()) };
+            self.grow(extent.end() * GRAIN as u64)?;
+            self.disk.write_at(extent.offset(), bytes)?;
+        }
+        Ok(())
+    }
+
+    fn grow(&self, needed: u64) -> Result<()> {
+        let mut len = self.len.lock();
+        if *len < needed {
+            let target = needed + (*len / 8).clamp(*GROWTH.start(), *GROWTH.end());
+            self.disk.resize(target)?;
+            *len = target;
+        }
+        Ok(())
+    }
+
+    /// Redo of a location record: the page's image is at `location`. [`Error::CorruptMeta`] where that place is
+    /// another's.
+    pub fn install(&self, id: PageId, location: Location) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.table.get(id).is_some_and(|entry| entry.location == location) {
+            return Ok(());
+        }
+        let extent = location.place.extent();
+        if state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent) {
+            let why = format!("the log puts page {id} at grain {}, where something else is", extent.first);
+            return Err(Error::CorruptMeta { what: "the page table", why });
+        }
+        state.supersede(id, Some(Entry { location, fresh: false }));
+        Ok(())
+    }
+
+    /// Keeps the place of a location record that redo has yet to come to from being given out. Recovery calls it for
+    /// every such record at or past the table LSN before it writes its first page; what is never installed is free
+    /// again after the next checkpoint.
+    pub fn reserve(&self, location: Location) {
+        let extent = location.place.extent();
+        let mut state = self.state.lock();
+        if state.allocator.claim(extent) {
+            state.reserved.insert(extent.first, extent);
+        }
+    }
+
+    /// Empties the entry of a page that has been freed; its place is used again as soon as that is safe.
+    pub fn drop_page(&self, id: PageId) {
+        self.state.lock().supersede(id, None);
+    }
+
+    /// Returns once all images written so far are durable. After a failure nothing can be made durable any more.
+    pub fn sync(&self) -> Result<()> {
+        if let Some(cause) = self.failed.get() {
+            return Err(Error::Poisoned { cause: cause.clone() });
+        }
+        self.disk.sync().inspect_err(|error| {
+            self.failed.get_or_init(|| error.to_string());
+        })
+    }
+
+    /// What it holds now.
+    pub fn stats(&self) -> StoreStats {
+        let len = *self.len.lock();
+        let state = self.state.lock();
+        let live = state.table.live();
+        let grain = GRAIN as u64;
+        StoreStats {
+            file_bytes: len,
+            live_bytes: live * grain,
+            free_bytes: len.saturating_sub(state.allocator.used() * grain),
+            other_bytes: state.allocator.used().saturating_sub(live + FIRST_GRAIN) * grain,
+            pages: state.table.pages(),
+        }
+    }
+}
+
+/// Bytes that claim to be another page are told by the id that was asked for.
+fn name(id: PageId, error: Error) -> Error {
+    match error {
+        Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
+        other => other,
+    }
+}
+
+fn corrupt(why: String) -> Error {
+    Error::CorruptMeta { what: "the page table", why }
+}
+
+/// Reads the directory and all chunks, and takes every place that they name.
+fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<()> {
+    let extent = superblock.directory();
+    if extent.grains == 0 {
+        return Ok(());
+    }
+    let file = size / GRAIN as u64;
+    let claim = |allocator: &mut PlaceAllocator, extent: Extent, what: &dyn Fn() -> String| {
+        // Before claiming: the free map is as large as what is claimed.
+        if extent.end() > file {
+            return Err(corrupt(format!("the file is cut short: {} lies beyond its end", what())));
+        }
+        if !allocator.claim(extent) {
+            return Err(corrupt(format!("{} lies where something else is", what())));
+        }
+        Ok(())
+    };
+    claim(&mut state.allocator, extent, &|| "its directory".into())?;
+    let mut bytes = vec![0; usize::try_from(superblock.directory_len).unwrap_or(0)];
+    disk.read_at(extent.offset(), &mut bytes)?;
+    if checksum(&bytes) != superblock.directory_crc {
+        return Err(corrupt("its directory has not its checksum".into()));
+    }
+    let most = grains_of(superblock.meta.page_size + super::image::IMAGE_HEADER);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {
+        let Some(home) = home else { continue };
+        if home.place.len() != CHUNK_BYTES {
+            return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
+        }
+        claim(&mut state.allocator, home.place.extent(), &|| format!("its chunk {index}"))?;
+        disk.read_at(home.place.offset(), &mut chunk)?;
+        if checksum(&chunk) != home.crc {
+            return Err(corrupt(format!("its chunk {index} has not its checksum")));
+        }
+        let State { table, allocator, .. } = state;
+        table.load_chunk(index, home, &chunk, |id, location| {
+            if location.place.grains() > most {
+                return Err(corrupt(format!("the image of page {id} is longer than a page")));
+            }
+            claim(allocator, location.place.extent(), &|| format!("page {id}"))
+        })?;
+    }
+    Ok(())
+}

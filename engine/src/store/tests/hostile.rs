@@ -1,0 +1,165 @@
+//! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
+
+use super::*;
+use crate::store::place::{GRAIN, Location};
+use proptest::prelude::*;
+
+const PAGES: u32 = 300;
+
+/// A file with one checkpoint, and its pages.
+fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
+    let disk = disk();
+    let store = create(&disk);
+    let pages: Vec<Vec<u8>> = (0..PAGES).map(|id| sample(id, 5, u64::from(id % 7))).collect();
+    for (id, page) in (0..).zip(&pages) {
+        store.write(PageId(id), page).unwrap();
+    }
+    store.finish(store.freeze(), meta()).unwrap();
+    // Now both superblocks lead to this checkpoint.
+    store.write_meta(meta()).unwrap();
+    store.shrink().unwrap();
+    let mut bytes = vec![0; disk.size().unwrap() as usize];
+    disk.read_at(0, &mut bytes).unwrap();
+    (bytes, pages)
+}
+
+fn open_bytes(bytes: &[u8]) -> Result<TableStore> {
+    let disk = disk();
+    disk.write_at(0, bytes)?;
+    Ok(open(&disk)?.0)
+}
+
+/// Opens and reads everything; counts the pages that are lost. Whatever is read must be as it was written.
+fn read_all(bytes: &[u8], pages: &[Vec<u8>]) -> Result<usize> {
+    let store = open_bytes(bytes)?;
+    let mut lost = 0;
+    let mut page = vec![0; PAGE_SIZE];
+    for (id, expected) in (0..).zip(pages) {
+        match store.read(PageId(id), &mut page) {
+            Ok(found) => assert!(found && &page == expected, "page {id} is not what was written"),
+            Err(Error::Corrupt { page, .. }) => {
+                assert_eq!(page, PageId(id));
+                lost += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    Ok(lost)
+}
+
+#[test]
+fn a_flipped_byte_anywhere_costs_one_page_or_is_a_typed_error() {
+    let (bytes, pages) = file();
+    assert_eq!(read_all(&bytes, &pages).unwrap(), 0);
+    for at in (0..bytes.len()).step_by(251) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        match read_all(&damaged, &pages) {
+            Ok(lost) => assert!(lost <= 1, "byte {at} costs {lost} pages"),
+            Err(Error::CorruptMeta { .. } | Error::NotADatabase { .. } | Error::FormatVersion { .. }) => {}
+            Err(error) => panic!("byte {at}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_short_anywhere_is_a_typed_error() {
+    let (bytes, pages) = file();
+    for len in (0..bytes.len()).step_by(1021).chain([1, 8, 12, 4095, 4096, 4097, 8191, 8192, bytes.len() - 1]) {
+        match read_all(&bytes[..len], &pages) {
+            Err(Error::CorruptMeta { .. } | Error::NotADatabase { .. }) => {}
+            other => panic!("cut to {len}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_image_in_another_place_and_an_older_image_are_found() {
+    let disk = disk();
+    let store = create(&disk);
+    let mut page = vec![0; PAGE_SIZE];
+    let image = |at: Location| {
+        let mut image = vec![0; at.place.len()];
+        disk.read_at(at.place.offset(), &mut image).unwrap();
+        image
+    };
+    store.write(PageId(1), &sample(1, 1, 3)).unwrap();
+    store.write(PageId(2), &sample(2, 2, 3)).unwrap();
+    let first = store.location(PageId(1)).unwrap();
+    let second = store.location(PageId(2)).unwrap();
+    let older = image(first);
+    disk.write_at(second.place.offset(), &older).unwrap();
+    let found = store.read(PageId(2), &mut page);
+    assert!(matches!(&found, Err(Error::Corrupt { page: PageId(2), what }) if what.contains("page 1")), "{found:?}");
+    // A write that never reached the device leaves an older image of the same page where the new one should be.
+    store.write(PageId(1), &sample(1, 9, 3)).unwrap();
+    let at = store.location(PageId(1)).unwrap();
+    disk.write_at(at.place.offset(), &older).unwrap();
+    let found = store.read(PageId(1), &mut page);
+    assert!(matches!(&found, Err(Error::Corrupt { what, .. }) if what.contains("lost")), "{found:?}");
+}
+
+#[test]
+fn two_pages_at_one_place_are_refused() {
+    let disk = disk();
+    let store = create(&disk);
+    store.write(PageId(1), &sample(1, 1, 3)).unwrap();
+    store.write(PageId(2), &sample(2, 1, 4)).unwrap();
+    {
+        let mut state = store.state.lock();
+        let mut entry = state.table.get(PageId(1)).unwrap();
+        entry.fresh = false;
+        state.table.set(PageId(2), Some(entry));
+    }
+    store.finish(store.freeze(), meta()).unwrap();
+    let found = open(&disk).map(|_| ());
+    assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("page 2")), "{found:?}");
+}
+
+#[test]
+fn a_place_far_beyond_the_file_takes_no_memory() {
+    let disk = disk();
+    let store = create(&disk);
+    let far = Location { place: crate::store::Place::new(1 << 39, 9).unwrap(), crc: 1 };
+    store.state.lock().table.set(PageId(1), Some(crate::store::page_table::Entry { location: far, fresh: false }));
+    store.finish(store.freeze(), meta()).unwrap();
+    let found = open(&disk).map(|_| ());
+    assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn damage_under_good_checksums_is_harmless(hits in proptest::collection::vec((0usize..1 << 20, any::<u8>()), 1..8)) {
+        // The file's own checksums are made right again: only what the fields say can save the reader.
+        let disk = disk();
+        let store = create(&disk);
+        for id in 0..40 {
+            store.write(PageId(id), &sample(id, 5, u64::from(id % 7))).unwrap();
+        }
+        store.finish(store.freeze(), meta()).unwrap();
+        let home = store.state.lock().table.home(0).unwrap();
+        let directory = store.current.lock().superblock.directory();
+        let mut chunk = vec![0; home.place.len()];
+        disk.read_at(home.place.offset(), &mut chunk).unwrap();
+        for (at, byte) in hits {
+            let len = chunk.len();
+            chunk[at % len] = byte;
+        }
+        disk.write_at(home.place.offset(), &chunk).unwrap();
+        let fixed = Location { crc: crate::base::checksum::checksum(&chunk), ..home }.encode();
+        let mut grain = vec![0; GRAIN];
+        grain[..fixed.len()].copy_from_slice(&fixed);
+        disk.write_at(directory.offset(), &grain).unwrap();
+        let mut superblock = store.current.lock().superblock;
+        superblock.directory_crc = crate::base::checksum::checksum(&fixed);
+        superblock.sequence += 1;
+        disk.write_at(0, &superblock.encode()).unwrap();
+        if let Ok((store, _)) = open(&disk) {
+            let mut page = vec![0; PAGE_SIZE];
+            for id in 0..256 {
+                let _ = store.read(PageId(id), &mut page);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Tests of the page store and the buffer pool together with their device: what they share is here.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod hostile;
+mod model;
+mod pool;
+mod pool_threads;
+
+use crate::base::bytes::put_u64;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::io::{Disk, MemoryDisk};
+use crate::page::{run_capacity, run_page, unpack};
+use crate::store::superblock::tests::meta;
+use crate::store::{Meta, TableStore};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+const PAGE_SIZE: usize = 4096;
+
+/// A sound page whose length and content follow from `seed`.
+fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
+    let len = (seed.wrapping_mul(0x9e37_79b9) % (run_capacity(PAGE_SIZE) as u64 + 1)) as usize;
+    let payload: Vec<u8> = (0..len as u64).map(|at| (seed.wrapping_mul(31) ^ at) as u8 | 1).collect();
+    let mut page = vec![0; PAGE_SIZE];
+    unpack(&run_page(PageId(id), TableId(7), PageId::NONE, &payload), &mut page).unwrap();
+    put_u64(&mut page, 0, lsn);
+    page
+}
+
+/// A disk whose next but `n`th write fails, before or after it has reached the device.
+#[derive(Debug)]
+struct Failing {
+    disk: Arc<dyn Disk>,
+    /// Writes that still succeed; negative: all do.
+    left: AtomicI64,
+    reaches: std::sync::atomic::AtomicBool,
+}
+
+impl Failing {
+    fn arm(&self, left: i64, reaches: bool) {
+        self.reaches.store(reaches, Ordering::SeqCst);
+        self.left.store(left, Ordering::SeqCst);
+    }
+}
+
+impl Disk for Failing {
+    fn size(&self) -> Result<u64> {
+        self.disk.size()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.disk.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            if self.reaches.load(Ordering::SeqCst) {
+                self.disk.write_at(offset, buf)?;
+            }
+            return Err(Error::Full { path: "db".into() });
+        }
+        self.disk.write_at(offset, buf)
+    }
+    fn sync(&self) -> Result<()> {
+        self.disk.sync()
+    }
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.disk.trim(offset, len)
+    }
+    fn resize(&self, len: u64) -> Result<()> {
+        self.disk.resize(len)
+    }
+    fn reserve(&self, len: u64) -> Result<()> {
+        self.disk.reserve(len)
+    }
+    fn allocated(&self) -> Result<u64> {
+        self.disk.allocated()
+    }
+}
+
+fn disk() -> Arc<Failing> {
+    Arc::new(Failing { disk: Arc::new(MemoryDisk::new()), left: AtomicI64::new(-1), reaches: false.into() })
+}
+
+fn create(disk: &Arc<Failing>) -> TableStore {
+    TableStore::create(disk.clone(), Path::new("db"), meta()).unwrap()
+}
+
+fn open(disk: &Arc<Failing>) -> Result<(TableStore, Meta)> {
+    TableStore::open(disk.clone(), Path::new("db"))
+}
+
+/// A log without a log: it goes where the test says.
+#[derive(Default)]
+struct Log {
+    durable: AtomicU64,
+    appended: AtomicU64,
+    syncs: AtomicU64,
+}
+
+impl Watermark for Log {
+    fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::SeqCst))
+    }
+    fn appended(&self) -> Lsn {
+        Lsn(self.appended.load(Ordering::SeqCst))
+    }
+    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+        assert!(lsn <= self.appended());
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        self.durable.fetch_max(lsn.0, Ordering::SeqCst);
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! The pool on one thread: misses, eviction, the write-ahead rule, flushing, freeing, damage.
+
+use super::*;
+use crate::store::{Backing, Pool, WriteGuard};
+
+struct Bench {
+    disk: Arc<Failing>,
+    store: Arc<TableStore>,
+    log: Arc<Log>,
+    pool: Pool,
+}
+
+fn bench(frames: usize) -> Bench {
+    let disk = disk();
+    let store = Arc::new(create(&disk));
+    let log = Arc::new(Log::default());
+    let pool = Pool::new(frames, Backing { store: store.clone(), watermark: log.clone() });
+    Bench { disk, store, log, pool }
+}
+
+fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
+    let page = sample(guard.id().0, lsn, seed);
+    guard.copy_from_slice(&page);
+    guard.mark_dirty(Lsn(lsn));
+}
+
+impl Bench {
+    fn append(&self, to: u64) {
+        self.log.appended.store(to, Ordering::SeqCst);
+    }
+
+    /// Pages `ids`, in the store and not in memory.
+    fn stored(&self, ids: std::ops::Range<u32>) {
+        for id in ids {
+            self.store.write(PageId(id), &sample(id, 0, u64::from(id))).unwrap();
+        }
+    }
+
+    fn reads_as(&self, id: u32, lsn: u64, seed: u64) {
+        assert_eq!(&*self.pool.read(PageId(id)).unwrap(), sample(id, lsn, seed), "page {id}");
+    }
+}
+
+#[test]
+fn more_pages_than_frames_are_read_and_come_back() {
+    let bench = bench(8);
+    bench.append(1000);
+    bench.stored(0..100);
+    for id in (0..100).chain(0..100) {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    for id in 0..100 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 500 + u64::from(id), 7);
+    }
+    for id in 0..100 {
+        bench.reads_as(id, 500 + u64::from(id), 7);
+    }
+    let stats = bench.pool.stats();
+    assert_eq!(stats.resident, 8);
+    assert!(stats.misses >= 200 && stats.evictions >= 192 && stats.writes >= 92, "{stats:?}");
+}
+
+#[test]
+fn a_page_of_the_batch_being_applied_never_reaches_the_device() {
+    let bench = bench(4);
+    bench.stored(0..10);
+    bench.append(100);
+    for id in 0..4 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 100 + u64::from(id), 1);
+    }
+    let before: Vec<_> = (0..4).map(|id| bench.store.location(PageId(id))).collect();
+    assert!(matches!(bench.pool.read(PageId(9)), Err(Error::CacheFull { frames: 4 })));
+    assert_eq!(bench.pool.clean_step(100).unwrap(), 0);
+    assert_eq!(bench.pool.flush_step(Lsn::MAX).unwrap(), 4);
+    assert_eq!((0..4).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(), before);
+    bench.append(102);
+    bench.reads_as(9, 0, 9);
+    assert!(bench.log.durable() == Lsn(102), "the log went first");
+    assert_ne!(
+        (0..2).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(),
+        before[..2],
+        "one of the two pages of the finished batch"
+    );
+    assert_eq!((2..4).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(), before[2..]);
+}
+
+#[test]
+fn pages_whose_log_is_durable_are_evicted_without_a_sync() {
+    let bench = bench(8);
+    bench.stored(0..40);
+    bench.append(1000);
+    bench.log.durable.store(1000, Ordering::SeqCst);
+    for id in 0..40 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
+    }
+    assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
+    assert!(bench.pool.stats().writes >= 32);
+}
+
+#[test]
+fn clean_pages_go_before_changed_ones() {
+    let bench = bench(32);
+    bench.stored(0..100);
+    bench.append(1000);
+    for id in 0..8 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
+    }
+    for id in 8..100 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    assert_eq!(bench.pool.stats().writes, 0);
+}
+
+#[test]
+fn the_cleaner_leaves_nothing_to_write_for_eviction() {
+    let bench = bench(16);
+    bench.stored(0..60);
+    bench.append(1000);
+    for id in 0..16 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
+    }
+    assert_eq!(bench.pool.clean_step(100).unwrap(), 0, "nothing is durable yet");
+    bench.log.make_durable(Lsn(1000)).unwrap();
+    assert_eq!(bench.pool.clean_step(10).unwrap(), 10);
+    assert_eq!(bench.pool.clean_step(100).unwrap(), 6);
+    assert_eq!(bench.pool.clean_step(100).unwrap(), 0);
+    for id in 16..60 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    assert_eq!(bench.pool.stats().writes, 16);
+    for id in 0..16 {
+        bench.reads_as(id, 1 + u64::from(id), 3);
+    }
+}
+
+#[test]
+fn a_flush_writes_what_was_changed_before_and_nothing_else() {
+    let bench = bench(64);
+    bench.stored(0..40);
+    bench.append(1000);
+    for id in 0..40 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 10 + u64::from(id), 3);
+    }
+    // Changed again later: its first change counts.
+    put(bench.pool.latch(PageId(5)).unwrap(), 900, 8);
+    bench.pool.flush_before(Lsn(30)).unwrap();
+    assert_eq!(bench.pool.stats().writes, 20);
+    let mut page = vec![0; PAGE_SIZE];
+    for id in 0..40 {
+        assert!(bench.store.read(PageId(id), &mut page).unwrap());
+        let expected = match id {
+            5 => sample(5, 900, 8),
+            0..20 => sample(id, 10 + u64::from(id), 3),
+            _ => sample(id, 0, u64::from(id)),
+        };
+        assert_eq!(page, expected, "page {id}");
+    }
+    bench.pool.flush_before(Lsn(30)).unwrap();
+    assert_eq!(bench.pool.stats().writes, 20, "they are clean now");
+}
+
+#[test]
+fn a_failed_write_leaves_the_page_changed() {
+    let bench = bench(8);
+    bench.stored(0..30);
+    bench.append(1000);
+    for id in 0..8 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
+    }
+    bench.disk.arm(0, false);
+    assert!(matches!(bench.pool.flush_before(Lsn::MAX), Err(Error::Full { .. })));
+    bench.disk.arm(0, false);
+    assert!(matches!(bench.pool.read(PageId(20)), Err(Error::Full { .. })));
+    for id in 0..8 {
+        bench.reads_as(id, 1 + u64::from(id), 3);
+    }
+    bench.pool.flush_before(Lsn::MAX).unwrap();
+    assert_eq!(bench.pool.stats().writes, 8);
+    for id in (20..30).chain(0..8) {
+        let expected = if id < 8 { (1 + u64::from(id), 3) } else { (0, u64::from(id)) };
+        bench.reads_as(id, expected.0, expected.1);
+    }
+}
+
+#[test]
+fn a_damaged_page_is_named_and_the_others_are_read() {
+    let bench = bench(4);
+    bench.stored(0..10);
+    let at = bench.store.location(PageId(3)).unwrap().place.offset() + 40;
+    let mut byte = [0];
+    bench.disk.read_at(at, &mut byte).unwrap();
+    bench.disk.write_at(at, &[byte[0] ^ 4]).unwrap();
+    for _ in 0..20 {
+        assert!(matches!(bench.pool.read(PageId(3)), Err(Error::Corrupt { page: PageId(3), .. })));
+    }
+    assert!(matches!(bench.pool.read(PageId(77)), Err(Error::Corrupt { page: PageId(77), .. })));
+    assert!(matches!(bench.pool.read(PageId(u32::MAX)), Err(Error::Corrupt { .. })));
+    for id in (0..10).filter(|&id| id != 3) {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    bench.disk.write_at(at, &byte).unwrap();
+    bench.reads_as(3, 0, 3);
+}
+
+#[test]
+fn a_pinned_page_stays() {
+    let bench = bench(4);
+    bench.stored(0..20);
+    let pins: Vec<_> = (0..3).map(|id| bench.pool.pin(PageId(id)).unwrap()).collect();
+    for id in 3..20 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    let misses = bench.pool.stats().misses;
+    for id in 0..3 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    assert_eq!(bench.pool.stats().misses, misses);
+    let last = bench.pool.pin(PageId(3)).unwrap();
+    assert!(matches!(bench.pool.read(PageId(9)), Err(Error::CacheFull { .. })));
+    drop((pins, last));
+    bench.reads_as(9, 0, 9);
+}
+
+#[test]
+fn a_created_page_replaces_an_older_one_of_its_id() {
+    let bench = bench(4);
+    bench.stored(0..2);
+    bench.append(1000);
+    put(bench.pool.latch(PageId(0)).unwrap(), 5, 9);
+    for id in [0, 1, 2] {
+        let guard = bench.pool.create(PageId(id)).unwrap();
+        assert!(guard.iter().all(|&byte| byte == 0), "page {id}");
+        put(guard, 50 + u64::from(id), 4);
+    }
+    for id in [0, 1, 2] {
+        bench.reads_as(id, 50 + u64::from(id), 4);
+    }
+    bench.pool.flush_before(Lsn(50)).unwrap();
+    assert_eq!(bench.pool.stats().writes, 0, "the older version needs no writing");
+}
+
+#[test]
+fn a_forgotten_page_is_gone_and_its_frame_is_used_again() {
+    let bench = bench(4);
+    bench.stored(0..10);
+    bench.append(1000);
+    for id in 0..4 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 5, 9);
+        bench.pool.forget(PageId(id));
+        bench.store.drop_page(PageId(id));
+    }
+    bench.pool.forget(PageId(8));
+    assert_eq!(bench.pool.stats().resident, 0);
+    bench.pool.flush_before(Lsn::MAX).unwrap();
+    assert_eq!(bench.pool.stats().writes, 0);
+    assert!(matches!(bench.pool.read(PageId(0)), Err(Error::Corrupt { page: PageId(0), .. })));
+    for id in 4..8 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    assert_eq!(bench.pool.stats().evictions, 0);
+}
+
+#[test]
+fn redo_finds_a_page_without_an_image_as_zeros() {
+    let bench = bench(4);
+    bench.stored(0..1);
+    assert_eq!(&*bench.pool.latch_for_redo(PageId(0)).unwrap(), sample(0, 0, 0));
+    let guard = bench.pool.latch_for_redo(PageId(1)).unwrap();
+    assert!(guard.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn prefetching_reads_nothing_in() {
+    let bench = bench(4);
+    bench.stored(0..4);
+    bench.pool.prefetch(PageId(2));
+    assert_eq!(bench.pool.stats().misses, 0);
+    bench.reads_as(2, 0, 2);
+    bench.pool.prefetch(PageId(2));
+    assert_eq!(bench.pool.stats().misses, 1);
+}
+
+#[test]
+fn in_memory_the_pool_is_the_database() {
+    let pool = Pool::in_memory(256);
+    assert!(matches!(pool.read(PageId(3)), Err(Error::Corrupt { .. })));
+    for id in 0..5000u32 {
+        let mut guard = pool.create(PageId(id)).unwrap();
+        guard[..4].copy_from_slice(&id.to_le_bytes());
+        guard.mark_dirty(Lsn(u64::from(id)));
+    }
+    for id in 0..5000u32 {
+        assert_eq!(pool.read(PageId(id)).unwrap()[..4], id.to_le_bytes());
+    }
+    pool.forget(PageId(7));
+    assert!(pool.read(PageId(7)).is_err());
+    pool.flush_before(Lsn::MAX).unwrap();
+    assert_eq!((pool.clean_step(10).unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
+}
+
+#[test]
+fn memory_is_bound_by_the_frames() {
+    let bench = bench(16);
+    bench.stored(0..2000);
+    for id in 0..2000 {
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    let bytes = bench.pool.stats().bytes;
+    // Frames come 1024 at a time, 64 bytes each; the translation has at most 8 bytes a page.
+    assert!(bytes <= 16 * PAGE_SIZE as u64 + 1024 * 64 + 2 * 2048 * 8, "{bytes}");
+}

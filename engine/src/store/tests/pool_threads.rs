@@ -1,0 +1,187 @@
+//! The pool under several threads with a handful of frames.
+
+use super::*;
+use crate::store::{Backing, Pool};
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+
+const PAGES: u32 = 40;
+
+/// A page that counts: its payload is one number.
+fn counter(id: u32, lsn: u64, count: u64) -> Vec<u8> {
+    let mut page = vec![0; PAGE_SIZE];
+    unpack(&run_page(PageId(id), TableId(7), PageId::NONE, &count.to_le_bytes()), &mut page).unwrap();
+    put_u64(&mut page, 0, lsn);
+    page
+}
+
+struct Bench {
+    store: Arc<TableStore>,
+    log: Arc<Log>,
+    pool: Pool,
+    lsn: AtomicU64,
+}
+
+fn bench(frames: usize) -> Bench {
+    let store = Arc::new(create(&disk()));
+    for id in 0..PAGES {
+        store.write(PageId(id), &counter(id, 0, 0)).unwrap();
+    }
+    let log = Arc::new(Log::default());
+    log.appended.store(1 << 60, Ordering::SeqCst);
+    let pool = Pool::new(frames, Backing { store: store.clone(), watermark: log.clone() });
+    Bench { store, log, pool, lsn: AtomicU64::new(1) }
+}
+
+fn payload(page: &[u8]) -> u64 {
+    let payload = crate::page::Page::new(page).payload();
+    payload.first_chunk().map_or(0, |count| u64::from_le_bytes(*count))
+}
+
+impl Bench {
+    fn increment(&self, id: u32) {
+        let mut guard = self.pool.latch(PageId(id)).unwrap();
+        let lsn = self.lsn.fetch_add(1, Ordering::SeqCst);
+        let count = payload(&guard) + 1;
+        guard.copy_from_slice(&counter(id, lsn, count));
+        guard.mark_dirty(Lsn(lsn));
+    }
+}
+
+#[test]
+fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints() {
+    let bench = bench(6);
+    let stop = AtomicBool::new(false);
+    let (threads, rounds) = (3u32, 3000u32);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let bench = &bench;
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let id = round.wrapping_mul(2_654_435_761).wrapping_add(thread * 17) % PAGES;
+                        bench.increment(id);
+                        let page = bench.pool.read(PageId((id + 1) % PAGES)).unwrap();
+                        assert_eq!(crate::base::bytes::get_u32(&page, 8), (id + 1) % PAGES);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                bench.pool.clean_step(3).unwrap();
+                let before = Lsn(bench.lsn.load(Ordering::SeqCst));
+                bench.pool.flush_before(before).unwrap();
+                let frozen = bench.store.freeze();
+                bench.store.finish(frozen, meta()).unwrap();
+                std::thread::yield_now();
+            }
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        stop.store(true, Ordering::SeqCst);
+    });
+    bench.pool.flush_before(Lsn::MAX).unwrap();
+    let (mut in_pool, mut in_store) = (0, 0);
+    let mut page = vec![0; PAGE_SIZE];
+    for id in 0..PAGES {
+        in_pool += payload(&bench.pool.read(PageId(id)).unwrap());
+        assert!(bench.store.read(PageId(id), &mut page).unwrap());
+        in_store += payload(&page);
+    }
+    let expected = u64::from(threads * rounds);
+    assert_eq!((in_pool, in_store), (expected, expected));
+    assert!(bench.log.durable() > Lsn::ZERO);
+}
+
+#[test]
+fn a_flush_before_an_lsn_is_complete_beside_a_cleaner() {
+    let bench = bench(32);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                bench.log.make_durable(bench.log.appended()).unwrap();
+                bench.pool.clean_step(4).unwrap();
+            }
+        });
+        let mut page = vec![0; PAGE_SIZE];
+        for round in 1..=200 {
+            for id in 0..20 {
+                bench.increment(id);
+            }
+            bench.pool.flush_before(Lsn::MAX).unwrap();
+            for id in 0..20 {
+                assert!(bench.store.read(PageId(id), &mut page).unwrap());
+                assert_eq!(payload(&page), round, "page {id}");
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn a_page_wanted_by_many_is_read_once() {
+    let bench = bench(8);
+    let threads = 6;
+    let barrier = Barrier::new(threads);
+    for round in 0..200u32 {
+        let id = round % PAGES;
+        bench.pool.forget(PageId(id));
+        let before = bench.pool.stats().misses;
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    barrier.wait();
+                    assert_eq!(payload(&bench.pool.read(PageId(id)).unwrap()), 0);
+                });
+            }
+        });
+        assert_eq!(bench.pool.stats().misses, before + 1);
+    }
+}
+
+#[test]
+fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way() {
+    let bench = bench(16);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                bench.pool.flush_before(Lsn::MAX).unwrap();
+            }
+        });
+        for round in 0..4000 {
+            let id = 1000 + round % 3;
+            let mut guard = bench.pool.create(PageId(id)).unwrap();
+            let lsn = bench.lsn.fetch_add(1, Ordering::SeqCst);
+            guard.copy_from_slice(&counter(id, lsn, 1));
+            guard.mark_dirty(Lsn(lsn));
+            drop(guard);
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            bench.pool.forget(PageId(id));
+            bench.store.drop_page(PageId(id));
+            assert_eq!(bench.store.location(PageId(id)), None);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(bench.store.stats().pages, u64::from(PAGES));
+}
+
+#[test]
+fn a_flush_waits_for_the_batch_that_is_being_applied() {
+    let bench = bench(16);
+    bench.log.appended.store(1, Ordering::SeqCst);
+    bench.increment(0);
+    bench.increment(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(bench.pool.stats().writes, 0);
+            bench.log.appended.store(100, Ordering::SeqCst);
+        });
+        bench.pool.flush_before(Lsn(50)).unwrap();
+    });
+    assert_eq!((bench.pool.stats().writes, bench.log.durable()), (2, Lsn(100)));
+}
