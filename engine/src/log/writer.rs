@@ -64,7 +64,7 @@ impl Log {
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
         let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
         let log = Log::begin(config, header, Vec::new())?;
-        remove_segments(&log.config, stale)?;
+        remove_segments(&log.config, &stale)?;
         Ok(log)
     }
 
@@ -139,7 +139,8 @@ impl Log {
     }
 
     /// Makes sure that appending `bytes` (headers of batches included) will not fail for want of space, where the file
-    /// system can promise it; it holds until that much has been appended, across rotations.
+    /// system can promise it; it holds until that much has been appended, across rotations. In a sparse log it allows for
+    /// one flush before the first of those batches; reserve again after a flush between them.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing has changed then.
@@ -192,10 +193,10 @@ impl Log {
     /// one. The removals are durable on return.
     pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
         self.group.check()?;
-        let done = |older: &Older| older.end <= lsn;
-        let numbers: Vec<u32> = self.tail.lock().older.iter().filter(|o| done(o)).map(|o| o.number).collect();
-        remove_segments(&self.config, numbers)?;
-        self.tail.lock().older.retain(|older| !done(older));
+        let past: Vec<u32> =
+            self.tail.lock().older.iter().filter(|older| older.end <= lsn).map(|older| older.number).collect();
+        remove_segments(&self.config, &past)?;
+        self.tail.lock().older.retain(|older| !past.contains(&older.number));
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl Log {
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
-        remove_segments(&self.config, segment::numbers(&self.config)?)
+        remove_segments(&self.config, &segment::numbers(&self.config)?)
     }
 
     /// Stops the log for good: nothing is appended, removed or acknowledged any more. The first cause is kept.
@@ -277,12 +278,12 @@ impl Tail {
     }
 }
 
-fn remove_segments(config: &LogConfig, numbers: Vec<u32>) -> Result<()> {
+fn remove_segments(config: &LogConfig, numbers: &[u32]) -> Result<()> {
     if numbers.is_empty() {
         return Ok(());
     }
     for number in numbers {
-        config.volume.remove(&segment::name(config, number))?;
+        config.volume.remove(&segment::name(config, *number))?;
     }
     config.volume.sync()
 }
