@@ -52,6 +52,7 @@ impl TableStore {
     /// On an error the last durable checkpoint stands and a new freeze may be tried, unless a sync failed.
     pub fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut current = self.current.lock();
+        self.check_failed()?;
         if self.state.lock().freezes != frozen.freeze {
             return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
         }
@@ -89,6 +90,7 @@ impl TableStore {
     /// other way round. Returns once it is durable.
     pub fn write_meta(&self, meta: Meta) -> Result<()> {
         let mut current = self.current.lock();
+        self.check_failed()?;
         let next = Superblock { meta, ..current.superblock };
         self.write_superblock(&mut current, next)
     }

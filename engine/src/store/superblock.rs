@@ -41,8 +41,8 @@ pub struct Meta {
     pub page_size: usize,
     /// True when the database was closed in order: everything is in this file, there is no log to redo.
     pub clean: bool,
-    /// The log epoch: one more at each opening for writing.
-    pub epoch: u64,
+    /// The epoch of the redo point in the log.
+    pub epoch: u32,
     /// Redo starts here.
     pub redo: Lsn,
     /// The page table holds every location record before this LSN.
@@ -82,7 +82,7 @@ impl Superblock {
         put_u64(&mut bytes, SEQUENCE, self.sequence);
         put_u32(&mut bytes, FLAGS, if meta.clean { FLAG_CLEAN } else { 0 });
         put_u32(&mut bytes, HIGH_WATER, meta.high_water);
-        put_u64(&mut bytes, EPOCH, meta.epoch);
+        put_u32(&mut bytes, EPOCH, meta.epoch);
         put_u64(&mut bytes, REDO, meta.redo.0);
         put_u64(&mut bytes, TABLE, meta.table.0);
         put_u64(&mut bytes, LAST, meta.last.0);
@@ -111,7 +111,7 @@ impl Superblock {
             database_id: u128::from_le_bytes(id),
             page_size,
             clean: flags & FLAG_CLEAN != 0,
-            epoch: get_u64(bytes, EPOCH),
+            epoch: get_u32(bytes, EPOCH),
             redo: Lsn(get_u64(bytes, REDO)),
             table: Lsn(get_u64(bytes, TABLE)),
             last: Lsn(get_u64(bytes, LAST)),
@@ -283,7 +283,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn fields_come_back(id: u128, clean: bool, epoch: u64, redo: u64, last: u64, high_water: u32, sequence: u64) {
+        fn fields_come_back(id: u128, clean: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64) {
             let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
             let block = Superblock { meta, sequence, ..block(1) };
             prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap(), (block, 0));

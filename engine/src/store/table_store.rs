@@ -301,12 +301,18 @@ impl TableStore {
 
     /// Returns once all images written so far are durable. After a failure nothing can be made durable any more.
     pub fn sync(&self) -> Result<()> {
-        if let Some(cause) = self.failed.get() {
-            return Err(Error::Poisoned { cause: cause.clone() });
-        }
+        self.check_failed()?;
         self.disk.sync().inspect_err(|error| {
             self.failed.get_or_init(|| error.to_string());
         })
+    }
+
+    /// Refuses once a sync has failed.
+    pub(super) fn check_failed(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// What it holds now.

@@ -89,7 +89,7 @@ impl Run {
             Step::Freeze => self.frozen = Some((self.store.freeze(), self.pages.clone())),
             Step::Finish => self.finish(),
             Step::WriteMeta => {
-                let _ = self.store.write_meta(Meta { epoch: self.seed, ..meta() });
+                let _ = self.store.write_meta(Meta { last: Lsn(self.seed), ..meta() });
             }
             &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
             Step::Compact => {

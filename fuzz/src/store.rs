@@ -1,0 +1,125 @@
+//! The page store's decoders: superblocks, the directory and chunks of the page table, images, and whole files.
+
+use duramen::base::{Lsn, PageId, TableId, bytes};
+use duramen::io::{Disk, MemoryDisk};
+use duramen::page::{run_page, unpack};
+use duramen::store::image::open_image;
+use duramen::store::superblock::choose;
+use duramen::store::{Meta, TableStore, decode_chunk, decode_directory};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The page size of the files made here.
+pub const PAGE_SIZE: usize = 4096;
+
+/// Reads `data` as the front of a file. A superblock that is accepted encodes to one that says the same. True if there
+/// was one.
+pub fn superblock(data: &[u8]) -> bool {
+    let Ok((found, _)) = choose(data, Path::new("fuzz")) else { return false };
+    let again = choose(&found.encode(), Path::new("fuzz")).expect("what was read can be written");
+    assert_eq!(again, (found, 0));
+    true
+}
+
+/// Reads `data` as a directory and as a chunk of a page table. True if it is one of the two.
+pub fn page_table(data: &[u8]) -> bool {
+    let directory = decode_directory(data);
+    let chunk = decode_chunk(data);
+    for location in [&directory, &chunk].into_iter().flatten().flatten().flatten() {
+        assert_eq!(location.place.len() % duramen::store::GRAIN, 0);
+        assert!(!location.place.is_empty());
+    }
+    directory.is_ok() || chunk.is_ok()
+}
+
+/// Reads `data` as page id, checksum and an image that should have them. True if the image holds a page.
+pub fn image(data: &[u8]) -> bool {
+    let id = PageId(bytes::get_u32(data, 0));
+    let image = data.get(8..).unwrap_or_default();
+    let Ok(packed) = open_image(image, id, bytes::get_u32(data, 4)) else { return false };
+    let mut page = vec![0; PAGE_SIZE];
+    unpack(packed, &mut page).is_ok()
+}
+
+/// Opens `data` as a file, reads every page, and if it opened, writes and makes a checkpoint in it. Returns how many
+/// pages were read.
+pub fn read_store(data: &[u8]) -> usize {
+    let disk = Arc::new(MemoryDisk::new());
+    disk.write_at(0, data).expect("memory does not fail");
+    let Ok((store, meta)) = TableStore::open(disk.clone(), Path::new("fuzz")) else { return 0 };
+    let mut page = vec![0; meta.page_size];
+    let read = (0..2048).filter(|&id| matches!(store.read(PageId(id), &mut page), Ok(true))).count();
+    let mut new = vec![0; meta.page_size];
+    unpack(&run_page(PageId(3), TableId(1), PageId::NONE, b"new"), &mut new).expect("it fits");
+    store.write(PageId(3), &new).expect("memory does not fail");
+    store.finish(store.freeze(), meta).expect("memory does not fail");
+    let (again, _) = TableStore::open(disk, Path::new("fuzz")).expect("it was just written");
+    assert!(again.read(PageId(3), &mut page).expect("it was just written"));
+    assert_eq!(page, new);
+    read
+}
+
+/// Takes `data` as a history (write, drop, checkpoint) and the damage done to the file afterwards. Whatever page is
+/// read must be one that was written under that id. Returns how many were read.
+pub fn damage_store(data: &[u8]) -> usize {
+    let disk = Arc::new(MemoryDisk::new());
+    let meta = meta();
+    let store = TableStore::create(disk.clone(), Path::new("fuzz"), meta).expect("memory does not fail");
+    let mut written: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
+    let mut input = data.iter().copied();
+    for (version, step) in (1u64..).zip(input.by_ref().take_while(|&step| step != 255)) {
+        let id = u32::from(step % 16) * 40;
+        match step {
+            240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
+            200.. => store.drop_page(PageId(id)),
+            _ => {
+                let page = page(id, version, usize::from(step) * 10);
+                store.write(PageId(id), &page).expect("memory does not fail");
+                written.entry(id).or_default().push(page);
+            }
+        }
+    }
+    while let (Some(high), Some(middle), Some(low), Some(mask)) =
+        (input.next(), input.next(), input.next(), input.next())
+    {
+        // 24 bits reach every byte: the file has at most 255 pages of history.
+        let at = u64::from(u32::from_be_bytes([0, high, middle, low])) % disk.size().expect("memory does not fail");
+        let mut byte = [0];
+        disk.read_at(at, &mut byte).expect("inside");
+        disk.write_at(at, &[byte[0] ^ mask]).expect("inside");
+    }
+    let Ok((store, _)) = TableStore::open(disk, Path::new("fuzz")) else { return 0 };
+    let mut page = vec![0; PAGE_SIZE];
+    let mut read = 0;
+    for id in 0..700 {
+        if let Ok(true) = store.read(PageId(id), &mut page) {
+            assert!(written.get(&id).is_some_and(|versions| versions.contains(&page)), "page {id} was never written");
+            read += 1;
+        }
+    }
+    read
+}
+
+/// What the files made here have in their superblock.
+pub fn meta() -> Meta {
+    Meta {
+        database_id: 1,
+        page_size: PAGE_SIZE,
+        clean: true,
+        epoch: 1,
+        redo: Lsn(10),
+        table: Lsn(10),
+        last: Lsn(10),
+        high_water: 700,
+    }
+}
+
+/// A sound page.
+pub fn page(id: u32, version: u64, len: usize) -> Vec<u8> {
+    let mut page = vec![0; PAGE_SIZE];
+    let payload = vec![version as u8; len];
+    unpack(&run_page(PageId(id), TableId(1), PageId::NONE, &payload), &mut page).expect("it fits");
+    bytes::put_u64(&mut page, 0, version);
+    page
+}

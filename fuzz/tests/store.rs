@@ -1,0 +1,118 @@
+//! Replays the corpus of the page store's fuzz targets, whole and in every cut and flip.
+
+use duramen::base::PageId;
+use duramen::io::{Disk, MemoryDisk};
+use duramen::store::TableStore;
+use duramen_fuzz::store::{damage_store, image, meta, page, page_table, read_store, superblock};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn folder(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// Every seed as it is, cut anywhere, and with a bit flipped anywhere.
+fn replay<T>(target: &str, step: usize, run: impl Fn(&[u8]) -> T) {
+    for mut seed in corpus(target) {
+        run(&seed);
+        for at in (0..seed.len()).filter(|at| *at < 128 || at % step == 0) {
+            run(&seed[..at]);
+            seed[at] ^= 1 << (at % 8);
+            run(&seed);
+            seed[at] ^= 1 << (at % 8);
+        }
+    }
+}
+
+#[test]
+fn superblocks_cut_and_flipped_anywhere_are_safe_to_read() {
+    assert!(corpus("superblock").iter().any(|seed| superblock(seed)));
+    replay("superblock", 1, superblock);
+}
+
+#[test]
+fn page_tables_cut_and_flipped_anywhere_are_safe_to_read() {
+    assert!(corpus("page_table").iter().any(|seed| page_table(seed)));
+    replay("page_table", 1, page_table);
+}
+
+#[test]
+fn images_cut_and_flipped_anywhere_are_safe_to_read() {
+    assert!(corpus("image").iter().any(|seed| image(seed)));
+    replay("image", 1, image);
+}
+
+#[test]
+fn files_cut_and_flipped_anywhere_are_safe_to_read_and_to_go_on_with() {
+    assert!(corpus("read_store").iter().any(|seed| read_store(seed) >= 5));
+    replay("read_store", 37, read_store);
+}
+
+#[test]
+fn histories_with_damage_never_give_a_wrong_page() {
+    assert!(corpus("damage_store").iter().any(|seed| damage_store(seed) >= 3));
+    replay("damage_store", 1, damage_store);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(128))]
+    #[test]
+    fn random_histories_with_damage_never_give_a_wrong_page(
+        history in proptest::collection::vec(0u8..255, 0..40),
+        damage in proptest::collection::vec((0u16..32_768, proptest::prelude::any::<u8>()), 0..4),
+    ) {
+        let mut data = history;
+        data.push(255);
+        for (at, mask) in damage {
+            data.extend([0, (at >> 8) as u8, at as u8, mask]);
+        }
+        damage_store(&data);
+    }
+}
+
+/// Writes the corpus anew after a change of the format: `cargo test -p duramen-fuzz -- --ignored`.
+#[test]
+#[ignore = "changes the corpus"]
+fn write_store_corpus() {
+    let put = |target: &str, name: &str, data: &[u8]| {
+        std::fs::create_dir_all(folder(target)).unwrap();
+        std::fs::write(folder(target).join(name), data).unwrap();
+    };
+    let disk = Arc::new(MemoryDisk::new());
+    let store = TableStore::create(disk.clone(), Path::new("fuzz"), meta()).unwrap();
+    let file = || {
+        let mut bytes = vec![0; disk.size().unwrap() as usize];
+        disk.read_at(0, &mut bytes).unwrap();
+        bytes
+    };
+    put("read_store", "empty", &file());
+    for id in [0, 1, 2, 300, 301, 600] {
+        store.write(PageId(id), &page(id, 5, id as usize)).unwrap();
+    }
+    store.finish(store.freeze(), meta()).unwrap();
+    store.write_meta(meta()).unwrap();
+    store.shrink().unwrap();
+    let whole = file();
+    put("read_store", "pages", &whole);
+    put("superblock", "both", &whole[..8192]);
+    put("superblock", "first", &whole[..4096]);
+    let at = store.location(PageId(300)).unwrap();
+    let bytes = &whole[at.place.offset() as usize..][..at.place.len()];
+    put("image", "sound", &[&300u32.to_le_bytes(), &at.crc.to_le_bytes(), bytes].concat());
+    put("image", "older", &[&300u32.to_le_bytes(), &[1; 4], bytes].concat());
+    put("page_table", "directory", &at.encode().repeat(3));
+    let chunk: Vec<u8> = (0..256).flat_map(|slot| if slot % 3 == 0 { at.encode() } else { [0; 12] }).collect();
+    put("page_table", "chunk", &chunk);
+    let mut history: Vec<u8> = (1..16).chain([245]).chain(40..60).chain([203, 245, 7, 8, 255]).collect();
+    put("damage_store", "undamaged", &history);
+    history.extend([0, 0x10, 0x20, 4, 0, 0x24, 0x09, 1]);
+    put("damage_store", "superblock-and-image", &history);
+    put("damage_store", "no-checkpoint", &[1, 2, 3, 255, 0, 0, 9, 1]);
+}
