@@ -9,5 +9,6 @@ pub mod io;
 pub mod log;
 pub mod page;
 pub mod store;
+pub mod tree;
 
 pub use base::{Error, Result};

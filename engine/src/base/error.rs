@@ -121,6 +121,14 @@ pub enum Error {
         /// The length that the table takes.
         expected: usize,
     },
+    /// The keys of a bulk load are not in ascending order.
+    #[error(
+        "entry {entry} of a bulk load has a key that is not above the one before: sort the entries, drop duplicates"
+    )]
+    Unsorted {
+        /// How many entries came before it.
+        entry: u64,
+    },
     /// A value longer than the engine keeps.
     #[error("the value has {len} bytes, the longest allowed has {max}: split it")]
     ValueTooLong {

@@ -253,6 +253,12 @@ impl<'a> Page<'a> {
         used.min(self.bytes.len())
     }
 
+    /// Bytes of the record list, slots included.
+    #[inline]
+    pub fn record_list_bytes(&self) -> usize {
+        self.record_bytes().len()
+    }
+
     /// Bytes between the two lists.
     #[inline]
     pub fn free(&self) -> usize {

@@ -1,8 +1,8 @@
 //! A cursor over the tree as it is: a copied leaf and a place in it. It sees changes made meanwhile from one leaf to
 //! the next; snapshots are for the layer above, which builds its own cursor on [`LeafCopy`].
 
-use super::search::Target;
-use super::{LeafCopy, PageRead, Tree};
+use super::search::{Range, Target};
+use super::{DetachedSubtree, LeafCopy, PageRead, Tree};
 use crate::base::Result;
 use crate::page::Record;
 
@@ -15,6 +15,8 @@ pub struct Cursor<'s, S> {
     /// The slot that `next` gives; `prev` gives the one before.
     at: usize,
     loaded: bool,
+    /// Where the tree ends: a detached subtree's fences may say that there is more.
+    bounds: Range,
     key: Vec<u8>,
 }
 
@@ -24,7 +26,14 @@ pub type Entry<'c> = (&'c [u8], Record<'c>);
 impl<'s, S: PageRead> Cursor<'s, S> {
     /// A cursor before the first entry.
     pub fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
-        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, key: Vec::new() }
+        let bounds = Range::default();
+        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds, key: Vec::new() }
+    }
+
+    /// A cursor before the first entry of a subtree that was detached from `tree`.
+    pub fn of_subtree(tree: Tree, store: &'s S, subtree: &DetachedSubtree) -> Cursor<'s, S> {
+        let bounds = Range { lower: subtree.lower.clone(), upper: subtree.upper.clone() };
+        Cursor { bounds, ..Cursor::new(Tree { root: subtree.root, ..tree }, store) }
     }
 
     fn load(&mut self, target: Target<'_>) -> Result<()> {
@@ -62,6 +71,9 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         }
         while self.at >= self.leaf.count() {
             let Some(upper) = self.leaf.upper().map(<[u8]>::to_vec) else { return Ok(None) };
+            if self.bounds.upper.as_ref().is_some_and(|end| upper >= *end) {
+                return Ok(None);
+            }
             self.load(Target::Covering(&upper))?;
             // A merge meanwhile may have put keys before `upper` in the same leaf.
             let (Ok(slot) | Err(slot)) = self.leaf.search(&upper);
@@ -75,7 +87,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     pub fn prev_entry(&mut self) -> Result<Option<Entry<'_>>> {
         while self.loaded && self.at == 0 {
             let lower = self.leaf.lower().to_vec();
-            if lower.is_empty() {
+            if lower <= self.bounds.lower {
                 return Ok(None);
             }
             self.load(Target::Before(&lower))?;

@@ -96,7 +96,8 @@ impl Tree {
     }
 }
 
-fn check_entry(page_size: usize, key: &[u8], record: Record<'_>) -> Result<()> {
+/// Whether an entry is one that a page may hold.
+pub(super) fn check_entry(page_size: usize, key: &[u8], record: Record<'_>) -> Result<()> {
     if key.len() > limits::MAX_KEY {
         return Err(Error::KeyTooLong { len: key.len(), max: limits::MAX_KEY });
     }

@@ -16,7 +16,7 @@
     clippy::cast_possible_truncation
 )]
 
-// mod bulk;
+mod bulk;
 mod cursor;
 mod edit;
 mod free;
@@ -29,19 +29,18 @@ mod remove;
 mod search;
 mod split;
 mod store;
-// mod tests;
 #[cfg(test)]
-mod vec_store;
-// mod verify;
+mod tests;
+mod verify;
 
-//pub use bulk::{BulkLoader, BulkSink, Loaded};
+pub use bulk::{BulkLoader, BulkSink, Loaded};
 pub use cursor::{Cursor, Entry};
 pub use free::{FreeProgress, SubtreeCount};
 pub use leaf_copy::LeafCopy;
 pub use range_delete::{DetachedSubtree, Removal, RemovedRange};
 pub use search::Target;
 pub use store::{PageRead, PageWrite};
-//pub use verify::{LevelStats, Problem, TreeStats};
+pub use verify::{LevelStats, Problem, TreeStats, Visit};
 
 use crate::base::{PageId, Result, TableId};
 use crate::page::{KeyListKind, PageBuilder, RecordListKind, SeparatorRule};

@@ -2,9 +2,9 @@
 //! lenient: a latch taken twice, a page used after it was freed, and a page that is not in order after a change all
 //! fail. It records every operation, so that a test can replay them.
 
-use super::{PageRead, PageWrite};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{Page, PageOp, apply};
+use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -18,7 +18,6 @@ pub(super) struct VecStore {
     next: Cell<usize>,
     free: RefCell<BTreeSet<PageId>>,
     log: RefCell<Vec<(PageId, Vec<u8>)>>,
-    reads: Cell<u64>,
 }
 
 /// A page under its exclusive latch.
@@ -43,7 +42,6 @@ impl VecStore {
             next: Cell::new(1),
             free: RefCell::default(),
             log: RefCell::default(),
-            reads: Cell::new(0),
         }
     }
 
@@ -84,11 +82,6 @@ impl VecStore {
             assert!(pages[id.0 as usize] == *self.pages[id.0 as usize].borrow(), "page {id} differs after redo");
         }
     }
-
-    /// How many pages were read or latched so far.
-    pub(super) fn reads(&self) -> u64 {
-        self.reads.get()
-    }
 }
 
 impl PageRead for VecStore {
@@ -99,7 +92,6 @@ impl PageRead for VecStore {
     }
 
     fn read(&self, id: PageId) -> Result<Ref<'_, [u8]>> {
-        self.reads.set(self.reads.get() + 1);
         Ok(Ref::map(self.cell(id)?.borrow(), Vec::as_slice))
     }
 }
@@ -108,7 +100,6 @@ impl PageWrite for VecStore {
     type Mut<'a> = Latched<'a>;
 
     fn latch(&self, id: PageId) -> Result<Latched<'_>> {
-        self.reads.set(self.reads.get() + 1);
         Ok(Latched { id, page: self.cell(id)?.borrow_mut() })
     }
 

@@ -1,0 +1,353 @@
+//! Bulk load: a tree built bottom-up from keys in order. Pages are written once, full to a chosen part, past the log;
+//! the layer above makes them reachable by giving the root its content.
+
+use super::edit::child_record;
+use super::insert::check_entry;
+use super::long_key::{image, is_long, rest, trial_image};
+use super::{Tree, TreeLayout};
+use crate::base::{Error, PageId, Result, TableId, bytes};
+use crate::page::{PageBuilder, Record, SeparatorRule, run_capacity, run_page};
+
+/// Where a bulk load's pages go.
+pub trait BulkSink {
+    /// Allocates a page.
+    fn allocate(&mut self) -> Result<PageId>;
+    /// Writes a page's packed content. Each allocated page is written once, in any order.
+    fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
+}
+
+/// What a bulk load made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loaded {
+    /// The packed content of the root: a Format of it makes the rest reachable.
+    pub root: Vec<u8>,
+    /// Entries in the leaves.
+    pub entries: u64,
+    /// Pages written, runs of keys among them; the root is not.
+    pub pages: u64,
+    /// The root's level.
+    pub level: u8,
+}
+
+/// Builds a tree from entries in order of keys.
+#[derive(Debug)]
+pub struct BulkLoader<K> {
+    sink: K,
+    page_size: usize,
+    /// Its root is known at the end only.
+    tree: Tree,
+    /// Bytes that a page is filled to.
+    target: usize,
+    levels: Vec<Level>,
+    last: Option<Vec<u8>>,
+    entries: u64,
+    pages: u64,
+}
+
+/// The page under construction at one level: its entries wait until its upper fence, and with it the prefix that the
+/// page may cut off, is known.
+#[derive(Debug, Default)]
+struct Level {
+    /// Lower fence, as an image.
+    lower: Vec<u8>,
+    /// Its id, where the page before had to know it.
+    id: Option<PageId>,
+    bytes: Vec<u8>,
+    items: Vec<Item>,
+    /// Bytes of keys and of records in `items`.
+    key_bytes: usize,
+    record_bytes: usize,
+    /// Pages of this level that are written.
+    written: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    /// Where the key image and behind it the record begin.
+    at: usize,
+    key_len: usize,
+    record_len: usize,
+    large: bool,
+    /// The whole key, where it is a long one in a leaf.
+    whole: Option<Box<[u8]>>,
+}
+
+impl Level {
+    fn push(&mut self, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(record.bytes);
+        self.key_bytes += key.len();
+        self.record_bytes += record.bytes.len();
+        self.items.push(Item { at, key_len: key.len(), record_len: record.bytes.len(), large: record.large, whole });
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        self.items.get(index).map_or(&[], |item| bytes::slice(&self.bytes, item.at, item.at + item.key_len))
+    }
+
+    /// The whole key in a leaf; in an inner page the image.
+    fn whole(&self, index: usize) -> &[u8] {
+        self.items.get(index).and_then(|item| item.whole.as_deref()).unwrap_or(self.key(index))
+    }
+
+    fn record(&self, index: usize) -> Record<'_> {
+        let Some(item) = self.items.get(index) else { return Record::default() };
+        let at = item.at + item.key_len;
+        Record { bytes: bytes::slice(&self.bytes, at, at + item.record_len), large: item.large }
+    }
+
+    /// Bytes that the items take at the very least.
+    fn least_bytes(&self, cuts_prefix: bool) -> usize {
+        let last = self.key(self.items.len().saturating_sub(1));
+        let prefix = if cuts_prefix { bytes::common_prefix(&self.lower, last) } else { 0 };
+        self.key_bytes.saturating_sub(prefix * self.items.len()) + self.record_bytes
+    }
+
+    /// Takes the first `count` items off; the page now begins at `lower`.
+    fn advance(&mut self, count: usize, lower: Vec<u8>, id: Option<PageId>) {
+        let cut = self.items.get(count).map_or(self.bytes.len(), |item| item.at);
+        self.bytes.drain(..cut);
+        for item in self.items.drain(..count.min(self.items.len())) {
+            self.key_bytes -= item.key_len;
+            self.record_bytes -= item.record_len;
+        }
+        for item in &mut self.items {
+            item.at -= cut;
+        }
+        self.lower = lower;
+        self.id = id;
+        self.written += 1;
+    }
+}
+
+impl<K: BulkSink> BulkLoader<K> {
+    /// A loader for a tree of `table`, laid out as `layout` says, in pages of `page_size` bytes that are filled to the
+    /// part `fill` of their bytes, taken as the nearest of a tenth to 1.
+    pub fn new(sink: K, page_size: usize, layout: TreeLayout, table: TableId, fill: f32) -> BulkLoader<K> {
+        // Between 100 and 1000, so that the cast loses nothing but a fraction.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let thousandths = (fill.clamp(0.1, 1.0) * 1000.0) as usize;
+        let tree = Tree { root: PageId::NONE, table, layout };
+        let target = page_size * thousandths / 1000;
+        let levels = vec![Level::default()];
+        BulkLoader { sink, page_size, tree, target, levels, last: None, entries: 0, pages: 0 }
+    }
+
+    /// Appends an entry. Its key must be above the one before.
+    ///
+    /// # Errors
+    /// `Error::Unsorted` where it is not; those of [`Tree::put`]; what the sink says.
+    pub fn push(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
+        check_entry(self.page_size, key, record)?;
+        match &mut self.last {
+            Some(last) if last.as_slice() >= key => return Err(Error::Unsorted { entry: self.entries }),
+            Some(last) => {
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            none => *none = Some(key.to_vec()),
+        }
+        self.entries += 1;
+        if is_long(key.len(), self.page_size) {
+            let stored = self.store_key(key)?;
+            self.add(0, &stored, record, Some(key.into()))
+        } else {
+            self.add(0, key, record, None)
+        }
+    }
+
+    /// Writes what is left. `root` is the page that the caller will give the content of the root.
+    pub fn finish(mut self, root: PageId) -> Result<Loaded> {
+        let mut height = 0;
+        loop {
+            let level = u8::try_from(height).map_err(|_| Error::corrupt(root, "a bulk load of too many levels"))?;
+            while !self.is_one_page(height) {
+                self.flush(height)?;
+            }
+            let Some(items) = self.levels.get(height).filter(|level| level.written > 0).map(|level| level.items.len())
+            else {
+                let packed = self.build(height, self.len(height), None, root, PageId::NONE);
+                let root = packed.ok_or_else(|| Error::corrupt(root, "the entries of a root do not fit in it"))?;
+                return Ok(Loaded { root, entries: self.entries, pages: self.pages, level });
+            };
+            self.write_page(height, items, false)?;
+            height += 1;
+        }
+    }
+
+    fn len(&self, height: usize) -> usize {
+        self.levels.get(height).map_or(0, |level| level.items.len())
+    }
+
+    fn is_one_page(&self, height: usize) -> bool {
+        let Some(level) = self.levels.get(height) else { return true };
+        self.fitting(height, None) == level.items.len()
+    }
+
+    fn add(&mut self, height: usize, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) -> Result<()> {
+        if self.levels.len() == height {
+            // The leftmost page of a new level: no key is below it.
+            self.levels.push(Level::default());
+        }
+        let layout = self.tree.layout;
+        let cuts = if height == 0 { layout.leaf } else { layout.inner }.cuts_prefix();
+        let Some(level) = self.levels.get_mut(height) else { return Ok(()) };
+        level.push(key, record, whole);
+        while self.levels.get(height).is_some_and(|level| level.least_bytes(cuts) > self.page_size) {
+            self.flush(height)?;
+        }
+        Ok(())
+    }
+
+    /// Writes one page of the items at `height`, which are more than fit in one.
+    fn flush(&mut self, height: usize) -> Result<()> {
+        let last = self.len(height).saturating_sub(1);
+        // The separator will be no greater than the last key, so that the prefix is no shorter than with that one.
+        let lowest = self.levels.get(height).map(|level| level.key(last).to_vec()).unwrap_or_default();
+        let mut count = self.fitting(height, Some(&lowest)).clamp(1, last.max(1));
+        // With the separator of that many the prefix may be longer, and then more fit.
+        for _ in 0..4 {
+            let more = self.refill(height, count).clamp(1, last.max(1));
+            if more <= count {
+                break;
+            }
+            count = more;
+        }
+        count = self.shortest_separator(height, count);
+        self.write_page(height, count, true)
+    }
+
+    /// How many items fit, judged by the bytes that `count` of them take under their own separator.
+    fn refill(&self, height: usize, count: usize) -> usize {
+        let Some(level) = self.levels.get(height) else { return count };
+        let separator = self.separator(level, height, count);
+        let trial = if is_long(separator.len(), self.page_size) { level.key(count) } else { &separator };
+        let mut builder = self.builder(height, Some(trial), PageId::NONE, PageId::NONE);
+        let front = builder.used();
+        if !self.fill(&mut builder, level, count) || builder.used() <= front || self.target <= front {
+            return count;
+        }
+        let guess = count * (self.target - front) / (builder.used() - front);
+        let guess = guess.min(level.items.len().saturating_sub(1));
+        let trial = level.key(guess);
+        let mut builder = self.builder(height, Some(trial), PageId::NONE, PageId::NONE);
+        let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= self.target;
+        if fits { guess } else { count }
+    }
+
+    /// How many of the items fit in one page, up to the target, under this upper fence; at least one.
+    fn fitting(&self, height: usize, upper: Option<&[u8]>) -> usize {
+        let Some(level) = self.levels.get(height) else { return 0 };
+        let mut builder = self.builder(height, upper, PageId::NONE, PageId::NONE);
+        for index in 0..level.items.len() {
+            if !builder.push(level.key(index), level.record(index)) {
+                return index;
+            }
+            if builder.used() > self.target && index > 0 {
+                return index;
+            }
+        }
+        level.items.len()
+    }
+
+    fn fill(&self, builder: &mut PageBuilder, level: &Level, count: usize) -> bool {
+        (0..count).all(|index| builder.push(level.key(index), level.record(index)))
+    }
+
+    fn builder(&self, height: usize, upper: Option<&[u8]>, id: PageId, right: PageId) -> PageBuilder {
+        let lower = self.levels.get(height).map_or(&[][..], |level| &level.lower);
+        let level = u8::try_from(height).unwrap_or(u8::MAX);
+        PageBuilder::new(self.page_size, &self.tree.spec(id, level, lower, upper, right))
+    }
+
+    /// Of the cuts in the last sixteenth up to `count`, the one with the shortest separator.
+    fn shortest_separator(&self, height: usize, count: usize) -> usize {
+        let Some(level) = self.levels.get(height) else { return count };
+        if self.tree.layout.separators == SeparatorRule::Full {
+            return count;
+        }
+        let first = (count - count / 16).max(1);
+        let len = |cut: &usize| match height {
+            0 => bytes::common_prefix(level.whole(cut - 1), level.whole(*cut)) + 1,
+            _ => level.key(*cut).len(),
+        };
+        // The last of the shortest.
+        (first..=count).rev().min_by_key(len).unwrap_or(count)
+    }
+
+    /// The separator before item `count`: in a leaf a whole key, in an inner page the image of the key that moves up.
+    fn separator(&self, level: &Level, height: usize, count: usize) -> Vec<u8> {
+        let mut separator = level.whole(count).to_vec();
+        let long = is_long(separator.len(), self.page_size);
+        if height == 0 && (long || self.tree.layout.separators != SeparatorRule::Full) {
+            let common = bytes::common_prefix(level.whole(count.saturating_sub(1)), &separator);
+            separator.truncate(common + 1);
+        }
+        separator
+    }
+
+    fn build(&self, height: usize, count: usize, upper: Option<&[u8]>, id: PageId, right: PageId) -> Option<Vec<u8>> {
+        let level = self.levels.get(height)?;
+        let mut builder = self.builder(height, upper, id, right);
+        self.fill(&mut builder, level, count).then(|| builder.finish())
+    }
+
+    /// Writes a page of the first `count` items, or fewer where the separator takes the room, and tells the level
+    /// above. `more`: other items follow.
+    fn write_page(&mut self, height: usize, count: usize, more: bool) -> Result<()> {
+        let id = match self.levels.get(height).and_then(|level| level.id) {
+            Some(id) => id,
+            None => self.sink.allocate()?,
+        };
+        let lower = self.levels.get(height).map(|level| level.lower.clone()).unwrap_or_default();
+        let next = if more && height == 0 { Some(self.sink.allocate()?) } else { None };
+        let right = next.unwrap_or(PageId::NONE);
+        let mut written = None;
+        for count in (1..=count).rev() {
+            let Some(level) = self.levels.get(height) else { break };
+            let separator = more.then(|| self.separator(level, height, count));
+            let trial = separator.as_deref().map(|key| self.trial(height, key));
+            if self.build(height, count, trial.as_deref(), id, right).is_none() {
+                continue;
+            }
+            let separator = match separator {
+                Some(key) if height == 0 => Some(self.store_key(&key)?),
+                other => other,
+            };
+            written = self.build(height, count, separator.as_deref(), id, right).map(|page| (page, count, separator));
+            break;
+        }
+        let Some((packed, count, separator)) = written else {
+            return Err(Error::corrupt(id, "one entry does not fit in a page"));
+        };
+        self.write(id, &packed)?;
+        if let Some(level) = self.levels.get_mut(height) {
+            level.advance(count, separator.unwrap_or_default(), next);
+        }
+        self.add(height + 1, &lower, Record::inline(&child_record(id)), None)
+    }
+
+    fn trial(&self, height: usize, key: &[u8]) -> Vec<u8> {
+        if height == 0 { trial_image(key, self.page_size) } else { key.to_vec() }
+    }
+
+    fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
+        self.pages += 1;
+        self.sink.write(id, packed)
+    }
+
+    /// What pages keep for `key`; a long one's run is written now.
+    fn store_key(&mut self, key: &[u8]) -> Result<Vec<u8>> {
+        if !is_long(key.len(), self.page_size) {
+            return Ok(key.to_vec());
+        }
+        let mut next = PageId::NONE;
+        for part in rest(key, self.page_size).chunks(run_capacity(self.page_size)).rev() {
+            let id = self.sink.allocate()?;
+            self.write(id, &run_page(id, self.tree.table, next, part))?;
+            next = id;
+        }
+        Ok(image(key, next, self.page_size))
+    }
+}

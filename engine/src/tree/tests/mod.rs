@@ -1,0 +1,65 @@
+//! Tests of the whole layer on a Vec of pages: random operations against a model, and one file for each promise that
+//! needs a scene of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod keys;
+mod model;
+mod vec_store;
+
+use super::{Cursor, DetachedSubtree, Tree, TreeLayout, Visit};
+use crate::base::TableId;
+use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
+use std::collections::{BTreeMap, BTreeSet};
+use vec_store::VecStore;
+
+/// What a tree should hold.
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A layout for the tests: separators go to a list that keeps keys of any length.
+fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule) -> TreeLayout {
+    let inner = if leaf == KeyListKind::Fixed { KeyListKind::Head } else { leaf };
+    TreeLayout { leaf, inner, records, separators }
+}
+
+fn new_tree(store: &VecStore, layout: TreeLayout) -> Tree {
+    Tree::create(store, TableId(7), layout).unwrap()
+}
+
+/// All entries, forward.
+fn entries(tree: &Tree, store: &VecStore) -> Model {
+    collect(Cursor::new(*tree, store))
+}
+
+/// All that a cursor has before it.
+fn collect(mut cursor: Cursor<'_, VecStore>) -> Model {
+    let mut all = Model::new();
+    let mut last: Option<Vec<u8>> = None;
+    while let Some((key, record)) = cursor.next_entry().unwrap() {
+        assert!(last.is_none_or(|last| last.as_slice() < key), "keys out of order");
+        last = Some(key.to_vec());
+        all.insert(key.to_vec(), record.bytes.to_vec());
+    }
+    all
+}
+
+/// Verifies the tree, and that the store holds its pages, those of the `detached` subtrees and no others.
+fn check(tree: &Tree, store: &VecStore, detached: &[DetachedSubtree]) {
+    let mut reached = BTreeSet::new();
+    let mut visit = |visit: Visit<'_>| match visit {
+        Visit::Page(id) => assert!(reached.insert(id), "page {id} is reached twice"),
+        Visit::Large { .. } => {}
+    };
+    let stats = tree.verify(store, &mut visit).unwrap();
+    assert_eq!(stats.problems, []);
+    for subtree in detached {
+        assert_eq!(tree.verify_subtree(store, subtree, &mut visit).unwrap().problems, []);
+    }
+    assert_eq!(store.allocated(), reached, "allocated and reachable pages");
+}

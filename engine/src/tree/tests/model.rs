@@ -1,0 +1,286 @@
+//! Random operations against a BTreeMap, over page sizes, layouts and shapes of keys.
+
+use super::keys::{any_key, fixed_key};
+use super::*;
+use crate::base::limits;
+use crate::tree::{LeafCopy, PageRead, Removal, Target};
+use proptest::prelude::*;
+use std::ops::Bound;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, u16),
+    Remove(Vec<u8>),
+    /// The nth of the keys that are there.
+    RemoveNth(usize),
+    Get(Vec<u8>),
+    RemoveRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Walk(Vec<u8>, Vec<bool>),
+    /// Puts `count` keys that begin with the given bytes.
+    Fill(Vec<u8>, u16, u16),
+    Free(usize),
+}
+
+fn bound(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Bound<Vec<u8>>> {
+    (key, 0..5).prop_map(|(key, sort)| match sort {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(key),
+        _ => Bound::Excluded(key),
+    })
+}
+
+fn steps(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        10 => (key.clone(), 0u16..60).prop_map(|(key, len)| Step::Put(key, len)),
+        2 => key.clone().prop_map(Step::Remove),
+        6 => any::<usize>().prop_map(Step::RemoveNth),
+        2 => key.clone().prop_map(Step::Get),
+        1 => (bound(key.clone()), bound(key.clone())).prop_map(|(from, to)| Step::RemoveRange(from, to)),
+        1 => (key.clone(), prop::collection::vec(any::<bool>(), 0..30)).prop_map(|(k, moves)| Step::Walk(k, moves)),
+        2 => (key, 1u16..90, 0u16..40).prop_map(|(key, count, len)| Step::Fill(key, count, len)),
+        1 => (1usize..20).prop_map(Step::Free),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+struct Run {
+    store: VecStore,
+    tree: Tree,
+    model: Model,
+    detached: Vec<DetachedSubtree>,
+}
+
+impl Run {
+    fn new(page_size: usize, layout: TreeLayout) -> Run {
+        let store = VecStore::new(page_size);
+        let tree = new_tree(&store, layout);
+        Run { store, tree, model: Model::new(), detached: Vec::new() }
+    }
+
+    fn value(&self, key: &[u8], len: u16) -> Vec<u8> {
+        let image = key.len().min(limits::max_inline_key(self.store.page_size()) + 1);
+        match self.tree.layout.records {
+            RecordListKind::None => Vec::new(),
+            RecordListKind::Fixed => vec![len as u8; 8],
+            RecordListKind::Variable => {
+                let room = limits::max_entry(self.store.page_size()) - image;
+                // Now and then the longest that fits.
+                let len = if len == 0 && key.len() % 7 == 3 { room } else { room.min(len.into()) };
+                vec![len as u8; len]
+            }
+        }
+    }
+
+    fn put(&mut self, key: Vec<u8>, len: u16) {
+        let value = self.value(&key, len);
+        let mut seen = Vec::new();
+        let before = |old: Option<Record<'_>>| {
+            seen.push(old.map(|old| old.bytes.to_vec()));
+            Ok(())
+        };
+        let existed = self.tree.put(&self.store, &key, Record::inline(&value), before).unwrap();
+        let old = self.model.insert(key, value);
+        assert_eq!(existed, old.is_some());
+        assert_eq!(seen, [old]);
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        let mut seen = Vec::new();
+        let before = |old: Record<'_>| {
+            seen.push(old.bytes.to_vec());
+            Ok(())
+        };
+        let existed = self.tree.remove(&self.store, key, before).unwrap();
+        let old = self.model.remove(key);
+        assert_eq!(existed, old.is_some());
+        assert_eq!(seen, old.into_iter().collect::<Vec<_>>());
+    }
+
+    fn get(&self, key: &[u8]) {
+        let found = self.tree.get(&self.store, key, |_, record| record.map(|r| r.bytes.to_vec())).unwrap();
+        assert_eq!(found.as_ref(), self.model.get(key));
+    }
+
+    fn remove_range(&mut self, from: Bound<&[u8]>, to: Bound<&[u8]>) {
+        let mut seen = Model::new();
+        let mut subtrees = Vec::new();
+        let before = |removal: Removal<'_>| {
+            match removal {
+                Removal::Entry { key, record } => assert!(seen.insert(key.to_vec(), record.bytes.to_vec()).is_none()),
+                Removal::Subtree(subtree) => subtrees.push(subtree.clone()),
+            }
+            Ok(())
+        };
+        let removed = self.tree.remove_range(&self.store, from, to, before).unwrap();
+        assert_eq!(removed.detached, subtrees);
+        assert_eq!(removed.entries, seen.len() as u64);
+        let inside = |key: &[u8]| {
+            let after = match from {
+                Bound::Included(from) => from <= key,
+                Bound::Excluded(from) => from < key,
+                Bound::Unbounded => true,
+            };
+            after
+                && match to {
+                    Bound::Included(to) => key <= to,
+                    Bound::Excluded(to) => key < to,
+                    Bound::Unbounded => true,
+                }
+        };
+        let gone: Model = self.model.extract_if(.., |key, _| inside(key)).collect();
+        for subtree in &subtrees {
+            let tree = Tree { root: subtree.root, ..self.tree };
+            let within = collect(Cursor::of_subtree(self.tree, &self.store, subtree));
+            assert_eq!(tree.count_subtree(&self.store, subtree.root).unwrap().entries, within.len() as u64);
+            for (key, value) in &within {
+                assert!(subtree.lower <= *key && subtree.upper.as_ref().is_none_or(|upper| key < upper));
+                let found = tree.get(&self.store, key, |_, record| record.map(|r| r.bytes.to_vec())).unwrap();
+                assert_eq!(found.as_ref(), Some(value));
+            }
+            seen.extend(within);
+        }
+        assert_eq!(seen, gone);
+        self.detached.extend(subtrees);
+    }
+
+    fn walk(&self, key: &[u8], moves: &[bool]) {
+        let keys: Vec<_> = self.model.keys().collect();
+        let mut at = keys.partition_point(|k| k.as_slice() < key);
+        let mut cursor = Cursor::new(self.tree, &self.store);
+        cursor.seek(key).unwrap();
+        for &forward in moves {
+            let found = if forward { cursor.next_entry() } else { cursor.prev_entry() }.unwrap();
+            let expect = if forward { keys.get(at) } else { at.checked_sub(1).map(|at| &keys[at]) };
+            assert_eq!(found.map(|(key, _)| key), expect.map(|key| key.as_slice()));
+            match (forward, expect.is_some()) {
+                (true, true) => at += 1,
+                (false, true) => at -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn walk_back(&self) {
+        let mut cursor = Cursor::new(self.tree, &self.store);
+        cursor.seek_last().unwrap();
+        for (key, value) in self.model.iter().rev() {
+            let (found, record) = cursor.prev_entry().unwrap().unwrap();
+            assert_eq!((found, record.bytes), (key.as_slice(), value.as_slice()));
+        }
+        assert!(cursor.prev_entry().unwrap().is_none());
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Put(key, len) => self.put(key, len),
+            Step::Remove(key) => self.remove(&key),
+            Step::RemoveNth(n) => {
+                let key = self.model.keys().nth(n % self.model.len().max(1)).cloned();
+                key.into_iter().for_each(|key| self.remove(&key));
+            }
+            Step::Get(key) => self.get(&key),
+            Step::RemoveRange(from, to) => {
+                self.remove_range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+            }
+            Step::Walk(key, moves) => self.walk(&key, &moves),
+            Step::Fill(key, count, len) => {
+                let fixed = self.tree.layout.leaf == KeyListKind::Fixed;
+                for n in 0..count {
+                    let mut key = key.clone();
+                    key.truncate(if fixed { 14 } else { key.len() });
+                    key.extend((n * 7 % count).to_be_bytes());
+                    self.put(key, len);
+                }
+            }
+            Step::Free(budget) => self.free(budget),
+        }
+    }
+
+    /// Frees a detached subtree in steps; between them it is a subtree that can be counted.
+    fn free(&mut self, budget: usize) {
+        let Some(DetachedSubtree { root, .. }) = self.detached.pop() else { return };
+        loop {
+            let before = self.tree.count_subtree(&self.store, root).unwrap().pages;
+            let progress = self.tree.free_subtree(&self.store, root, budget, |_| Ok(())).unwrap();
+            if progress.done {
+                break;
+            }
+            assert!(progress.freed >= budget);
+            assert!(self.tree.count_subtree(&self.store, root).unwrap().pages < before);
+        }
+    }
+
+    fn finish(mut self) {
+        assert_eq!(entries(&self.tree, &self.store), self.model);
+        self.walk_back();
+        for key in self.model.keys() {
+            self.get(key);
+            let mut leaf = LeafCopy::new();
+            leaf.load(&self.tree, &self.store, Target::Covering(key)).unwrap();
+            assert!(leaf.lower() <= key.as_slice() && leaf.upper().is_none_or(|upper| key.as_slice() < upper));
+            assert!(leaf.search(key).is_ok());
+        }
+        while !self.detached.is_empty() {
+            self.free(3);
+        }
+        check(&self.tree, &self.store, &[]);
+        for key in self.model.keys().cloned().collect::<Vec<_>>() {
+            self.remove(&key);
+        }
+        check(&self.tree, &self.store, &[]);
+        assert_eq!(self.store.allocated().len(), 1, "pages left in an empty tree");
+        self.store.check_replay();
+    }
+}
+
+fn run(page_size: usize, layout: TreeLayout, steps: Vec<Step>) {
+    let mut run = Run::new(page_size, layout);
+    for (at, step) in steps.into_iter().enumerate() {
+        run.step(step);
+        if at % 5 == 0 {
+            check(&run.tree, &run.store, &run.detached);
+        }
+    }
+    run.finish();
+}
+
+fn separators() -> impl Strategy<Value = SeparatorRule> {
+    prop::sample::select(vec![SeparatorRule::Full, SeparatorRule::TAIL])
+}
+
+fn records() -> impl Strategy<Value = RecordListKind> {
+    prop::sample::select(vec![RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_plain_tree_is_a_map(
+        size in prop::sample::select(vec![256usize, 512, 4096, 8192, 65536]),
+        records in records(), rule in separators(), steps in steps(any_key()),
+    ) {
+        run(size, layout(KeyListKind::Plain, records, rule), steps);
+    }
+
+    #[test]
+    fn a_head_tree_is_a_map(
+        size in prop::sample::select(vec![256usize, 512, 4096, 8192, 65536]),
+        records in records(), rule in separators(), steps in steps(any_key()),
+    ) {
+        run(size, layout(KeyListKind::Head, records, rule), steps);
+    }
+
+    #[test]
+    fn a_head_tree_of_the_smallest_pages_is_a_map(records in records(), rule in separators(), steps in steps(any_key())) {
+        run(256, layout(KeyListKind::Head, records, rule), steps);
+    }
+
+    #[test]
+    fn a_fixed_length_tree_is_a_map(
+        size in prop::sample::select(vec![256usize, 512, 4096]),
+        records in records(), rule in separators(), steps in steps(fixed_key()),
+    ) {
+        run(size, layout(KeyListKind::Fixed, records, rule), steps);
+    }
+}

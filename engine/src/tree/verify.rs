@@ -1,0 +1,279 @@
+//! Verification: walks every page of a tree and says all that is wrong with it, and how its bytes are spent. It
+//! never changes a page and never gives up at the first problem: a page that cannot be read costs its key range.
+
+use super::edit::overhead;
+use super::long_key::is_long;
+use super::search::{MAX_LEVEL, Range, child_of};
+use super::split::fences;
+use super::{DetachedSubtree, PageRead, Tree};
+use crate::base::{Error, PageId, Result};
+use crate::page::{Page, Record};
+use std::collections::HashSet;
+
+/// What [`Tree::verify`] comes by.
+#[derive(Clone, Copy, Debug)]
+pub enum Visit<'a> {
+    /// A leaf, an inner page or a page of a long key's run.
+    Page(PageId),
+    /// A large record, whose run is for the layer above to look at.
+    Large {
+        /// The leaf that it is in.
+        leaf: PageId,
+        /// The record.
+        record: Record<'a>,
+    },
+}
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The page.
+    pub page: PageId,
+    /// What is wrong with it, in words.
+    pub what: String,
+    /// No key that this concerns is below this one.
+    pub lower: Vec<u8>,
+    /// All keys that this concerns are below this one; `None`: up to the end.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// How the pages of one level spend their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LevelStats {
+    /// Pages.
+    pub pages: u64,
+    /// Entries.
+    pub entries: u64,
+    /// Bytes in use, of all sorts.
+    pub used_bytes: u64,
+    /// Bytes of headers and fences.
+    pub front_bytes: u64,
+    /// Bytes that the key images would take side by side, uncompressed.
+    pub raw_key_bytes: u64,
+    /// Bytes of the key lists, slots included.
+    pub key_list_bytes: u64,
+    /// Bytes of the record lists, slots included.
+    pub record_list_bytes: u64,
+}
+
+/// What [`Tree::verify`] found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TreeStats {
+    /// By level, leaves first.
+    pub levels: Vec<LevelStats>,
+    /// Pages of long keys' runs.
+    pub run_pages: u64,
+    /// Large records.
+    pub large_records: u64,
+    /// Everything that is wrong; empty for a sound tree.
+    pub problems: Vec<Problem>,
+}
+
+impl TreeStats {
+    /// Entries in the leaves.
+    pub fn entries(&self) -> u64 {
+        self.levels.first().map_or(0, |leaves| leaves.entries)
+    }
+}
+
+/// A page to visit and what its parent says of it.
+struct Expected {
+    id: PageId,
+    level: u8,
+    range: Range,
+    /// Its fences as images; `None` where nobody says.
+    lower: Option<Vec<u8>>,
+    upper: Option<Option<Vec<u8>>>,
+}
+
+struct Walk<'v, S> {
+    tree: &'v Tree,
+    store: &'v S,
+    visit: &'v mut dyn FnMut(Visit<'_>),
+    seen: HashSet<PageId>,
+    stats: TreeStats,
+    waiting: Vec<Expected>,
+    /// The leaf before and its right link; `None` where it could not be read.
+    previous: Option<(PageId, PageId)>,
+}
+
+impl Tree {
+    /// Walks all pages: their structure, the order of keys, fences against the parents' separators, levels, right
+    /// links, runs of long keys, and that no page is reached twice. `visit` is called with every page that is
+    /// reached and every large record.
+    ///
+    /// # Errors
+    /// Only where the root cannot be read at all; everything else is in the result's problems.
+    pub fn verify<S: PageRead>(&self, store: &S, visit: &mut dyn FnMut(Visit<'_>)) -> Result<TreeStats> {
+        self.walk(store, Range::default(), (Some(Vec::new()), Some(None)), visit)
+    }
+
+    /// As [`Tree::verify`], of a detached subtree of this tree.
+    pub fn verify_subtree<S: PageRead>(
+        &self,
+        store: &S,
+        subtree: &DetachedSubtree,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Result<TreeStats> {
+        let range = Range { lower: subtree.lower.clone(), upper: subtree.upper.clone() };
+        Tree { root: subtree.root, ..*self }.walk(store, range, (None, None), visit)
+    }
+
+    fn walk<S: PageRead>(
+        &self,
+        store: &S,
+        range: Range,
+        (lower, upper): (Option<Vec<u8>>, Option<Option<Vec<u8>>>),
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Result<TreeStats> {
+        let level = Page::new(&store.read(self.root)?).level();
+        if level > MAX_LEVEL {
+            return Err(Error::corrupt(self.root, format!("a root of level {level}")));
+        }
+        let open_end = range.upper.is_none() && upper.is_some();
+        let stats = TreeStats { levels: vec![LevelStats::default(); usize::from(level) + 1], ..TreeStats::default() };
+        let waiting = vec![Expected { id: self.root, level, range, lower, upper }];
+        let seen = HashSet::new();
+        let mut walk = Walk { tree: self, store, visit, seen, stats, waiting, previous: None };
+        while let Some(expected) = walk.waiting.pop() {
+            if let Err(error) = walk.page(&expected) {
+                walk.previous = None;
+                walk.problem(&expected, &error);
+            }
+        }
+        if let Some((id, right)) = walk.previous.filter(|(_, right)| open_end && !right.is_none()) {
+            let what = format!("the last leaf has a right link to page {right}");
+            walk.stats.problems.push(Problem { page: id, what, lower: Vec::new(), upper: None });
+        }
+        Ok(walk.stats)
+    }
+}
+
+impl<S: PageRead> Walk<'_, S> {
+    fn problem(&mut self, at: &Expected, error: &Error) {
+        let (page, what) = match error {
+            Error::Corrupt { page, what } => (*page, what.clone()),
+            other => (at.id, other.to_string()),
+        };
+        let Range { lower, upper } = at.range.clone();
+        self.stats.problems.push(Problem { page, what, lower, upper });
+    }
+
+    fn reach(&mut self, id: PageId) -> Result<()> {
+        if !self.seen.insert(id) {
+            return Err(Error::corrupt(id, "it is reached twice"));
+        }
+        (self.visit)(Visit::Page(id));
+        Ok(())
+    }
+
+    /// An error where the page is of no use; smaller problems are noted.
+    fn page(&mut self, expected: &Expected) -> Result<()> {
+        self.reach(expected.id)?;
+        let store = self.store;
+        let latched = store.read(expected.id)?;
+        let page = Page::check(&latched, expected.id)?;
+        self.tree.check_page(page, expected.id, expected.level)?;
+        self.fences(page, expected);
+        self.count(page, expected.level);
+        self.keys(page, expected);
+        if expected.level == 0 {
+            self.leaf(page, expected);
+            return Ok(());
+        }
+        self.children(page, expected)
+    }
+
+    fn fences(&mut self, page: Page<'_>, expected: &Expected) {
+        let (lower, upper) = fences(page);
+        if expected.lower.as_ref().is_some_and(|fence| *fence != lower) {
+            self.problem(expected, &Error::corrupt(page.id(), "its lower fence is not its parent's separator"));
+        }
+        if expected.upper.as_ref().is_some_and(|fence| *fence != upper) {
+            self.problem(expected, &Error::corrupt(page.id(), "its upper fence is not its parent's separator"));
+        }
+    }
+
+    fn count(&mut self, page: Page<'_>, level: u8) {
+        let front = overhead(page, &mut Vec::new());
+        let raw: usize = (0..page.count()).map(|slot| page.key_len(slot)).sum();
+        let records = page.record_list_bytes();
+        if let Some(stats) = self.stats.levels.get_mut(usize::from(level)) {
+            stats.pages += 1;
+            stats.entries += page.count() as u64;
+            stats.used_bytes += page.used() as u64;
+            stats.front_bytes += front as u64;
+            stats.raw_key_bytes += raw as u64;
+            stats.key_list_bytes += page.used().saturating_sub(front + records) as u64;
+            stats.record_list_bytes += records as u64;
+        }
+    }
+
+    /// Whole keys in order and within the range; their runs.
+    fn keys(&mut self, page: Page<'_>, expected: &Expected) {
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        let first = usize::from(page.is_inner());
+        for slot in first..page.count() {
+            if let Err(error) = self.run(page, slot, &mut key) {
+                self.problem(expected, &error);
+                continue;
+            }
+            let above = if slot == first { key >= expected.range.lower } else { key > last };
+            if !above || expected.range.upper.as_ref().is_some_and(|upper| key >= *upper) {
+                self.problem(expected, &Error::corrupt(page.id(), format!("the key at slot {slot} is out of order")));
+            }
+            std::mem::swap(&mut key, &mut last);
+        }
+    }
+
+    /// The whole key of a slot; visits its run, if it has one.
+    fn run(&mut self, page: Page<'_>, slot: usize, key: &mut Vec<u8>) -> Result<()> {
+        page.key_into(slot, key);
+        if is_long(key.len(), self.store.page_size()) {
+            for id in self.tree.run_pages(self.store, page.id(), key)? {
+                self.reach(id)?;
+                self.stats.run_pages += 1;
+            }
+            self.tree.full_key(self.store, page, slot, key)?;
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, page: Page<'_>, expected: &Expected) {
+        if let Some((left, right)) = self.previous.filter(|(_, right)| *right != page.id()) {
+            let what = format!("its right link leads to page {right}, not to page {}", page.id());
+            self.problem(expected, &Error::corrupt(left, what));
+        }
+        self.previous = Some((page.id(), page.right()));
+        for slot in 0..page.count() {
+            let record = page.record(slot);
+            if record.large {
+                self.stats.large_records += 1;
+                (self.visit)(Visit::Large { leaf: page.id(), record });
+            }
+        }
+    }
+
+    fn children(&mut self, page: Page<'_>, expected: &Expected) -> Result<()> {
+        let (own_lower, own_upper) = fences(page);
+        // The first child comes off the stack first, so that leaves are met in order.
+        for slot in (0..page.count()).rev() {
+            let image = |slot: usize| {
+                let mut image = Vec::new();
+                page.key_into(slot, &mut image);
+                image
+            };
+            let id = child_of(page, slot)?;
+            let range = match self.tree.child_range(self.store, page, slot, &expected.range) {
+                Ok(range) => range,
+                // The run of a separator is broken, which is noted already: what is known is the page's own range.
+                Err(_) => expected.range.clone(),
+            };
+            let lower = if slot == 0 { own_lower.clone() } else { image(slot) };
+            let upper = if slot + 1 < page.count() { Some(image(slot + 1)) } else { own_upper.clone() };
+            let level = expected.level - 1;
+            self.waiting.push(Expected { id, level, range, lower: Some(lower), upper: Some(upper) });
+        }
+        Ok(())
+    }
+}
