@@ -63,6 +63,12 @@ pub enum Error {
         /// The version this program reads and writes.
         supported: u32,
     },
+    /// A database that was not closed cleanly is opened read-only.
+    #[error("{path} was not closed cleanly: open it for writing once, which recovers it", path = path.display())]
+    NeedsRecovery {
+        /// The database file.
+        path: PathBuf,
+    },
     /// A database that was not closed cleanly has lost its redo log.
     #[error("{path} was not closed cleanly and its log {log} is missing or belongs to another database: put the log back beside it, or restore a backup", path = path.display(), log = log.display())]
     MissingLog {

@@ -1,3 +1,29 @@
-//! The public API above transactions: opening, tables, typed keys and values, options.
+//! Databases and tables: what users of the engine see. Opening and recovery, the catalog, typed tables, options.
 
+mod bounds;
+mod bytes;
+mod catalog;
+mod database;
+mod entry;
+mod guard;
+mod info;
+mod maintenance;
+mod open;
+mod options;
+mod range;
+mod read;
+mod shared;
+mod spec;
+mod table;
 pub mod types;
+mod write;
+
+pub use database::Database;
+pub use entry::Entry;
+pub use guard::Guard;
+pub use info::TableInfo;
+pub use options::{Builder, DEFAULT_CACHE, MIN_CACHE_PAGES};
+pub use range::{Range, UntypedRange};
+pub use read::{ReadOnlyTable, ReadOnlyUntypedTable, ReadTransaction};
+pub use table::{Table, UntypedTable};
+pub use write::WriteTransaction;

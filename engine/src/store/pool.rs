@@ -197,6 +197,16 @@ impl Pool {
         }
     }
 
+    /// True if a page is in memory now.
+    pub fn is_resident(&self, id: PageId) -> bool {
+        self.frame_of(id).is_some_and(|frame| frame.holds(id))
+    }
+
+    /// True if a page has content, in memory or in the store.
+    pub fn exists(&self, id: PageId) -> bool {
+        self.is_resident(id) || self.backing.as_ref().is_some_and(|backing| backing.store.location(id).is_some())
+    }
+
     /// Keeps a page in memory, reading it in if need be, until the pin is dropped.
     pub fn pin(&self, id: PageId) -> Result<Pin<'_>> {
         loop {

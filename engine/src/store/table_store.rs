@@ -159,6 +159,11 @@ impl TableStore {
         self.page_size
     }
 
+    /// What the superblock says now. Waits for a checkpoint that is being finished.
+    pub fn meta(&self) -> Meta {
+        self.current.lock().superblock.meta
+    }
+
     /// Where a page's image is; `None` without one.
     pub fn location(&self, id: PageId) -> Option<Location> {
         self.state.lock().table.get(id).map(|entry| entry.location)

@@ -46,7 +46,7 @@ use crate::base::{PageId, Result, TableId};
 use crate::page::{KeyListKind, PageBuilder, RecordListKind, SeparatorRule};
 
 /// How a tree lays out the pages it makes. Pages that are there already say themselves how they are laid out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeLayout {
     /// The key list of leaves.
     pub leaf: KeyListKind,
@@ -59,7 +59,7 @@ pub struct TreeLayout {
 }
 
 /// A B+-tree: where its root is and how to lay out its pages. Copying it copies the name, not the tree.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tree {
     /// The root page, the same one for the life of the tree.
     pub root: PageId,

@@ -1,0 +1,78 @@
+//! Key ranges as callers give them, encoded.
+
+use super::types::{Key, Value};
+use std::borrow::Borrow;
+use std::cell::Cell;
+use std::ops::{Bound, RangeBounds};
+use std::thread::LocalKey;
+
+/// An encoded key range.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Encodes a range of keys.
+pub(crate) fn encode<'k, K: Key, Q: Borrow<K::Ref<'k>>>(range: &impl RangeBounds<Q>) -> Bounds {
+    let encode = |key: &Q| {
+        let mut bytes = Vec::new();
+        K::encode(key.borrow(), &mut bytes);
+        bytes
+    };
+    (range.start_bound().map(encode), range.end_bound().map(encode))
+}
+
+/// The range of the keys that begin with `prefix`.
+pub(crate) fn prefix(prefix: &[u8]) -> Bounds {
+    let mut upper = prefix.to_vec();
+    while let Some(last) = upper.pop() {
+        if last < 0xff {
+            upper.push(last + 1);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(upper));
+        }
+    }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+}
+
+/// Runs `f` on a key's encoding, in a buffer that is kept for the next call.
+#[inline]
+pub(crate) fn with_key<K: Key, R>(key: &K::Ref<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
+    thread_local!(static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
+    with_encoding::<K, R>(&BUFFER, key, f)
+}
+
+/// Runs `f` on a value's encoding, in a buffer that is kept for the next call.
+#[inline]
+pub(crate) fn with_value<V: Value, R>(value: &V::Ref<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
+    thread_local!(static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
+    with_encoding::<V, R>(&BUFFER, value, f)
+}
+
+#[inline]
+fn with_encoding<V: Value, R>(
+    kept: &'static LocalKey<Cell<Vec<u8>>>,
+    value: &V::Ref<'_>,
+    f: impl FnOnce(&[u8]) -> R,
+) -> R {
+    let mut buffer = kept.take();
+    buffer.clear();
+    V::encode(value, &mut buffer);
+    let result = f(&buffer);
+    kept.set(buffer);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_prefix_range_holds_exactly_the_keys_with_the_prefix(start: Vec<u8>, key: Vec<u8>, rest: Vec<u8>) {
+            let range = prefix(&start);
+            let with: Vec<u8> = start.iter().chain(&rest).copied().collect();
+            prop_assert!(range.contains(&with));
+            prop_assert_eq!(range.contains(&key), key.starts_with(&start));
+            let edge = [start.as_slice(), &[0xff; 3]].concat();
+            prop_assert!(prefix(&start).contains(&edge));
+        }
+    }
+}

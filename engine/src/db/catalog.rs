@@ -1,0 +1,133 @@
+//! The catalog: table 0, which says what tables there are. Only names, ids and types live here; no user data.
+//!
+//! | key | record |
+//! |---|---|
+//! | `00` | next table id u32 |
+//! | `01`, root page id u32 big-endian | nothing: a detached subtree that waits to be freed |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8) |
+
+use crate::base::bytes::{push_varint, take, take_varint};
+use crate::base::{Error, PageId, Result, TableId};
+use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
+use crate::tree::{Tree, TreeLayout};
+use crate::txn::{CATALOG_ROOT, LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
+
+/// Catalog key of the next table id.
+pub(crate) const NEXT_ID: &[u8] = &[0];
+/// First byte of the catalog keys of tables.
+const TABLE_PREFIX: u8 = 2;
+
+/// One table, as the catalog has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TableEntry {
+    pub(crate) tree: Tree,
+    pub(crate) entries: u64,
+    pub(crate) key_type: String,
+    pub(crate) value_type: String,
+}
+
+/// The catalog's own tree.
+pub(crate) fn catalog_tree() -> Tree {
+    Tree {
+        root: CATALOG_ROOT,
+        table: TableId::CATALOG,
+        layout: TreeLayout {
+            leaf: KeyListKind::Head,
+            inner: KeyListKind::Head,
+            records: RecordListKind::Variable,
+            separators: SeparatorRule::TAIL,
+        },
+    }
+}
+
+/// The catalog key of a table.
+pub(crate) fn table_key(name: &str) -> Vec<u8> {
+    let mut key = vec![TABLE_PREFIX];
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// The name in a catalog key, if it is a table's.
+pub(crate) fn table_name(key: &[u8]) -> Option<Result<String>> {
+    let (prefix, name) = key.split_first()?;
+    let name = || String::from_utf8(name.to_vec()).map_err(|_| corrupt("a table name that is not UTF-8"));
+    (*prefix == TABLE_PREFIX).then(name)
+}
+
+/// The range of catalog keys that tables have.
+pub(crate) fn all_tables() -> (Vec<u8>, Vec<u8>) {
+    (vec![TABLE_PREFIX], vec![TABLE_PREFIX + 1])
+}
+
+impl TableEntry {
+    /// The record's bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(48);
+        out.extend_from_slice(&self.tree.table.0.to_le_bytes());
+        out.extend_from_slice(&self.tree.root.0.to_le_bytes());
+        out.extend_from_slice(&self.entries.to_le_bytes());
+        out.extend_from_slice(&layout_to_bytes(&self.tree.layout));
+        for name in [&self.key_type, &self.value_type] {
+            push_varint(&mut out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
+        }
+        out
+    }
+
+    /// Reads a record.
+    pub(crate) fn decode(record: &[u8]) -> Result<TableEntry> {
+        TableEntry::try_decode(record).ok_or_else(|| corrupt("a table's record is damaged"))
+    }
+
+    fn try_decode(mut input: &[u8]) -> Option<TableEntry> {
+        let input = &mut input;
+        let table = TableId(u32::from_le_bytes(take(input, 4)?.try_into().ok()?));
+        let root = PageId(u32::from_le_bytes(take(input, 4)?.try_into().ok()?));
+        let entries = u64::from_le_bytes(take(input, 8)?.try_into().ok()?);
+        let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?.try_into().ok()?)?;
+        let mut name = || {
+            let len = usize::try_from(take_varint(input)?).ok()?;
+            String::from_utf8(take(input, len)?.to_vec()).ok()
+        };
+        let (key_type, value_type) = (name()?, name()?);
+        Some(TableEntry { tree: Tree { root, table, layout }, entries, key_type, value_type })
+    }
+}
+
+/// An error about the catalog.
+pub(crate) fn corrupt(why: &str) -> Error {
+    Error::CorruptMeta { what: "the catalog", why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry() -> TableEntry {
+        let layout = TreeLayout { records: RecordListKind::Fixed, ..catalog_tree().layout };
+        TableEntry {
+            tree: Tree { root: PageId(77), table: TableId(3), layout },
+            entries: 1 << 40,
+            key_type: "str".into(),
+            value_type: "u64".into(),
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back() {
+        assert_eq!(TableEntry::decode(&entry().encode()).unwrap(), entry());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_records_give_an_error_or_an_entry(cut in 0usize..48, at in 0usize..48, bit in 0u8..8) {
+            let mut bytes = entry().encode();
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << bit;
+            }
+            bytes.truncate(cut);
+            let _ = TableEntry::decode(&bytes);
+        }
+    }
+}

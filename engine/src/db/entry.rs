@@ -1,0 +1,80 @@
+//! Read, then write: the entry of one key.
+
+use super::guard::Guard;
+use super::table::Table;
+use super::types::{Key, Value};
+use crate::base::Result;
+use std::borrow::Borrow;
+
+/// The entry of a key in a writing transaction, there or not.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableDef};
+/// const COUNTS: TableDef<&str, u64> = TableDef::new("counts");
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// {
+///     let mut counts = tx.open_table(COUNTS)?;
+///     for word in ["oak", "elm", "oak"] {
+///         let entry = counts.entry(word)?;
+///         let seen = entry.value().unwrap_or(0);
+///         entry.insert(seen + 1)?;
+///     }
+///     assert_eq!(counts.get("oak")?.unwrap().value(), 2);
+/// }
+/// tx.commit()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Entry<'a, 't, K: Key, V: Value> {
+    table: &'a mut Table<'t, K, V>,
+    key: Vec<u8>,
+    value: Option<Guard<V>>,
+}
+
+impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
+    pub(crate) fn new(table: &'a mut Table<'t, K, V>, key: Vec<u8>, value: Option<Guard<V>>) -> Self {
+        Entry { table, key, value }
+    }
+
+    /// The value that the key has, if it is there.
+    pub fn value(&self) -> Option<V::View<'_>> {
+        self.value.as_ref().map(Guard::value)
+    }
+
+    /// True if the key is there.
+    pub fn is_occupied(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// As [`Table::insert`].
+    pub fn insert<'v>(self, value: impl Borrow<V::Ref<'v>>) -> Result<()> {
+        let mut bytes = Vec::new();
+        V::encode(value.borrow(), &mut bytes);
+        self.table.untyped.put(&self.key, &bytes)
+    }
+
+    /// Sets the value unless the key is there; returns true if it was set.
+    ///
+    /// # Errors
+    /// As [`Table::insert`].
+    pub fn or_insert<'v>(self, value: impl Borrow<V::Ref<'v>>) -> Result<bool> {
+        if self.is_occupied() {
+            return Ok(false);
+        }
+        self.insert(value).map(|()| true)
+    }
+
+    /// Removes the key and returns the value it had.
+    ///
+    /// # Errors
+    /// As [`Table::remove`].
+    pub fn remove(self) -> Result<Option<Guard<V>>> {
+        self.table.untyped.delete(&self.key)?;
+        Ok(self.value)
+    }
+}

@@ -1,0 +1,42 @@
+//! What a table is, in words and numbers, for people and programs.
+
+use super::catalog::TableEntry;
+use crate::page::{KeyListKind, SeparatorRule};
+
+/// A table's name, types, size and layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// The name.
+    pub name: String,
+    /// The type of its keys, by [`super::types::Value::type_name`].
+    pub key_type: String,
+    /// The type of its values.
+    pub value_type: String,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How its leaves keep keys: `plain`, `fixed` or `head`.
+    pub keys: &'static str,
+    /// How its separators are chosen: `full` or `tail`.
+    pub separators: &'static str,
+}
+
+impl TableInfo {
+    pub(crate) fn new(name: String, entry: &TableEntry) -> TableInfo {
+        TableInfo {
+            name,
+            key_type: entry.key_type.clone(),
+            value_type: entry.value_type.clone(),
+            entries: entry.entries,
+            keys: match entry.tree.layout.leaf {
+                KeyListKind::Plain => "plain",
+                KeyListKind::Fixed => "fixed",
+                KeyListKind::Head => "head",
+            },
+            separators: match entry.tree.layout.separators {
+                SeparatorRule::Full => "full",
+                SeparatorRule::Tail { .. } => "tail",
+            },
+        }
+    }
+}

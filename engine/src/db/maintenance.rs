@@ -1,0 +1,47 @@
+//! The background thread: checkpoints, syncing the log at intervals, freeing what was dropped. All it does are plain
+//! functions that a test calls step by step instead.
+
+use super::shared::{Shared, WorkerState};
+use crate::base::Result;
+use crate::base::watermark::Watermark;
+use std::sync::Arc;
+
+/// Pages that the cleaner writes ahead of need in one go.
+const CLEAN_PAGES: usize = 64;
+
+/// Starts the thread; dropping the last handle ends it.
+pub(crate) fn start(shared: &Arc<Shared>) {
+    let own = shared.clone();
+    let thread = std::thread::Builder::new().name("duramen".into()).spawn(move || run(&own));
+    match thread {
+        Ok(thread) => *shared.worker.thread.lock() = Some(thread),
+        Err(cause) => tracing::warn!(%cause, "no background thread: commits will take the checkpoints"),
+    }
+}
+
+fn run(shared: &Shared) {
+    loop {
+        if let Err(cause) = round(shared) {
+            tracing::error!(%cause, "background work failed");
+        }
+        let mut state = shared.worker.state.lock();
+        if !state.stop && !state.due {
+            shared.worker.wake.wait_for(&mut state, shared.flush_interval);
+        }
+        let WorkerState { stop, due } = &mut *state;
+        *due = false;
+        if *stop {
+            return;
+        }
+    }
+}
+
+fn round(shared: &Shared) -> Result<()> {
+    shared.engine.check_poison()?;
+    if let Some(log) = shared.engine.log.get() {
+        log.make_durable(log.appended()).inspect_err(|cause| shared.engine.poison(cause))?;
+    }
+    shared.engine.pool.clean_step(CLEAN_PAGES)?;
+    while !shared.worker.state.lock().stop && shared.maintain()? {}
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! Creating, opening and recovering a database.
+
+use super::catalog::{catalog_tree, corrupt};
+use super::options::Builder;
+use super::shared::{Shared, Worker};
+use super::{Database, maintenance};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::io::{FileVolume, OpenMode, Volume};
+use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
+use crate::page::Page;
+use crate::store::{Backing, Meta, Pool, TableStore};
+use crate::txn::{CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, PageIds, Redo, Redone, Step, ids_per_map};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the LSNs of a new database begin: after "never".
+const FIRST_LSN: Lsn = Lsn(1);
+
+/// The folder and the name in it.
+pub(crate) fn split_path(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
+    let bad = |expected: &str| Error::Option {
+        option: "path",
+        value: path.display().to_string(),
+        expected: expected.to_owned(),
+    };
+    let name = path.file_name().ok_or_else(|| bad("the path of a file"))?;
+    let name = name.to_str().ok_or_else(|| bad("a file name in UTF-8"))?.to_owned();
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    Ok((Arc::new(FileVolume::new(folder)), name))
+}
+
+pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
+    let page_size = options.checked_page_size(true)?;
+    let pool = Pool::in_memory(page_size);
+    let mut ids = PageIds::new(page_size, 1);
+    let root = ids.take()?;
+    debug_assert_eq!(root, CATALOG_ROOT);
+    let engine = Engine::new(pool, None, Arc::default(), ids, FIRST_LSN);
+    create_catalog(&engine)?;
+    let shared = shared(options, engine, "(in memory)".into(), false, None);
+    if options.background {
+        maintenance::start(&shared);
+    }
+    Ok(Database::new(shared))
+}
+
+impl Builder {
+    /// [`Builder::create`] on any volume: the same on a file system and on a simulated device.
+    ///
+    /// # Errors
+    /// As [`Builder::create`].
+    pub fn create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        let page_size = self.checked_page_size(false)?;
+        if volume.list(name)?.iter().any(|found| found == name) {
+            return Err(Error::Exists { path: volume.path(name) });
+        }
+        // Under another name until it is whole, so that a crash leaves no half a database under this one.
+        let unfinished = format!("{name}.new");
+        volume.remove(&unfinished)?;
+        let disk = volume.open(&unfinished, OpenMode::CreateNew)?;
+        let meta = Meta {
+            database_id: new_database_id(),
+            page_size,
+            clean: true,
+            epoch: 0,
+            redo: FIRST_LSN,
+            table: FIRST_LSN,
+            last: FIRST_LSN,
+            high_water: 1,
+        };
+        drop(TableStore::create(disk, &volume.path(name), meta)?);
+        volume.rename(&unfinished, name)?;
+        volume.sync()?;
+        self.open_on(volume, name)
+    }
+
+    /// [`Builder::open`] on any volume.
+    ///
+    /// # Errors
+    /// As [`Builder::open`].
+    pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        let disk = volume.open(name, OpenMode::Write)?;
+        let lock = volume.lock(name, true)?;
+        let path = volume.path(name);
+        let (store, meta) = TableStore::open(disk, &path)?;
+        let store = Arc::new(store);
+        let slot = Arc::new(LogSlot::default());
+        let backing = Backing { store: store.clone(), watermark: slot.clone() };
+        let pool = Pool::new(self.frames(meta.page_size), backing);
+        let config =
+            LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed };
+        let (log, redone) = if meta.clean {
+            let epoch = meta.epoch + 1;
+            let log = Log::create(config, epoch, meta.last)?;
+            let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
+            store.write_meta(position)?;
+            (log, Redone::at(meta.last))
+        } else {
+            recover(config, &pool, &store, &meta)?
+        };
+        slot.set(Arc::new(log));
+        let high = meta.high_water.max(redone.high).max(1);
+        let ids = PageIds::new(meta.page_size, high);
+        let engine = Engine::new(pool, Some(store), slot, ids, redone.end);
+        load_maps(&engine, high)?;
+        finish_opening(&engine, redone, !meta.clean)?;
+        let shared = shared(self, engine, path, false, Some(lock));
+        if self.background {
+            maintenance::start(&shared);
+        }
+        Ok(Database::new(shared))
+    }
+
+    /// [`Builder::open_read_only`] on any volume.
+    ///
+    /// # Errors
+    /// As [`Builder::open_read_only`].
+    pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        let disk = volume.open(name, OpenMode::Read)?;
+        let lock = volume.lock(name, false)?;
+        let path = volume.path(name);
+        let (store, meta) = TableStore::open(disk, &path)?;
+        if !meta.clean {
+            return Err(Error::NeedsRecovery { path });
+        }
+        let slot = Arc::new(LogSlot::default());
+        let store = Arc::new(store);
+        let backing = Backing { store: store.clone(), watermark: slot.clone() };
+        let pool = Pool::new(self.frames(meta.page_size), backing);
+        let ids = PageIds::new(meta.page_size, meta.high_water.max(1));
+        let engine = Engine::new(pool, Some(store), slot, ids, meta.last);
+        Ok(Database::new(shared(self, engine, path, true, Some(lock))))
+    }
+}
+
+fn shared(
+    options: &Builder,
+    engine: Engine,
+    path: std::path::PathBuf,
+    read_only: bool,
+    lock: Option<Box<dyn crate::io::LockGuard>>,
+) -> Arc<Shared> {
+    Arc::new(Shared {
+        engine,
+        path,
+        durability: options.durability,
+        flush_interval: options.flush_interval,
+        checkpoint_bytes: options.checkpoint_bytes,
+        read_only,
+        worker: Worker::default(),
+        lock,
+    })
+}
+
+/// Redoes the log of a database that was not closed, and starts the next epoch of it.
+fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Log, Redone)> {
+    let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
+    let missing = || Error::MissingLog {
+        path: config.volume.path(config.prefix.trim_end_matches("-log")),
+        log: config.volume.path(&config.prefix),
+    };
+    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(missing)?;
+    Redo::reserve_places(store, meta.table, &mut ahead)?;
+    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(missing)?;
+    let redone = Redo::new(pool, store, meta.table).run(&mut reader)?;
+    tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
+    Ok((Log::resume(reader)?, redone))
+}
+
+/// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
+/// transactions that never committed.
+fn load_maps(engine: &Engine, high: u32) -> Result<()> {
+    let per_map = ids_per_map(engine.pool.page_size());
+    let mut ids = engine.ids.lock();
+    for map in (0..high).step_by(per_map as usize).map(PageId) {
+        if !engine.pool.exists(map) {
+            (map.0 + 1..high.min(map.0.saturating_add(per_map))).for_each(|id| ids.give_back(PageId(id)));
+            continue;
+        }
+        engine.map_created(map);
+        let page = engine.pool.read(map)?;
+        let page = Page::new(&page);
+        for bit in (1..per_map).take_while(|bit| map.0 + bit < high).filter(|bit| !page.bit(*bit)) {
+            let id = PageId(map.0 + bit);
+            engine.pool.forget(id);
+            if let Some(store) = &engine.store {
+                store.drop_page(id);
+            }
+            ids.give_back(id);
+        }
+    }
+    Ok(())
+}
+
+/// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.
+fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()> {
+    let catalog = catalog_tree();
+    if !engine.pool.exists(CATALOG_ROOT) {
+        create_catalog(engine)?;
+    }
+    if let Some(transaction) = &redone.unfinished {
+        let end = engine.finish_large(transaction, &catalog)?;
+        engine.snapshots.publish(end);
+    }
+    let waiting = (Bound::Included(vec![DETACHED_PREFIX]), Bound::Excluded(vec![DETACHED_PREFIX + 1]));
+    let view = crate::txn::View::At(Lsn::MAX);
+    let mut cursor = crate::txn::Cursor::new(engine, catalog, view, waiting.0, waiting.1);
+    while let Some((key, record)) = cursor.next()? {
+        let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
+        let table = record.bytes.try_into().ok().map(u32::from_le_bytes);
+        let (Some(root), Some(table)) = (root, table) else { return Err(corrupt("a detached subtree's entry")) };
+        engine.detached.lock().insert(PageId(root), (Lsn::ZERO, TableId(table)));
+    }
+    if recovered {
+        engine.checkpoint(|_| ())?;
+    }
+    Ok(())
+}
+
+fn create_catalog(engine: &Engine) -> Result<()> {
+    let catalog = catalog_tree();
+    // The first id of all.
+    if engine.is_logged() {
+        engine.ids.lock().take_exactly(CATALOG_ROOT);
+    }
+    let end = engine.commit(&[Step::Create { tree: &catalog }], &catalog)?;
+    engine.settle(end, crate::txn::Durability::Commit)
+}
+
+/// An id that no other database has: 128 bits from the system's random source, by way of the standard library's hash
+/// keys, and the time.
+fn new_database_id() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let half = || RandomState::new().hash_one((now.as_nanos(), std::process::id()));
+    u128::from(half()) << 64 | u128::from(half())
+}

@@ -1,0 +1,269 @@
+//! Reading transactions: a consistent snapshot that neither waits for writers nor makes them wait.
+
+use super::bounds::{self, Bounds};
+use super::bytes::Bytes;
+use super::catalog::{self, TableEntry, catalog_tree};
+use super::guard::{Guard, decode};
+use super::info::TableInfo;
+use super::range::{Range, UntypedRange};
+use super::shared::Handle;
+use super::table::borrowed;
+use super::types::{Key, PrefixKey, TableDef, Value};
+use crate::base::{Error, Lsn, Result};
+use crate::txn::{Cursor, View, large};
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// An open snapshot; closed when the last holder is dropped.
+pub(crate) struct Snapshot {
+    pub(crate) shared: Arc<Handle>,
+    pub(crate) lsn: Lsn,
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.shared.engine.snapshots.close(self.lsn);
+    }
+}
+
+/// A consistent view of the whole database at one moment. Later commits do not change it, and it delays none of
+/// them; what it still needs is kept until it is dropped.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableDef};
+/// const STOCK: TableDef<&str, u32> = TableDef::new("stock");
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// tx.open_table(STOCK)?.insert("pears", 3)?;
+/// tx.commit()?;
+///
+/// let before = db.begin_read()?;
+/// let tx = db.begin_write()?;
+/// tx.open_table(STOCK)?.insert("pears", 0)?;
+/// tx.commit()?;
+/// assert_eq!(before.open_table(STOCK)?.get("pears")?.unwrap().value(), 3);
+/// assert_eq!(db.begin_read()?.open_table(STOCK)?.get("pears")?.unwrap().value(), 0);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ReadTransaction {
+    snapshot: Arc<Snapshot>,
+}
+
+impl ReadTransaction {
+    pub(crate) fn begin(shared: Arc<Handle>) -> ReadTransaction {
+        let lsn = shared.engine.snapshots.open();
+        ReadTransaction { snapshot: Arc::new(Snapshot { shared, lsn }) }
+    }
+
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], and [`Error::TableType`] if it holds other types.
+    pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<ReadOnlyTable<K, V>> {
+        let untyped = self.open_untyped(table.name())?;
+        check_types::<K, V>(table.name(), &untyped.entry)?;
+        Ok(ReadOnlyTable { untyped, of: PhantomData })
+    }
+
+    /// Opens a table whatever its types; keys and values are their encodings.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`].
+    pub fn open_untyped(&self, name: &str) -> Result<ReadOnlyUntypedTable> {
+        let entry = self.entry(name)?.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
+        Ok(ReadOnlyUntypedTable { snapshot: self.snapshot.clone(), name: name.into(), entry })
+    }
+
+    /// What tables there are, by name.
+    ///
+    /// # Errors
+    /// A catalog that cannot be read.
+    pub fn tables(&self) -> Result<Vec<TableInfo>> {
+        let (lower, upper) = catalog::all_tables();
+        let view = View::At(self.snapshot.lsn);
+        let engine = &self.snapshot.shared.engine;
+        let mut cursor = Cursor::new(engine, catalog_tree(), view, Bound::Included(lower), Bound::Excluded(upper));
+        let mut tables = Vec::new();
+        while let Some((key, record)) = cursor.next()? {
+            if let Some(name) = catalog::table_name(key) {
+                tables.push(TableInfo::new(name?, &TableEntry::decode(record.bytes)?));
+            }
+        }
+        Ok(tables)
+    }
+
+    fn entry(&self, name: &str) -> Result<Option<TableEntry>> {
+        let key = catalog::table_key(name);
+        let record = self.snapshot.shared.engine.get_at(&catalog_tree(), &key, self.snapshot.lsn, |record| {
+            record.map(|record| TableEntry::decode(record.bytes))
+        })?;
+        record.transpose()
+    }
+}
+
+/// Fails unless a table holds keys of `K` and values of `V`.
+pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> Result<()> {
+    for (part, found, asked) in
+        [("keys", &entry.key_type, K::type_name()), ("values", &entry.value_type, V::type_name())]
+    {
+        if *found != asked {
+            return Err(Error::TableType { table: name.to_owned(), part, found: found.clone(), asked });
+        }
+    }
+    Ok(())
+}
+
+/// A table in a snapshot, without its types.
+pub struct ReadOnlyUntypedTable {
+    snapshot: Arc<Snapshot>,
+    name: Arc<str>,
+    entry: TableEntry,
+}
+
+impl ReadOnlyUntypedTable {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short,
+    /// and must not write to the database.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    #[inline]
+    pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let engine = &self.snapshot.shared.engine;
+        large::get_at(engine, &self.entry.tree, key, self.snapshot.lsn, f)
+    }
+
+    /// The entries of a key range.
+    pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> UntypedRange<'_> {
+        self.cursor(borrowed(&range))
+    }
+
+    fn cursor(&self, (lower, upper): Bounds) -> UntypedRange<'_> {
+        let engine = &self.snapshot.shared.engine;
+        let view = View::At(self.snapshot.lsn);
+        UntypedRange::new(engine, Cursor::new(engine, self.entry.tree, view, lower, upper))
+    }
+
+    /// The entries whose keys begin with `prefix`.
+    pub fn prefix(&self, prefix: &[u8]) -> UntypedRange<'_> {
+        self.cursor(bounds::prefix(prefix))
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.entry.entries
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table's types and layout.
+    pub fn info(&self) -> TableInfo {
+        TableInfo::new(self.name.to_string(), &self.entry)
+    }
+}
+
+/// A table in a snapshot.
+pub struct ReadOnlyTable<K: Key, V: Value> {
+    untyped: ReadOnlyUntypedTable,
+    of: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Key, V: Value> ReadOnlyTable<K, V> {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn get<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<Option<Guard<V>>> {
+        let bytes =
+            bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, |value| Bytes::from(value)))?;
+        bytes.map(|bytes| Guard::new(bytes, &self.untyped.name, "values")).transpose()
+    }
+
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short,
+    /// and must not write to the database.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    #[inline]
+    pub fn get_with<'k, R>(&self, key: impl Borrow<K::Ref<'k>>, f: impl FnOnce(V::View<'_>) -> R) -> Result<Option<R>> {
+        let read = |value: &[u8]| decode::<V>(value, &self.untyped.name, "values").map(f);
+        bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, read))?.transpose()
+    }
+
+    /// True if the key is there.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn contains_key<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<bool> {
+        bounds::with_key::<K, _>(key.borrow(), |key| Ok(self.untyped.get_with(key, |_| ())?.is_some()))
+    }
+
+    /// The entries of a key range, as `"a".."m"` or `..`.
+    pub fn range<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Range<'_, K, V> {
+        Range::new(self.untyped.cursor(bounds::encode::<K, Q>(&range)), self.untyped.name.clone())
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> Range<'_, K, V> {
+        Range::new(self.untyped.cursor((Bound::Unbounded, Bound::Unbounded)), self.untyped.name.clone())
+    }
+
+    /// The first entry.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn first(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
+        self.iter().next().transpose()
+    }
+
+    /// The last entry.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn last(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
+        self.iter().next_back().transpose()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.untyped.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.untyped.is_empty()
+    }
+
+    /// The same table without its types.
+    pub fn untyped(&self) -> &ReadOnlyUntypedTable {
+        &self.untyped
+    }
+}
+
+impl<K: PrefixKey, V: Value> ReadOnlyTable<K, V> {
+    /// The entries whose keys begin with `prefix`.
+    pub fn prefix<'k>(&self, prefix: impl Borrow<K::Ref<'k>>) -> Range<'_, K, V> {
+        let mut bytes = Vec::new();
+        K::encode(prefix.borrow(), &mut bytes);
+        Range::new(self.untyped.prefix(&bytes), self.untyped.name.clone())
+    }
+}

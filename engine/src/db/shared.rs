@@ -1,0 +1,122 @@
+//! What all handles of one open database share, and how it is closed.
+
+use crate::base::{Error, Result};
+use crate::io::LockGuard;
+use crate::store::Meta;
+use crate::txn::{Durability, Engine};
+use parking_lot::{Condvar, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An open database.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) path: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) flush_interval: Duration,
+    pub(crate) checkpoint_bytes: u64,
+    pub(crate) read_only: bool,
+    pub(crate) worker: Worker,
+    /// Dropped last: whoever waits for the file gets it closed.
+    pub(crate) lock: Option<Box<dyn LockGuard>>,
+}
+
+/// How the background thread is told that there is something to do, or that it is over.
+#[derive(Default)]
+pub(crate) struct Worker {
+    pub(crate) state: Mutex<WorkerState>,
+    pub(crate) wake: Condvar,
+    pub(crate) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// What the background thread is to do.
+#[derive(Default)]
+pub(crate) struct WorkerState {
+    pub(crate) stop: bool,
+    pub(crate) due: bool,
+}
+
+impl Shared {
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
+    /// After each commit: wakes the background thread if there is work for it, and holds writers back when
+    /// checkpoints do not keep up, so that recovery stays short.
+    pub(crate) fn after_commit(&self) -> Result<()> {
+        let bytes = self.engine.log_bytes();
+        if bytes > 4 * self.checkpoint_bytes {
+            return self.checkpoint();
+        }
+        if bytes > self.checkpoint_bytes || !self.engine.detached.lock().is_empty() {
+            self.worker.state.lock().due = true;
+            self.worker.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes a checkpoint.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.engine.checkpoint(|_| ())
+    }
+
+    /// One round of what a database needs done from time to time; false when nothing was.
+    pub(crate) fn maintain(&self) -> Result<bool> {
+        self.check_writable()?;
+        let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree())?;
+        if self.engine.log_bytes() > self.checkpoint_bytes {
+            self.checkpoint()?;
+            busy = true;
+        }
+        self.engine.prune();
+        Ok(busy)
+    }
+
+    /// Closes the database in order: everything goes to the file, the log is removed.
+    fn close(&self) -> Result<()> {
+        if self.read_only || self.engine.check_poison().is_err() {
+            return Ok(());
+        }
+        while self.engine.reclaim_step(&super::catalog::catalog_tree())? {}
+        self.engine.prune();
+        let Some(store) = &self.engine.store else { return Ok(()) };
+        self.checkpoint()?;
+        store.shrink()?;
+        let meta = Meta { clean: true, ..store.meta() };
+        store.write_meta(meta)?;
+        self.engine.log()?.remove_all()
+    }
+}
+
+/// A user's hold on an open database. When the last is dropped, the background thread ends and the file is closed.
+pub(crate) struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// The first hold.
+    pub(crate) fn new(shared: Arc<Shared>) -> Arc<Handle> {
+        Arc::new(Handle(shared))
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.worker.state.lock().stop = true;
+        self.worker.wake.notify_all();
+        if let Some(thread) = self.worker.thread.lock().take() {
+            // It has logged its own errors.
+            let _ = thread.join();
+        }
+        if let Err(cause) = self.close() {
+            tracing::error!(%cause, path = %self.path.display(), "the database could not be closed in order; its log stays");
+        }
+    }
+}

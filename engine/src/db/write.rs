@@ -1,0 +1,370 @@
+//! Writing transactions: one at a time, atomic across tables, reading their own writes.
+
+use super::catalog::{self, TableEntry, catalog_tree};
+use super::info::TableInfo;
+use super::read::check_types;
+use super::shared::Handle;
+use super::table::{Table, UntypedTable};
+use super::types::{Key, TableDef, TableOptions, Value};
+use crate::base::{Error, PageId, Result, TableId};
+use crate::store::Location;
+use crate::tree::Tree;
+use crate::txn::{Durability, OwnedRecord, Step, WriteSet, WriterGuard, Written, push_steps};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A table that the transaction has opened.
+pub(crate) struct TableState {
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: TableEntry,
+    pub(crate) writes: WriteSet,
+    /// The root page is reserved, not yet formatted.
+    pub(crate) created: bool,
+    /// The catalog must be told even if no entry changed.
+    moved: bool,
+}
+
+/// A name in the transaction's view of the catalog.
+enum Name {
+    Open(Arc<Mutex<TableState>>),
+    /// Dropped or renamed away.
+    Gone,
+}
+
+/// A page written outside the log, or a reserved root, that becomes part of the database at commit.
+pub(crate) type Adopted = (PageId, Option<Location>);
+
+/// A transaction that writes. There is one at a time; [`super::Database::begin_write`] waits for the one before.
+/// Dropping it without [`WriteTransaction::commit`] leaves the database as it was.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableDef};
+/// const FROM: TableDef<&str, i64> = TableDef::new("accounts");
+/// const LOG: TableDef<u64, &str> = TableDef::new("log");
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// {
+///     let mut accounts = tx.open_table(FROM)?;
+///     accounts.insert("ann", 70)?;
+///     accounts.insert("bob", 30)?;
+///     tx.open_table(LOG)?.insert(1, "ann pays bob")?;
+/// }
+/// tx.commit()?; // both tables or neither
+/// # Ok(())
+/// # }
+/// ```
+pub struct WriteTransaction {
+    pub(crate) shared: Arc<Handle>,
+    writer: Option<WriterGuard>,
+    names: Mutex<BTreeMap<String, Name>>,
+    dropped: Mutex<Vec<Tree>>,
+    pub(crate) adopted: Mutex<Vec<Adopted>>,
+    durability: Durability,
+    next_table: Mutex<Option<u32>>,
+}
+
+impl WriteTransaction {
+    pub(crate) fn begin(shared: Arc<Handle>) -> Result<WriteTransaction> {
+        shared.check_writable()?;
+        let writer = Some(shared.engine.lock_writer()?);
+        let durability = shared.durability;
+        Ok(WriteTransaction {
+            shared,
+            writer,
+            names: Mutex::default(),
+            dropped: Mutex::default(),
+            adopted: Mutex::default(),
+            durability,
+            next_table: Mutex::default(),
+        })
+    }
+
+    /// Says when the commit counts as done, instead of the database's own setting.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Opens a table, creating it if need be.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] if it holds other types, [`Error::TableState`] if this transaction has it open already.
+    pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<Table<'_, K, V>> {
+        let types = (K::type_name(), V::type_name());
+        let spec = TableSpec {
+            key_type: &types.0,
+            value_type: &types.1,
+            key_width: K::fixed_width(),
+            value_width: V::fixed_width(),
+            options: table.options(),
+        };
+        let state = self.open(table.name(), Some(&spec))?;
+        check_types::<K, V>(table.name(), &state.entry)?;
+        Ok(Table::new(UntypedTable::new(self, state)))
+    }
+
+    /// Opens an existing table whatever its types; keys and values are their encodings.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`]; [`Error::TableState`] if this transaction has it open already.
+    pub fn open_untyped(&self, name: &str) -> Result<UntypedTable<'_>> {
+        Ok(UntypedTable::new(self, self.open(name, None)?))
+    }
+
+    /// Creates a table whose types are known only at run time, by the names that [`Value::type_name`] gives.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`], and [`Error::Option`] for types that are not known or a layout that does not suit them.
+    pub fn create_untyped(
+        &self,
+        name: &str,
+        key_type: &str,
+        value_type: &str,
+        options: TableOptions,
+    ) -> Result<UntypedTable<'_>> {
+        if self.exists(name)? {
+            return Err(Error::TableExists { table: name.to_owned() });
+        }
+        let spec = TableSpec::of_names(key_type, value_type, options)?;
+        Ok(UntypedTable::new(self, self.open(name, Some(&spec))?))
+    }
+
+    /// True if there is a table of that name.
+    ///
+    /// # Errors
+    /// A catalog that cannot be read.
+    pub fn exists(&self, name: &str) -> Result<bool> {
+        match self.names.lock().get(name) {
+            Some(Name::Open(_)) => Ok(true),
+            Some(Name::Gone) => Ok(false),
+            None => Ok(self.catalog_entry(name)?.is_some()),
+        }
+    }
+
+    /// Drops a table with all its entries, however many, in a moment; the pages are freed in the background. False if
+    /// there was none.
+    ///
+    /// # Errors
+    /// [`Error::TableState`] if this transaction has it open.
+    pub fn drop_table(&self, name: &str) -> Result<bool> {
+        let Some(state) = self.take_name(name)? else { return Ok(false) };
+        let mut adopted = self.adopted.lock();
+        let run_records = state.writes.points().values().flatten().filter(|record| record.large);
+        for record in run_records {
+            crate::txn::large::unwrite(&self.shared.engine, &mut adopted, &record.bytes);
+        }
+        if state.created {
+            let root = state.entry.tree.root;
+            adopted.retain(|(page, _)| *page != root);
+            self.shared.engine.release_pages(&[root]);
+        } else {
+            self.dropped.lock().push(state.entry.tree);
+        }
+        Ok(true)
+    }
+
+    /// Gives a table another name.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::TableExists`], and [`Error::TableState`] if this transaction has it open.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        if self.exists(to)? {
+            return Err(Error::TableExists { table: to.to_owned() });
+        }
+        let Some(mut state) = self.take_name(from)? else {
+            return Err(Error::NoTable { table: from.to_owned() });
+        };
+        state.name = to.into();
+        state.moved = true;
+        self.names.lock().insert(to.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+        Ok(())
+    }
+
+    /// What tables there are, by name, with this transaction's changes.
+    ///
+    /// # Errors
+    /// A catalog that cannot be read; [`Error::TableState`] if this transaction has a table open.
+    pub fn tables(&self) -> Result<Vec<TableInfo>> {
+        let committed = super::read::ReadTransaction::begin(self.shared.clone()).tables()?;
+        for info in committed {
+            if !self.names.lock().contains_key(&info.name) {
+                drop(self.open(&info.name, None)?);
+            }
+        }
+        let names = self.names.lock();
+        let mut tables = Vec::new();
+        for (name, state) in names.iter() {
+            if let Name::Open(state) = state {
+                let state = state.try_lock().ok_or_else(|| open_twice(name))?;
+                let mut entry = state.entry.clone();
+                entry.entries = self.entries(&state)?;
+                tables.push(TableInfo::new(name.clone(), &entry));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Makes all changes at once. Returns when they are as durable as asked.
+    ///
+    /// # Errors
+    /// [`Error::Full`] and errors of reading leave the database as it was; others stop all writing
+    /// ([`Error::Poisoned`]) until it is opened again.
+    pub fn commit(mut self) -> Result<()> {
+        let end = self.apply()?;
+        self.adopted.get_mut().clear();
+        self.names.get_mut().clear();
+        drop(self.writer.take());
+        let Some(end) = end else { return Ok(()) };
+        self.shared.engine.settle(end, self.durability)?;
+        self.shared.after_commit()
+    }
+
+    /// Forgets all changes; the same as dropping the transaction.
+    pub fn abort(self) {}
+
+    fn apply(&self) -> Result<Option<crate::base::Lsn>> {
+        let names = self.names.lock();
+        let mut states: Vec<(&String, ArcMutexGuard<RawMutex, TableState>)> = Vec::new();
+        let mut catalog_writes = WriteSet::default();
+        for (name, state) in names.iter() {
+            match state {
+                Name::Open(state) => states.push((name, state.try_lock_arc().ok_or_else(|| open_twice(name))?)),
+                Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
+            }
+        }
+        for (name, state) in &states {
+            if state.created || state.moved || !state.writes.is_empty() {
+                let mut entry = state.entry.clone();
+                entry.entries = self.entries(state)?;
+                let record = OwnedRecord { bytes: entry.encode().into(), large: false };
+                catalog_writes.put(&catalog::table_key(name), Some(record));
+            }
+        }
+        if let Some(next) = *self.next_table.lock() {
+            let record = OwnedRecord { bytes: next.to_le_bytes().into(), large: false };
+            catalog_writes.put(catalog::NEXT_ID, Some(record));
+        }
+        let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
+        if catalog_writes.is_empty() && dropped.is_empty() {
+            return Ok(None);
+        }
+        let catalog = catalog_tree();
+        let mut steps = Vec::new();
+        let created: Vec<&Tree> = states.iter().filter(|(_, s)| s.created).map(|(_, s)| &s.entry.tree).collect();
+        let is_root = |page: PageId| created.iter().any(|tree| tree.root == page);
+        steps.extend(
+            adopted
+                .iter()
+                .filter(|(page, at)| at.is_some() || !is_root(*page))
+                .map(|&(page, location)| Step::Adopt { page, location }),
+        );
+        let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
+        steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
+        steps.extend(dropped.iter().map(|tree| Step::Drop { tree }));
+        for (_, state) in &states {
+            push_steps(&mut steps, &state.entry.tree, &state.writes);
+        }
+        push_steps(&mut steps, &catalog, &catalog_writes);
+        self.shared.engine.commit(&steps, &catalog).map(Some)
+    }
+
+    /// How many entries a table has with the transaction's writes.
+    pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
+        if state.created || state.writes.is_empty() {
+            let own = state.writes.points().values().flatten().count() as u64;
+            return Ok(state.entry.entries + if state.created { own } else { 0 });
+        }
+        let delta = self.shared.engine.entry_delta(&state.entry.tree, &state.writes)?;
+        Ok(state.entry.entries.saturating_add_signed(delta))
+    }
+
+    fn open(&self, name: &str, spec: Option<&TableSpec<'_>>) -> Result<ArcMutexGuard<RawMutex, TableState>> {
+        let mut names = self.names.lock();
+        if let Some(Name::Open(state)) = names.get(name) {
+            return state.try_lock_arc().ok_or_else(|| open_twice(name));
+        }
+        let committed = match names.get(name) {
+            Some(Name::Gone) => None,
+            _ => self.catalog_entry(name)?,
+        };
+        let (entry, created) = match (committed, spec) {
+            (Some(entry), _) => (entry, false),
+            (None, Some(spec)) => (self.create(spec)?, true),
+            (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
+        };
+        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created, moved: false };
+        let state = Arc::new(Mutex::new(state));
+        let guard = state.lock_arc();
+        names.insert(name.to_owned(), Name::Open(state));
+        Ok(guard)
+    }
+
+    fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
+        let layout = spec.layout()?;
+        let mut next = self.next_table.lock();
+        let id = match *next {
+            Some(id) => id,
+            None => self.committed_next_table()?,
+        };
+        *next = Some(id + 1);
+        let root = self.shared.engine.ids.lock().take()?;
+        self.adopted.lock().push((root, None));
+        let tree = Tree { root, table: TableId(id), layout };
+        Ok(TableEntry { tree, entries: 0, key_type: spec.key_type.into(), value_type: spec.value_type.into() })
+    }
+
+    /// Takes a table out of the transaction's view of the catalog.
+    fn take_name(&self, name: &str) -> Result<Option<TableState>> {
+        if !self.exists(name)? {
+            return Ok(None);
+        }
+        drop(self.open(name, None)?);
+        let taken = self.names.lock().insert(name.to_owned(), Name::Gone);
+        let Some(Name::Open(state)) = taken else { return Ok(None) };
+        match Arc::try_unwrap(state) {
+            Ok(state) => Ok(Some(state.into_inner())),
+            Err(state) => {
+                self.names.lock().insert(name.to_owned(), Name::Open(state));
+                Err(open_twice(name))
+            }
+        }
+    }
+
+    fn catalog_entry(&self, name: &str) -> Result<Option<TableEntry>> {
+        let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
+        self.shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()
+    }
+
+    fn committed_next_table(&self) -> Result<u32> {
+        self.shared.engine.get_current(&catalog_tree(), catalog::NEXT_ID, |record| {
+            let bytes = record.and_then(|record| record.bytes.try_into().ok());
+            // Table 0 is the catalog.
+            bytes.map_or(1, u32::from_le_bytes)
+        })
+    }
+}
+
+impl Drop for WriteTransaction {
+    fn drop(&mut self) {
+        let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
+        self.shared.engine.release_pages(&pages);
+    }
+}
+
+/// What a table to be created is like.
+pub(crate) use super::spec::TableSpec;
+
+fn open_twice(name: &str) -> Error {
+    let why = "it is open already in this transaction: drop the other handle first".to_owned();
+    Error::TableState { table: name.to_owned(), why }
+}
+
+/// What a transaction's own writes say of a key.
+pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<&'a OwnedRecord>> {
+    match writes.get(key) {
+        Written::Record(record) => Some(Some(record)),
+        Written::Removed => Some(None),
+        Written::Nothing => None,
+    }
+}

@@ -1,0 +1,216 @@
+//! The applier: the one way that pages change. It applies operations to pages in the pool and collects their records,
+//! so that the batch in the log and the pages in memory can never say different things.
+//!
+//! An applier lives for one batch, under the engine's apply lock. It decides nothing: the tree above says what to do.
+
+use super::engine::Engine;
+use super::page_ids::ids_per_map;
+use super::record::{Record, encode_operation};
+use crate::base::{Lsn, PageId, Result};
+use crate::log::{BatchBuffer, Log};
+use crate::page::{self, PageOp};
+use crate::store::{Location, Pool, ReadGuard, WriteGuard};
+use crate::tree::{PageRead, PageWrite};
+use std::cell::{Cell, RefCell};
+
+/// The pool as the tree's readers see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<'e>(pub(crate) &'e Pool);
+
+impl PageRead for Pages<'_> {
+    type Ref<'a>
+        = ReadGuard<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        self.0.page_size()
+    }
+
+    #[inline]
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.read(id)
+    }
+
+    #[inline]
+    fn prefetch(&self, id: PageId) {
+        self.0.prefetch(id);
+    }
+}
+
+/// See the module's words.
+pub(crate) struct Applier<'e> {
+    engine: &'e Engine,
+    start: Lsn,
+    batch: RefCell<BatchBuffer>,
+    /// In an in-memory database operations are counted, not logged.
+    unlogged_ops: Cell<usize>,
+    freed: RefCell<Vec<PageId>>,
+    /// Freed pages that snapshots may still read: their ids are held back until none can.
+    held_back: RefCell<Vec<PageId>>,
+}
+
+impl<'e> Applier<'e> {
+    /// An applier for the batch that begins at `start`.
+    pub(crate) fn new(engine: &'e Engine, start: Lsn, batch: BatchBuffer) -> Applier<'e> {
+        Applier {
+            engine,
+            start,
+            batch: RefCell::new(batch),
+            unlogged_ops: Cell::new(0),
+            freed: RefCell::default(),
+            held_back: RefCell::default(),
+        }
+    }
+
+    /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end.
+    pub(crate) fn event_lsn(&self) -> Lsn {
+        self.start.plus(1)
+    }
+
+    fn next_lsn(&self) -> Lsn {
+        if self.engine.is_logged() {
+            Log::op_lsn(self.start, self.batch.borrow().len())
+        } else {
+            self.start.plus(1 + self.unlogged_ops.get())
+        }
+    }
+
+    fn record(&self, record: &Record<'_>) {
+        if self.engine.is_logged() {
+            record.encode(self.batch.borrow_mut().out());
+        }
+    }
+
+    /// Marks a page that was written outside the log as allocated and says where it lies.
+    pub(crate) fn adopt(&self, id: PageId, location: Option<Location>) -> Result<()> {
+        self.set_allocated(id)?;
+        if let Some(location) = location {
+            self.record(&Record::Location { page: id, location });
+        }
+        Ok(())
+    }
+
+    /// Notes how far a large transaction has come.
+    pub(crate) fn progress(&self, done: u64, last: bool) {
+        self.record(&Record::Progress { done, last });
+    }
+
+    /// Takes a reserved page for its first content.
+    pub(crate) fn adopt_for_format(&self, id: PageId) -> Result<WriteGuard<'e>> {
+        self.set_allocated(id)?;
+        self.engine.pool.create(id)
+    }
+
+    /// Frees pages whose content older snapshots may still read.
+    pub(crate) fn free_later(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
+        for id in ids {
+            self.clear_allocated(id)?;
+            self.held_back.borrow_mut().push(id);
+        }
+        Ok(())
+    }
+
+    /// Ends the batch: its records, and what was freed by it.
+    pub(crate) fn finish(self) -> FinishedBatch {
+        FinishedBatch {
+            ops: self.unlogged_ops.get(),
+            batch: self.batch.into_inner(),
+            freed: self.freed.into_inner(),
+            held_back: self.held_back.into_inner(),
+        }
+    }
+
+    fn map_of(&self, id: PageId) -> (PageId, u32) {
+        let per_map = ids_per_map(self.engine.pool.page_size());
+        (PageId(id.0 - id.0 % per_map), id.0 % per_map)
+    }
+
+    fn set_allocated(&self, id: PageId) -> Result<()> {
+        if !self.engine.is_logged() {
+            return Ok(());
+        }
+        let (map, bit) = self.map_of(id);
+        let known = self.engine.maps_known(map);
+        if !known {
+            let mut page = self.engine.pool.create(map)?;
+            let packed = page::map_page(self.engine.pool.page_size(), map);
+            self.apply(&mut page, &PageOp::Format { packed: packed.into() })?;
+            self.apply(&mut page, &PageOp::SetBits { from: 0, count: 1 })?;
+            self.engine.map_created(map);
+        }
+        let mut page = self.engine.pool.latch(map)?;
+        self.apply(&mut page, &PageOp::SetBits { from: bit, count: 1 })?;
+        Ok(())
+    }
+
+    fn clear_allocated(&self, id: PageId) -> Result<()> {
+        if !self.engine.is_logged() {
+            return Ok(());
+        }
+        let (map, bit) = self.map_of(id);
+        let mut page = self.engine.pool.latch(map)?;
+        self.apply(&mut page, &PageOp::ClearBits { from: bit, count: 1 })?;
+        Ok(())
+    }
+}
+
+/// What an applier leaves behind.
+pub(crate) struct FinishedBatch {
+    pub(crate) batch: BatchBuffer,
+    pub(crate) ops: usize,
+    pub(crate) freed: Vec<PageId>,
+    pub(crate) held_back: Vec<PageId>,
+}
+
+impl PageRead for Applier<'_> {
+    type Ref<'a>
+        = ReadGuard<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        self.engine.pool.page_size()
+    }
+
+    #[inline]
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.engine.pool.read(id)
+    }
+}
+
+impl PageWrite for Applier<'_> {
+    type Mut<'a>
+        = WriteGuard<'a>
+    where
+        Self: 'a;
+
+    fn latch(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.engine.pool.latch(id)
+    }
+
+    fn create(&self) -> Result<(PageId, WriteGuard<'_>)> {
+        let id = self.engine.ids.lock().take()?;
+        Ok((id, self.adopt_for_format(id)?))
+    }
+
+    fn apply(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>) -> Result<bool> {
+        let lsn = self.next_lsn();
+        if !page::apply(page, op, lsn)? {
+            return Ok(false);
+        }
+        if self.engine.is_logged() {
+            encode_operation(page.id(), op, self.batch.borrow_mut().out());
+        } else {
+            self.unlogged_ops.set(self.unlogged_ops.get() + 1);
+        }
+        page.mark_dirty(lsn);
+        Ok(true)
+    }
+
+    fn free(&self, id: PageId) -> Result<()> {
+        self.clear_allocated(id)?;
+        self.freed.borrow_mut().push(id);
+        Ok(())
+    }
+}

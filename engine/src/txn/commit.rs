@@ -1,0 +1,327 @@
+//! Commit: a transaction's steps become page changes and one batch in the log (or, for a large transaction, one
+//! logical record and several batches).
+//!
+//! Everything that can fail without harm fails first: reading and pinning the pages, reserving log space. A failure
+//! after the first change poisons the engine.
+
+use super::applier::{Applier, FinishedBatch, Pages};
+use super::engine::{Durability, Engine};
+use super::large;
+use super::logical::{self, LogicalTransaction};
+use super::record::OPERATIONS;
+use super::stretch::Stretch;
+use super::versions::{Detached, OwnedRecord};
+use super::write_set::WriteSet;
+use crate::base::limits::long_key_head;
+use crate::base::watermark::Watermark;
+use crate::base::{Lsn, PageId, Result, TableId};
+use crate::log::BatchBuffer;
+use crate::page::{Page, Record};
+use crate::store::{Location, Pin};
+use crate::tree::{Removal, Tree};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+
+/// The root of the catalog, for ever.
+pub(crate) const CATALOG_ROOT: PageId = PageId(1);
+/// Catalog keys that begin with this byte name detached subtrees: the byte, then the root page id, big-endian.
+pub(crate) const DETACHED_PREFIX: u8 = 1;
+
+/// One step of a transaction, in the order in which they are applied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'a> {
+    /// A page written outside the log becomes part of the database.
+    Adopt { page: PageId, location: Option<Location> },
+    /// A new, empty tree on a reserved root page.
+    Create { tree: &'a Tree },
+    /// A tree is unlinked whole.
+    Drop { tree: &'a Tree },
+    /// A range of keys is removed.
+    Clear { tree: &'a Tree, range: &'a Stretch },
+    /// A key gets a record.
+    Put { tree: &'a Tree, key: &'a [u8], record: &'a OwnedRecord },
+    /// A key is removed.
+    Remove { tree: &'a Tree, key: &'a [u8] },
+}
+
+impl<'a> Step<'a> {
+    /// The tree and key whose leaf the step changes, if it is one.
+    fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
+        match *self {
+            Step::Put { tree, key, .. } | Step::Remove { tree, key } => Some((tree, key)),
+            _ => None,
+        }
+    }
+}
+
+/// Adds the steps that carry out a table's writes.
+pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet) {
+    steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
+    steps.extend(writes.points().iter().map(|(key, record)| match record {
+        Some(record) => Step::Put { tree, key, record },
+        None => Step::Remove { tree, key },
+    }));
+}
+
+impl Engine {
+    /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
+    /// the device is [`Engine::settle`]'s.
+    pub(crate) fn commit(&self, steps: &[Step<'_>], catalog: &Tree) -> Result<Lsn> {
+        self.check_poison()?;
+        self.prune();
+        let log_bytes: usize = steps.iter().map(step_bytes).sum();
+        let (pins, covered) = self.pin(steps)?;
+        if self.is_logged() {
+            self.log()?.reserve(2 * log_bytes + (1 << 18))?;
+            if steps.iter().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
+                && let Some(store) = &self.store
+            {
+                store.sync()?;
+            }
+        }
+        let outcome = if covered == steps.len() {
+            self.apply_batch(steps, catalog, None)
+        } else {
+            drop(pins);
+            self.commit_large(steps, catalog)
+        };
+        outcome.inspect_err(|cause| self.poison(cause))
+    }
+
+    /// A transaction that needs too much of the pool at once: the log gets it whole, then it is applied piece by piece.
+    fn commit_large(&self, steps: &[Step<'_>], catalog: &Tree) -> Result<Lsn> {
+        let start = logical::write(self.log()?, steps)?;
+        self.unfinished.store(start.0, Ordering::Release);
+        self.apply_pieces(steps, 0, catalog)
+    }
+
+    /// Applies the steps of a large transaction from `done` on.
+    pub(crate) fn apply_pieces(&self, steps: &[Step<'_>], mut done: usize, catalog: &Tree) -> Result<Lsn> {
+        loop {
+            let rest = steps.get(done..).unwrap_or_default();
+            let (_pins, covered) = self.pin(rest)?;
+            let piece = rest.get(..covered.max(1)).unwrap_or(rest);
+            done += piece.len();
+            let last = done == steps.len();
+            let end = self.apply_batch(piece, catalog, Some((done as u64, last)))?;
+            if last {
+                self.unfinished.store(u64::MAX, Ordering::Release);
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Reads and pins the leaves that the steps will change, as long as they take at most a quarter of the pool;
+    /// returns how many steps that covers.
+    fn pin(&self, steps: &[Step<'_>]) -> Result<(Vec<Pin<'_>>, usize)> {
+        let mut pins = Vec::new();
+        if !self.is_logged() {
+            return Ok((pins, steps.len()));
+        }
+        // A quarter for leaves; splits and the inner pages on the way find room in the rest.
+        let most = (self.pool.capacity() / 4).max(1);
+        // New entries may fill pages of their own; half a page of them is taken for one.
+        let half_page = self.pool.page_size() / 2;
+        let mut weight = 0;
+        let mut index = 0;
+        let mut created = BTreeSet::new();
+        while let Some(step) = steps.get(index) {
+            weight += step_bytes(step);
+            if pins.len() + weight / half_page >= most && index > 0 {
+                return Ok((pins, index));
+            }
+            index += 1;
+            if let Step::Create { tree } = step {
+                created.insert(tree.root);
+            }
+            let Some((tree, key)) = step.target() else { continue };
+            if created.contains(&tree.root) {
+                continue;
+            }
+            let mut leaf = PageId::NONE;
+            tree.leaf_for(&Pages(&self.pool), key, |page| {
+                leaf = page.id();
+                while pins.len() + weight / half_page < most
+                    && let Some(step) = steps.get(index)
+                    && let Some((next_tree, next)) = step.target()
+                    && next_tree.root == tree.root
+                    && self.covers(page, next)
+                {
+                    weight += step_bytes(step);
+                    index += 1;
+                }
+            })?;
+            pins.push(self.pool.pin(leaf)?);
+        }
+        Ok((pins, index))
+    }
+
+    /// Applies steps as one batch and appends it to the log. Returns the batch's end.
+    fn apply_batch(&self, steps: &[Step<'_>], catalog: &Tree, progress: Option<(u64, bool)>) -> Result<Lsn> {
+        let mut clock = self.apply.lock();
+        let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
+        let applier = Applier::new(self, start, BatchBuffer::new());
+        for step in steps {
+            self.apply_step(&applier, step, catalog)?;
+        }
+        if let Some((done, last)) = progress {
+            applier.progress(done, last);
+        }
+        let end = self.append_batch(applier.finish(), start)?;
+        *clock = end;
+        Ok(end)
+    }
+
+    /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
+    pub(crate) fn append_batch(&self, finished: FinishedBatch, start: Lsn) -> Result<Lsn> {
+        let FinishedBatch { mut batch, ops, freed, held_back } = finished;
+        let end = match self.log.get() {
+            Some(log) => log.append_buffer(OPERATIONS, &mut batch)?,
+            None => start.plus(ops + 2),
+        };
+        self.release_pages(&freed);
+        if !held_back.is_empty() {
+            self.deferred.lock().push_back((start.plus(1), held_back));
+        }
+        Ok(end)
+    }
+
+    /// Applies what recovery found unfinished of a large transaction.
+    pub(crate) fn finish_large(&self, transaction: &LogicalTransaction, catalog: &Tree) -> Result<Lsn> {
+        self.unfinished.store(transaction.start.0, Ordering::Release);
+        self.apply_pieces(&transaction.steps(), transaction.done, catalog)
+    }
+
+    fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, catalog: &Tree) -> Result<()> {
+        match *step {
+            Step::Adopt { page, location } => applier.adopt(page, location),
+            Step::Create { tree } => {
+                let mut page = applier.adopt_for_format(tree.root)?;
+                tree.format(applier, &mut page)
+            }
+            Step::Drop { tree } => self.file_detached(applier, catalog, tree),
+            Step::Clear { tree, range } => self.clear(applier, catalog, tree, range),
+            Step::Put { tree, key, record } => {
+                let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
+                let record = Record { bytes: &record.bytes, large: record.large };
+                tree.put(applier, key, record, before).map(drop)
+            }
+            Step::Remove { tree, key } => {
+                let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));
+                tree.remove(applier, key, before).map(drop)
+            }
+        }
+    }
+
+    /// Files a before-image, and frees the run of a large value once no snapshot can want it.
+    pub(crate) fn note_before(
+        &self,
+        applier: &Applier<'_>,
+        table: TableId,
+        key: &[u8],
+        old: Option<Record<'_>>,
+    ) -> Result<()> {
+        let owned = old.map(|old| OwnedRecord { bytes: old.bytes.into(), large: old.large });
+        self.versions.add(table, key, applier.event_lsn(), owned);
+        match old {
+            Some(old) if old.large => large::free(self, applier, old.bytes),
+            _ => Ok(()),
+        }
+    }
+
+    fn clear(&self, applier: &Applier<'_>, catalog: &Tree, tree: &Tree, range: &Stretch) -> Result<()> {
+        let from = Bound::Included(range.lower.as_slice());
+        let to = range.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let before = |removal: Removal<'_>| match removal {
+            Removal::Entry { key, record } => self.note_before(applier, tree.table, key, Some(record)),
+            Removal::Subtree(subtree) => {
+                let detached = Detached {
+                    lsn: applier.event_lsn(),
+                    root: subtree.root,
+                    lower: subtree.lower.clone(),
+                    upper: subtree.upper.clone(),
+                };
+                self.versions.add_detached(tree.table, detached);
+                Ok(())
+            }
+        };
+        let removed = tree.remove_range(applier, from, to, before)?;
+        for subtree in &removed.detached {
+            self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree })?;
+        }
+        Ok(())
+    }
+
+    /// Notes in the catalog that a subtree waits to be freed.
+    fn file_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree) -> Result<()> {
+        let record = Record { bytes: &subtree.table.0.to_le_bytes(), large: false };
+        let key = detached_key(subtree.root);
+        let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
+        catalog.put(applier, &key, record, before)?;
+        self.detached.lock().insert(subtree.root, (applier.event_lsn(), subtree.table));
+        Ok(())
+    }
+
+    /// Waits until a commit that ends at `end` is as durable as asked, then makes it visible.
+    pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
+        if let Some(log) = self.log.get() {
+            let target = match durability {
+                Durability::Commit => {
+                    self.awaited.fetch_max(end.0, Ordering::AcqRel);
+                    end
+                }
+                // What came before and waits for the device becomes visible first.
+                Durability::Interval | Durability::None => Lsn(self.awaited.load(Ordering::Acquire)),
+            };
+            if log.durable() < target {
+                log.make_durable(target).inspect_err(|cause| self.poison(cause))?;
+            }
+        }
+        self.snapshots.publish(end);
+        Ok(())
+    }
+
+    /// How many entries a table's writes add (or, if negative, take away).
+    pub(crate) fn entry_delta(&self, tree: &Tree, writes: &WriteSet) -> Result<i64> {
+        let pages = Pages(&self.pool);
+        let mut delta = 0i64;
+        for range in writes.cleared() {
+            delta -= super::count::entries(&pages, tree, range)? as i64;
+        }
+        let weigh = |existed: bool, key: &[u8], record: &Option<OwnedRecord>| {
+            i64::from(record.is_some()) - i64::from(existed && !writes.is_cleared(key))
+        };
+        let mut points = writes.points().iter().peekable();
+        while let Some((key, record)) = points.next() {
+            delta += tree.get(&pages, key, |leaf: Page<'_>, old: Option<Record<'_>>| {
+                let mut sum = weigh(old.is_some(), key, record);
+                while let Some((next, record)) = points.next_if(|(next, _)| self.covers(leaf, next)) {
+                    sum += weigh(leaf.search(next).is_ok(), next, record);
+                }
+                sum
+            })?;
+        }
+        Ok(delta)
+    }
+
+    /// True if a key above those that led to `leaf` lies in it, too; false also where that takes more than a look.
+    fn covers(&self, leaf: Page<'_>, key: &[u8]) -> bool {
+        key.len() < long_key_head(self.pool.page_size()) && leaf.below_upper(key)
+    }
+}
+
+/// The catalog key under which a detached subtree waits.
+pub(crate) fn detached_key(root: PageId) -> [u8; 5] {
+    let [a, b, c, d] = root.0.to_be_bytes();
+    [DETACHED_PREFIX, a, b, c, d]
+}
+
+fn step_bytes(step: &Step<'_>) -> usize {
+    match step {
+        Step::Put { key, record, .. } => key.len() + record.bytes.len() + 16,
+        Step::Remove { key, .. } => key.len() + 16,
+        Step::Clear { range, .. } => range.lower.len() + range.upper.as_ref().map_or(0, Vec::len) + 64,
+        _ => 64,
+    }
+}

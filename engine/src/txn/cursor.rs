@@ -1,0 +1,344 @@
+//! Cursors: the entries of a key range in order, both ways, as a snapshot or a writing transaction sees them.
+//!
+//! A cursor works in windows. A window is one leaf's copy (of the tree, or of a detached subtree that the snapshot
+//! still sees), cut to the stretch of keys for which that copy is right, with before-images or own writes merged in
+//! only where there are any. Both ends of a cursor have their own window.
+
+use super::applier::Pages;
+use super::engine::Engine;
+use super::stretch::Stretch;
+use super::versions::{At, OwnedRecord, Route};
+use super::write_set::WriteSet;
+use crate::base::{Lsn, Result};
+use crate::page::Record;
+use crate::tree::{LeafCopy, Target, Tree};
+use std::ops::Bound;
+
+/// Through whose eyes a table is read.
+#[derive(Clone, Copy)]
+pub(crate) enum View<'a> {
+    /// As of a snapshot.
+    At(Lsn),
+    /// As it is, under a transaction's own writes.
+    Writing(&'a WriteSet),
+    /// Not there yet: the writes of the transaction that creates it are all there is.
+    Creating(&'a WriteSet),
+}
+
+enum Body {
+    /// The leaf is right as it is.
+    Leaf,
+    /// Something had to be merged in.
+    Merged(Vec<(Vec<u8>, OwnedRecord)>),
+}
+
+/// The entries of one stretch of keys.
+struct Window {
+    leaf: LeafCopy,
+    body: Body,
+    stretch: Stretch,
+    /// The next entry (front), or one past it (back).
+    next: usize,
+    loaded: bool,
+}
+
+/// See the module's words.
+pub(crate) struct Cursor<'a> {
+    engine: &'a Engine,
+    tree: Tree,
+    view: View<'a>,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    front: Window,
+    back: Window,
+    exhausted: bool,
+    key: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor over `[lower, upper]` of a table.
+    pub(crate) fn new(
+        engine: &'a Engine,
+        tree: Tree,
+        view: View<'a>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+    ) -> Cursor<'a> {
+        let exhausted = Stretch::of(lower.clone(), upper.clone()).is_empty();
+        let (front, back) = (Window::empty(), Window::empty());
+        Cursor { engine, tree, view, lower, upper, front, back, exhausted, key: Vec::new() }
+    }
+
+    /// The next entry from the front.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
+        if self.exhausted {
+            return Ok(None);
+        }
+        if !self.front.loaded {
+            self.load_front()?;
+        }
+        loop {
+            if self.front.next < self.front.len() {
+                break;
+            }
+            let Some(upper) = self.front.stretch.upper.take().filter(|upper| self.below_upper(upper)) else {
+                self.exhausted = true;
+                return Ok(None);
+            };
+            let mut window = std::mem::replace(&mut self.front, Window::empty());
+            window.load(self.engine, &self.tree, self.view, At::Key(&upper))?;
+            window.next = window.position(&upper);
+            self.front = window;
+        }
+        self.front.key_into(self.front.next, &mut self.key);
+        if !self.below_upper(&self.key) {
+            self.exhausted = true;
+            return Ok(None);
+        }
+        set_excluded(&mut self.lower, &self.key);
+        self.front.next += 1;
+        Ok(Some((&self.key, self.front.record(self.front.next - 1))))
+    }
+
+    /// The next entry from the back.
+    pub(crate) fn next_back(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
+        if self.exhausted {
+            return Ok(None);
+        }
+        if !self.back.loaded {
+            self.load_back()?;
+        }
+        while self.back.next == 0 {
+            let lower = std::mem::take(&mut self.back.stretch.lower);
+            if lower.is_empty() || !self.above_lower(&lower) {
+                self.exhausted = true;
+                return Ok(None);
+            }
+            let mut window = std::mem::replace(&mut self.back, Window::empty());
+            window.load(self.engine, &self.tree, self.view, At::Before(&lower))?;
+            window.next = window.position(&lower);
+            self.back = window;
+        }
+        self.back.key_into(self.back.next - 1, &mut self.key);
+        if !self.reaches_lower(&self.key) {
+            self.exhausted = true;
+            return Ok(None);
+        }
+        set_excluded(&mut self.upper, &self.key);
+        self.back.next -= 1;
+        Ok(Some((&self.key, self.back.record(self.back.next))))
+    }
+
+    fn load_front(&mut self) -> Result<()> {
+        let from: &[u8] = match &self.lower {
+            Bound::Unbounded => &[],
+            Bound::Included(key) | Bound::Excluded(key) => key,
+        };
+        self.front.load(self.engine, &self.tree, self.view, At::Key(from))?;
+        let found = self.front.search(from);
+        self.front.next = match (&self.lower, found) {
+            (Bound::Excluded(_), Ok(slot)) => slot + 1,
+            (_, Ok(slot) | Err(slot)) => slot,
+        };
+        Ok(())
+    }
+
+    fn load_back(&mut self) -> Result<()> {
+        let at = match &self.upper {
+            Bound::Unbounded => At::End,
+            Bound::Included(key) => At::Key(key),
+            Bound::Excluded(key) if key.is_empty() => At::Key(key),
+            Bound::Excluded(key) => At::Before(key),
+        };
+        self.back.load(self.engine, &self.tree, self.view, at)?;
+        self.back.next = match &self.upper {
+            Bound::Unbounded => self.back.len(),
+            Bound::Included(key) => match self.back.search(key) {
+                Ok(slot) => slot + 1,
+                Err(slot) => slot,
+            },
+            Bound::Excluded(key) => self.back.position(key),
+        };
+        Ok(())
+    }
+
+    fn below_upper(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= upper.as_slice(),
+            Bound::Excluded(upper) => key < upper.as_slice(),
+        }
+    }
+
+    /// True if `key` may itself be given.
+    fn reaches_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= lower.as_slice(),
+            Bound::Excluded(lower) => key > lower.as_slice(),
+        }
+    }
+
+    /// True if keys below `key` may be given.
+    fn above_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) | Bound::Excluded(lower) => key > lower.as_slice(),
+        }
+    }
+}
+
+/// Sets a bound to "beyond this key" without a new allocation where there is one already.
+fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
+    match bound {
+        Bound::Excluded(old) => {
+            old.clear();
+            old.extend_from_slice(key);
+        }
+        _ => *bound = Bound::Excluded(key.to_vec()),
+    }
+}
+
+impl Window {
+    fn empty() -> Window {
+        let body = Body::Leaf;
+        let stretch = Stretch { lower: Vec::new(), upper: None };
+        Window { leaf: LeafCopy::new(), body, stretch, next: 0, loaded: false }
+    }
+
+    fn len(&self) -> usize {
+        match &self.body {
+            Body::Leaf => self.leaf.count(),
+            Body::Merged(entries) => entries.len(),
+        }
+    }
+
+    fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+        match &self.body {
+            Body::Leaf => self.leaf.key_into(slot, out),
+            Body::Merged(entries) => {
+                out.clear();
+                out.extend(entries.get(slot).iter().flat_map(|(key, _)| key));
+            }
+        }
+    }
+
+    fn record(&self, slot: usize) -> Record<'_> {
+        match &self.body {
+            Body::Leaf => self.leaf.record(slot),
+            Body::Merged(entries) => match entries.get(slot) {
+                Some((_, record)) => Record { bytes: &record.bytes, large: record.large },
+                None => Record { bytes: &[], large: false },
+            },
+        }
+    }
+
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        match &self.body {
+            Body::Leaf => self.leaf.search(key),
+            Body::Merged(entries) => entries.binary_search_by(|(k, _)| k.as_slice().cmp(key)),
+        }
+    }
+
+    /// The first slot whose key is not below `key`.
+    fn position(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|slot| slot)
+    }
+
+    fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
+        self.loaded = true;
+        self.body = Body::Leaf;
+        if let View::Creating(writes) = view {
+            self.overlay(writes);
+            return Ok(());
+        }
+        self.copy(engine, tree, at)?;
+        match view {
+            View::Creating(_) | View::At(Lsn::MAX) => Ok(()),
+            View::At(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
+            View::At(_) => Ok(()),
+            View::Writing(writes) => {
+                if writes.touches(&self.stretch.lower, self.stretch.upper.as_deref()) {
+                    self.overlay(writes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies the leaf of `tree` at `at`, and takes its fences for the window's stretch.
+    fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
+        let pages = Pages(&engine.pool);
+        let target = match at {
+            At::Key(key) => Target::Covering(key),
+            At::Before(key) => Target::Before(key),
+            At::End => Target::Last,
+        };
+        self.leaf.load(tree, &pages, target)?;
+        self.stretch.lower.clear();
+        self.stretch.lower.extend_from_slice(self.leaf.lower());
+        self.stretch.upper = self.leaf.upper().map(<[u8]>::to_vec);
+        Ok(())
+    }
+
+    /// The leaf has changed since the snapshot: looks up what it was.
+    fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
+        let route = engine.versions.route(tree.table, at, snapshot);
+        let until = route.as_ref().map_or(Lsn::MAX, |route| route.until);
+        match route {
+            Some(Route { root, stretch, .. }) => {
+                self.copy(engine, &Tree { root, ..*tree }, at)?;
+                let own = &mut self.stretch;
+                own.lower = stretch.lower.max(std::mem::take(&mut own.lower));
+                own.upper = match (own.upper.take(), stretch.upper) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+            None => engine.versions.clear_stretch(tree.table, at, snapshot, &mut self.stretch),
+        }
+        let Stretch { lower, upper } = &self.stretch;
+        let undone = engine.versions.points(tree.table, lower, upper.as_deref(), snapshot, until);
+        let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref()));
+        self.merge(|_| false, changes);
+        Ok(())
+    }
+
+    fn overlay(&mut self, writes: &WriteSet) {
+        let Stretch { lower, upper } = self.stretch.clone();
+        let points = writes.points_in(&lower, upper.as_deref());
+        self.merge(|key| writes.is_cleared(key), points);
+    }
+
+    /// Merges `changes` (in key order) over the leaf's entries inside the window's stretch.
+    fn merge<'c>(
+        &mut self,
+        hidden: impl Fn(&[u8]) -> bool,
+        changes: impl Iterator<Item = (&'c [u8], Option<&'c OwnedRecord>)>,
+    ) {
+        let mut merged = Vec::with_capacity(self.leaf.count());
+        let mut changes = changes.peekable();
+        let mut key = Vec::new();
+        for slot in 0..self.leaf.count() {
+            self.leaf.key_into(slot, &mut key);
+            if key < self.stretch.lower || self.stretch.upper.as_ref().is_some_and(|upper| key >= *upper) {
+                continue;
+            }
+            while let Some((changed, record)) = changes.next_if(|(changed, _)| *changed < key.as_slice()) {
+                merged.extend(record.map(|record| (changed.to_vec(), record.clone())));
+            }
+            match changes.next_if(|(changed, _)| *changed == key.as_slice()) {
+                Some((_, record)) => merged.extend(record.map(|record| (key.clone(), record.clone()))),
+                None if hidden(&key) => {}
+                None => {
+                    let record = self.leaf.record(slot);
+                    merged.push((key.clone(), OwnedRecord { bytes: record.bytes.into(), large: record.large }));
+                }
+            }
+        }
+        for (changed, record) in changes {
+            merged.extend(record.map(|record| (changed.to_vec(), record.clone())));
+        }
+        self.body = Body::Merged(merged);
+    }
+}

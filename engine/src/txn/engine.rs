@@ -1,0 +1,194 @@
+//! The engine's shared state: the pool, the log, versions, snapshots, page ids, and the locks between them.
+//!
+//! | lock | held | by |
+//! |---|---|---|
+//! | `writer` | for a writing transaction's life | begin_write, compaction, reclaiming |
+//! | `apply` | from a batch's first change to its place in the log | commit; checkpoints, for their two short cuts |
+//! | `checkpointing` | for a checkpoint | one at a time |
+//!
+//! They are taken in this order, and page latches after them.
+
+use super::page_ids::PageIds;
+use super::snapshots::Snapshots;
+use super::versions::Versions;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::log::Log;
+use crate::store::{Pool, TableStore};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// When it is on the device: a power cut cannot take it back. Commits that wait at the same time share a sync.
+    #[default]
+    Commit,
+    /// When the operating system has it; synced in the background every interval. A crash of the process loses
+    /// nothing, a power cut at most the last interval, and always whole commits from the end.
+    Interval,
+    /// Like [`Durability::Interval`], but synced only by checkpoints and by later commits that ask for more.
+    None,
+}
+
+/// The log as the pool sees it: there is none before recovery has read the old one to its end.
+#[derive(Default)]
+pub(crate) struct LogSlot(OnceLock<Arc<Log>>);
+
+impl LogSlot {
+    /// Puts the log in place, once.
+    pub(crate) fn set(&self, log: Arc<Log>) {
+        // A second log would be a bug of recovery; the first stays.
+        let _ = self.0.set(log);
+    }
+
+    pub(crate) fn get(&self) -> Option<&Arc<Log>> {
+        self.0.get()
+    }
+}
+
+impl Watermark for LogSlot {
+    fn durable(&self) -> Lsn {
+        self.0.get().map_or(Lsn::MAX, |log| log.durable())
+    }
+
+    fn appended(&self) -> Lsn {
+        self.0.get().map_or(Lsn::MAX, |log| log.appended())
+    }
+
+    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+        self.0.get().map_or(Ok(()), |log| log.make_durable(lsn))
+    }
+}
+
+/// The writer's lock, held.
+pub(crate) type WriterGuard = ArcMutexGuard<RawMutex, ()>;
+
+/// See the module's words.
+pub(crate) struct Engine {
+    pub(crate) pool: Pool,
+    /// `None` in an in-memory database.
+    pub(crate) store: Option<Arc<TableStore>>,
+    pub(crate) log: Arc<LogSlot>,
+    pub(crate) versions: Versions,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) ids: Mutex<PageIds>,
+    pub(crate) writer: Arc<Mutex<()>>,
+    /// Guards the batch being applied; holds the clock of an in-memory database, which has no log to tell the time.
+    pub(crate) apply: Mutex<Lsn>,
+    pub(crate) checkpointing: Mutex<()>,
+    /// Start of the large transaction that is being applied, which its logical record must outlive.
+    pub(crate) unfinished: AtomicU64,
+    /// The farthest commit that waits, or waited, for the device.
+    pub(crate) awaited: AtomicU64,
+    pub(crate) deferred: Mutex<VecDeque<(Lsn, Vec<PageId>)>>,
+    /// Roots of subtrees that were unlinked and wait to be freed, with the LSN since when.
+    pub(crate) detached: Mutex<BTreeMap<PageId, (Lsn, TableId)>>,
+    maps: Mutex<BTreeSet<PageId>>,
+    poisoned: AtomicBool,
+    cause: Mutex<String>,
+    /// Log bytes that the last checkpoint started from; the next is due a while later.
+    pub(crate) last_redo: AtomicU64,
+}
+
+impl Engine {
+    /// An engine over a pool whose content stands as of `start`.
+    pub(crate) fn new(
+        pool: Pool,
+        store: Option<Arc<TableStore>>,
+        log: Arc<LogSlot>,
+        ids: PageIds,
+        start: Lsn,
+    ) -> Engine {
+        Engine {
+            pool,
+            store,
+            log,
+            versions: Versions::default(),
+            snapshots: Snapshots::new(start),
+            ids: Mutex::new(ids),
+            writer: Arc::default(),
+            apply: Mutex::new(start),
+            checkpointing: Mutex::default(),
+            unfinished: AtomicU64::new(u64::MAX),
+            awaited: AtomicU64::new(0),
+            deferred: Mutex::default(),
+            detached: Mutex::default(),
+            maps: Mutex::default(),
+            poisoned: AtomicBool::new(false),
+            cause: Mutex::default(),
+            last_redo: AtomicU64::new(start.0),
+        }
+    }
+
+    /// True if changes go to a log: not in memory.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// The log of an open database in a file.
+    pub(crate) fn log(&self) -> Result<&Arc<Log>> {
+        self.log.get().ok_or(Error::ReadOnly)
+    }
+
+    pub(crate) fn maps_known(&self, map: PageId) -> bool {
+        self.maps.lock().contains(&map)
+    }
+
+    pub(crate) fn map_created(&self, map: PageId) {
+        self.maps.lock().insert(map);
+    }
+
+    /// All allocation map pages.
+    pub(crate) fn map_pages(&self) -> Vec<PageId> {
+        self.maps.lock().iter().copied().collect()
+    }
+
+    /// Waits for the writer's lock.
+    pub(crate) fn lock_writer(&self) -> Result<WriterGuard> {
+        let guard = self.writer.lock_arc();
+        self.check_poison()?;
+        Ok(guard)
+    }
+
+    /// Fails if an earlier failure left pages and log in doubt.
+    pub(crate) fn check_poison(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(Error::Poisoned { cause: self.cause.lock().clone() });
+        }
+        Ok(())
+    }
+
+    /// Stops all writing: what was acknowledged stays readable, and reopening recovers.
+    pub(crate) fn poison(&self, cause: &Error) {
+        let mut first = self.cause.lock();
+        if !self.poisoned.swap(true, Ordering::AcqRel) {
+            *first = cause.to_string();
+            tracing::error!(%cause, "writing stopped");
+        }
+    }
+
+    /// Throws away what no snapshot can ask for any more: before-images, and pages held back for them.
+    pub(crate) fn prune(&self) {
+        let oldest = self.snapshots.oldest();
+        self.versions.prune(oldest);
+        let mut deferred = self.deferred.lock();
+        while deferred.front().is_some_and(|(lsn, _)| *lsn <= oldest) {
+            let Some((_, pages)) = deferred.pop_front() else { break };
+            self.release_pages(&pages);
+        }
+    }
+
+    /// Drops the content of freed pages and lets their ids be taken again.
+    pub(crate) fn release_pages(&self, pages: &[PageId]) {
+        for &id in pages {
+            self.pool.forget(id);
+            if let Some(store) = &self.store {
+                store.drop_page(id);
+            }
+            self.ids.lock().give_back(id);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Point reads: as of a snapshot, or as the one writer sees the table.
+
+use super::applier::Pages;
+use super::engine::Engine;
+use super::versions::{At, Before, OwnedRecord};
+use crate::base::{Lsn, Result};
+use crate::page::{Page, Record};
+use crate::tree::Tree;
+
+impl Engine {
+    /// Hands the record that `key` has now to `f`, under the leaf's latch.
+    pub(crate) fn get_current<R>(&self, tree: &Tree, key: &[u8], f: impl FnOnce(Option<Record<'_>>) -> R) -> Result<R> {
+        tree.get(&Pages(&self.pool), key, |_, record| f(record))
+    }
+
+    /// Hands the record that `key` had at `snapshot` to `f`; usually under the leaf's latch, without a copy.
+    #[inline]
+    pub(crate) fn get_at<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        snapshot: Lsn,
+        f: impl FnOnce(Option<Record<'_>>) -> R,
+    ) -> Result<R> {
+        let mut f = Some(f);
+        let direct = tree.get(&Pages(&self.pool), key, |leaf: Page<'_>, record| match f.take() {
+            Some(f) if leaf.lsn() <= snapshot => Ok(f(record)),
+            kept => {
+                f = kept;
+                Err(record.map(OwnedRecord::from))
+            }
+        })?;
+        match (direct, f) {
+            (Ok(result), _) => Ok(result),
+            (Err(now), Some(f)) => self.get_undone(tree, key, snapshot, now, f),
+            (Err(_), None) => unreachable!("the closure was put back"),
+        }
+    }
+
+    /// The leaf has changed since the snapshot: `now` is what it has, the version store knows what it had.
+    #[cold]
+    fn get_undone<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        snapshot: Lsn,
+        now: Before,
+        f: impl FnOnce(Option<Record<'_>>) -> R,
+    ) -> Result<R> {
+        let route = self.versions.route(tree.table, At::Key(key), snapshot);
+        let (base, until) = match route {
+            None => (now, Lsn::MAX),
+            Some(route) => {
+                let old = Tree { root: route.root, ..*tree };
+                let base = old.get(&Pages(&self.pool), key, |_, record| record.map(OwnedRecord::from))?;
+                (base, route.until)
+            }
+        };
+        let record = self.versions.point(tree.table, key, snapshot, until).unwrap_or(base);
+        Ok(f(record.as_ref().map(|record| Record { bytes: &record.bytes, large: record.large })))
+    }
+}

@@ -1,0 +1,227 @@
+//! Large values: runs of pages outside the tree and outside the log.
+//!
+//! A run's pages have consecutive ids (skipping those of allocation maps), so that freeing one needs no reading; each
+//! also names the next. They are written and synced before the batch that points to them. The record that stands for
+//! the value in the tree is `first page u32 | length u32 | checksum u32`.
+
+use super::applier::Applier;
+use super::engine::Engine;
+use super::page_ids::PageIds;
+use super::versions::OwnedRecord;
+use crate::base::checksum::chained;
+use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
+use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
+use crate::page::{self, Page, PageOp};
+use crate::store::Location;
+use crate::tree::Tree;
+use std::io::Read;
+
+/// A large record, decoded.
+#[derive(Clone, Copy)]
+struct Run {
+    first: PageId,
+    len: usize,
+    checksum: u32,
+}
+
+impl Run {
+    fn decode(record: &[u8]) -> Result<Run> {
+        let first = PageId(bytes::get_u32(record, 0));
+        if record.len() != LARGE_RECORD || first.is_none() {
+            return Err(Error::corrupt(first, "a large record that is no pointer to a run"));
+        }
+        let len = bytes::get_u32(record, 4) as usize;
+        Ok(Run { first, len, checksum: bytes::get_u32(record, 8) })
+    }
+
+    fn pages(&self, page_size: usize) -> impl Iterator<Item = PageId> + use<> {
+        let count = self.len.div_ceil(page::run_capacity(page_size)).max(1);
+        PageIds::run(page_size, self.first).take(count)
+    }
+}
+
+/// Writes `len` bytes from `input` to a new run. Its pages are added to `adopted`; they become part of the database
+/// when the transaction commits.
+///
+/// # Errors
+/// [`Error::ValueTooLong`]; [`Error::Full`]; errors of `input`.
+pub(crate) fn write(
+    engine: &Engine,
+    adopted: &mut Vec<(PageId, Option<Location>)>,
+    table: TableId,
+    len: u64,
+    input: &mut dyn Read,
+) -> Result<OwnedRecord> {
+    let too_long = || Error::ValueTooLong { len, max: MAX_VALUE };
+    let length = u32::try_from(len).map_err(|_| too_long())?;
+    let page_size = engine.pool.page_size();
+    let capacity = page::run_capacity(page_size);
+    let count = (length as usize).div_ceil(capacity).max(1);
+    let first = engine.ids.lock().take_run(count)?;
+    let start = adopted.len();
+    let mut checksum = 0;
+    let mut rest = length as usize;
+    let mut payload = vec![0; capacity.min(rest)];
+    let mut ids = PageIds::run(page_size, first).take(count).peekable();
+    adopted.extend(PageIds::run(page_size, first).take(count).map(|id| (id, None)));
+    let mut place = start;
+    while let Some(id) = ids.next() {
+        payload.truncate(rest);
+        let read = |source| Error::Io { action: "cannot read the value for", path: "a large value".into(), source };
+        input.read_exact(&mut payload).map_err(read)?;
+        rest -= payload.len();
+        checksum = chained(checksum, &payload);
+        let right = ids.peek().copied().unwrap_or(PageId::NONE);
+        let location = write_page(engine, id, &page::run_page(id, table, right, &payload))?;
+        if let Some(adopted) = adopted.get_mut(place) {
+            adopted.1 = location;
+        }
+        place += 1;
+    }
+    let mut record = [0; LARGE_RECORD];
+    bytes::put_u32(&mut record, 0, first.0);
+    bytes::put_u32(&mut record, 4, length);
+    bytes::put_u32(&mut record, 8, checksum);
+    Ok(OwnedRecord { bytes: record.as_slice().into(), large: true })
+}
+
+/// Writes a page outside the log: to the store, or to the pool of an in-memory database.
+pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<Option<Location>> {
+    match &engine.store {
+        Some(store) => store.write_unlogged(id, packed).map(Some),
+        None => {
+            let mut page = engine.pool.create(id)?;
+            page::apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Takes back a run that this transaction has written itself and does not want any more.
+pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<Location>)>, record: &[u8]) {
+    let Ok(run) = Run::decode(record) else { return };
+    let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();
+    if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
+        adopted.retain(|(page, _)| page < first || page > last);
+    }
+    engine.release_pages(&pages);
+}
+
+/// Frees a run, once no snapshot can read it.
+pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, record: &[u8]) -> Result<()> {
+    let run = Run::decode(record)?;
+    applier.free_later(run.pages(engine.pool.page_size()))
+}
+
+/// Reads a run whole and checks it.
+pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
+    let run = Run::decode(record)?;
+    // The length is from a page: memory is taken as the pages come, not on its word.
+    let mut value = Vec::with_capacity(run.len.min(1 << 20));
+    let mut reader = RunReader::new(engine, run);
+    while reader.fill()? {
+        value.extend_from_slice(reader.page_payload());
+        reader.at = reader.page_payload().len();
+    }
+    Ok(value)
+}
+
+/// A large value, read as a stream, a page at a time.
+pub(crate) struct RunReader<'e> {
+    engine: &'e Engine,
+    run: Run,
+    pages: Box<dyn Iterator<Item = PageId> + Send>,
+    page: Vec<u8>,
+    at: usize,
+    left: usize,
+    checksum: u32,
+}
+
+impl<'e> RunReader<'e> {
+    /// A reader of the value that a large record stands for.
+    pub(crate) fn open(engine: &'e Engine, record: &[u8]) -> Result<RunReader<'e>> {
+        Ok(RunReader::new(engine, Run::decode(record)?))
+    }
+
+    fn new(engine: &'e Engine, run: Run) -> RunReader<'e> {
+        let pages = Box::new(run.pages(engine.pool.page_size()));
+        RunReader { engine, run, pages, page: Vec::new(), at: 0, left: run.len, checksum: 0 }
+    }
+
+    /// The value's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.run.len as u64
+    }
+
+    fn page_payload(&self) -> &[u8] {
+        Page::new(&self.page).payload()
+    }
+
+    /// Makes sure that there are bytes to give; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        if self.at < self.page_payload().len() {
+            return Ok(true);
+        }
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let bad = |page, what: &str| Err(Error::corrupt(page, format!("a large value {what}")));
+        let Some(id) = self.pages.next() else { return bad(self.run.first, "longer than its run") };
+        self.page.resize(self.engine.pool.page_size(), 0);
+        match &self.engine.store {
+            Some(store) if !store.read(id, &mut self.page)? => return bad(id, "misses this page"),
+            Some(_) => {}
+            None => self.page.copy_from_slice(&self.engine.pool.read(id)?),
+        }
+        self.at = 0;
+        let payload = Page::new(&self.page).payload();
+        if payload.is_empty() || payload.len() > self.left {
+            return bad(id, "has another length than its run");
+        }
+        self.left -= payload.len();
+        self.checksum = chained(self.checksum, payload);
+        if self.left == 0 && self.checksum != self.run.checksum {
+            return bad(self.run.first, "does not have its checksum");
+        }
+        Ok(true)
+    }
+}
+
+impl Read for RunReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        if !self.fill().map_err(std::io::Error::other)? {
+            return Ok(0);
+        }
+        let from = self.page_payload().get(self.at..).unwrap_or_default();
+        let count = from.len().min(buf.len());
+        let (Some(to), Some(from)) = (buf.get_mut(..count), from.get(..count)) else { return Ok(0) };
+        to.copy_from_slice(from);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// Hands the value that `key` has at `snapshot` to `f`, large or not.
+#[inline]
+pub(crate) fn get_at<R>(
+    engine: &Engine,
+    tree: &Tree,
+    key: &[u8],
+    snapshot: Lsn,
+    f: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    let mut f = Some(f);
+    let mut large = None;
+    let found = engine.get_at(tree, key, snapshot, |record| match record {
+        Some(record) if record.large => {
+            large = Some(record.bytes.to_vec());
+            None
+        }
+        Some(record) => f.take().map(|f| f(record.bytes)),
+        None => None,
+    })?;
+    match (large, f) {
+        (Some(record), Some(f)) => Ok(Some(f(&read(engine, &record)?))),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,37 @@
+//! Transactions: batches of page changes, the versions and snapshots that isolate readers from them, and redo.
+//!
+//! A writing transaction keeps its writes to itself until it commits; then its steps become page operations (`commit`,
+//! `applier`), one batch in the log, and before-images for the snapshots that are open (`versions`). What tables are
+//! called and what their bytes mean is for `db`.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod applier;
+mod checkpoint;
+mod commit;
+mod count;
+mod cursor;
+mod engine;
+mod get;
+pub(crate) mod large;
+mod layout;
+mod logical;
+mod page_ids;
+mod reclaim;
+mod record;
+mod redo;
+mod snapshots;
+mod stretch;
+mod versions;
+mod write_set;
+
+pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, Step, push_steps};
+pub(crate) use cursor::{Cursor, View};
+pub use engine::Durability;
+pub(crate) use engine::{Engine, LogSlot, WriterGuard};
+pub(crate) use layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
+pub(crate) use page_ids::{PageIds, ids_per_map};
+pub(crate) use redo::{Redo, Redone};
+pub(crate) use stretch::Stretch;
+pub(crate) use versions::OwnedRecord;
+pub(crate) use write_set::{WriteSet, Written};

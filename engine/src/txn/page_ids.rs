@@ -1,0 +1,153 @@
+//! Which page ids are free, in memory: extents of ids below the high water, lowest first so that the page table can
+//! shrink. The durable truth is the allocation maps; ids that are reserved for an unfinished transaction, or whose old
+//! content a snapshot still reads, are simply not here.
+
+use crate::base::{Error, PageId, Result};
+use std::collections::BTreeMap;
+
+/// Ids that one allocation map page of `page_size` bytes covers: half of it holds bits.
+pub(crate) fn ids_per_map(page_size: usize) -> u32 {
+    page_size as u32 * 4
+}
+
+/// The free ids.
+#[derive(Debug)]
+pub(crate) struct PageIds {
+    per_map: u32,
+    high: u32,
+    free: BTreeMap<u32, u32>,
+}
+
+impl PageIds {
+    /// All ids from `high` on are free, and none below until [`PageIds::give_back`] says so.
+    pub(crate) fn new(page_size: usize, high: u32) -> PageIds {
+        PageIds { per_map: ids_per_map(page_size), high, free: BTreeMap::new() }
+    }
+
+    /// Takes the lowest free id. Ids of allocation maps are never given.
+    pub(crate) fn take(&mut self) -> Result<PageId> {
+        if let Some((start, len)) = self.free.pop_first() {
+            if len > 1 {
+                self.free.insert(start + 1, len - 1);
+            }
+            return Ok(PageId(start));
+        }
+        if self.high.is_multiple_of(self.per_map) {
+            self.high += 1;
+        }
+        if self.high >= u32::MAX - self.per_map {
+            return Err(Error::TooManyPages { pages: u64::from(u32::MAX) });
+        }
+        self.high += 1;
+        Ok(PageId(self.high - 1))
+    }
+
+    /// Takes `count` ids that [`PageIds::run`] gives from the first on.
+    pub(crate) fn take_run(&mut self, count: usize) -> Result<PageId> {
+        if count == 1 {
+            return self.take();
+        }
+        if let Some(first) = self.find_run(count) {
+            self.remove_run(first, count);
+            return Ok(first);
+        }
+        let maps = count as u64 / u64::from(self.per_map - 1) + 2;
+        if u64::from(self.high) + count as u64 + maps >= u64::from(u32::MAX - self.per_map) {
+            return Err(Error::TooManyPages { pages: u64::from(u32::MAX) });
+        }
+        if self.high.is_multiple_of(self.per_map) {
+            self.high += 1;
+        }
+        let first = PageId(self.high);
+        if let Some(last) = Self::run_of(self.per_map, first).nth(count - 1) {
+            self.high = last.0 + 1;
+        }
+        Ok(first)
+    }
+
+    /// The ids of a run that begins at `first`: consecutive, without those of allocation maps.
+    pub(crate) fn run(page_size: usize, first: PageId) -> impl Iterator<Item = PageId> + Send + use<> {
+        Self::run_of(ids_per_map(page_size), first)
+    }
+
+    fn run_of(per_map: u32, first: PageId) -> impl Iterator<Item = PageId> + Send + use<> {
+        (first.0..u32::MAX).filter(move |id| !id.is_multiple_of(per_map)).map(PageId)
+    }
+
+    /// An extent of free ids that holds a run. Extents end at allocation maps, so a run that crosses one is only ever
+    /// taken from the high water.
+    fn find_run(&self, count: usize) -> Option<PageId> {
+        let count = u32::try_from(count).ok()?;
+        self.free.iter().find(|(_, len)| **len >= count).map(|(start, _)| PageId(*start))
+    }
+
+    fn remove_run(&mut self, first: PageId, count: usize) {
+        if let Some(len) = self.free.remove(&first.0)
+            && let Ok(count) = u32::try_from(count)
+            && len > count
+        {
+            self.free.insert(first.0 + count, len - count);
+        }
+    }
+
+    /// Gives an id back, to be taken again.
+    pub(crate) fn give_back(&mut self, id: PageId) {
+        let (mut start, mut len) = (id.0, 1);
+        if let Some((&before, &before_len)) = self.free.range(..start).next_back()
+            && before + before_len == start
+        {
+            self.free.remove(&before);
+            (start, len) = (before, before_len + 1);
+        }
+        if let Some(after_len) = self.free.remove(&(start + len)) {
+            len += after_len;
+        }
+        self.free.insert(start, len);
+    }
+
+    /// Takes an id above the high water: the catalog's root.
+    pub(crate) fn take_exactly(&mut self, id: PageId) {
+        self.high = self.high.max(id.0 + 1);
+    }
+
+    /// One past the highest id ever taken.
+    pub(crate) fn high(&self) -> u32 {
+        self.high
+    }
+
+    /// How many ids below the high water are free.
+    pub(crate) fn free_count(&self) -> u64 {
+        self.free.values().map(|len| u64::from(*len)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn an_id_is_never_taken_twice(steps: Vec<(bool, 1usize..1500, prop::sample::Index)>) {
+            let mut ids = PageIds::new(256, 2);
+            let mut taken = BTreeSet::new();
+            for (take, count, index) in steps {
+                if take || taken.is_empty() {
+                    let count = if count % 3 == 0 { count } else { 1 };
+                    let first = ids.take_run(count).unwrap();
+                    for id in PageIds::run(256, first).take(count) {
+                        prop_assert!(taken.insert(id));
+                        prop_assert!(!id.0.is_multiple_of(1024));
+                    }
+                } else {
+                    let id = *index.get(&taken.iter().copied().collect::<Vec<_>>());
+                    taken.remove(&id);
+                    ids.give_back(id);
+                }
+            }
+            let maps = u64::from(ids.high().saturating_sub(1) / 1024);
+            prop_assert_eq!(ids.free_count() + taken.len() as u64 + 2 + maps, u64::from(ids.high()));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The records of a batch: what the log, which takes them for opaque bytes, carries for this layer.
+//!
+//! | kind of batch | payload |
+//! |---|---|
+//! | [`OPERATIONS`] | records, one after another |
+//! | [`LOGICAL`] | a piece of a large transaction, see `logical.rs` |
+//!
+//! | tag | record |
+//! |---|---|
+//! | 1 | page id u32, then the page operation |
+//! | 2 | page id u32, location 12 bytes: where a page written outside the log lies |
+//! | 3 | progress of a large transaction: steps done u64, 1 if that was the last |
+
+use crate::base::bytes::{take, take_varint};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::PageOp;
+use crate::store::Location;
+
+/// A batch of records.
+pub(crate) const OPERATIONS: u8 = 1;
+/// A piece of a large transaction's writes.
+pub(crate) const LOGICAL: u8 = 2;
+
+const TAG_OPERATION: u8 = 1;
+const TAG_LOCATION: u8 = 2;
+const TAG_PROGRESS: u8 = 3;
+
+/// One record, decoded.
+#[derive(Debug)]
+pub(crate) enum Record<'a> {
+    /// A change of one page.
+    Operation { page: PageId, op: PageOp<'a> },
+    /// The place of a page that was written outside the log.
+    Location { page: PageId, location: Location },
+    /// How far a large transaction has been applied.
+    Progress { done: u64, last: bool },
+}
+
+impl Record<'_> {
+    /// Appends the record's bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Operation { page, op } => encode_operation(*page, op, out),
+            Record::Location { page, location } => {
+                out.push(TAG_LOCATION);
+                out.extend_from_slice(&page.0.to_le_bytes());
+                out.extend_from_slice(&location.encode());
+            }
+            Record::Progress { done, last } => {
+                out.push(TAG_PROGRESS);
+                crate::base::bytes::push_varint(out, *done);
+                out.push(u8::from(*last));
+            }
+        }
+    }
+
+    /// Takes one record off the front of a batch's payload.
+    pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<Record<'a>> {
+        let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record with {what}") };
+        let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("no tag"))?;
+        let mut page_id = || {
+            let bytes = take(input, 4).and_then(|bytes| bytes.try_into().ok())?;
+            Some(PageId(u32::from_le_bytes(bytes)))
+        };
+        match tag {
+            TAG_OPERATION => {
+                let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
+                Ok(Record::Operation { page, op: PageOp::decode(input)? })
+            }
+            TAG_LOCATION => {
+                let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
+                let location = take(input, Location::BYTES).and_then(Location::decode);
+                Ok(Record::Location { page, location: location.ok_or_else(|| bad("a bad location"))? })
+            }
+            TAG_PROGRESS => {
+                let done = take_varint(input).ok_or_else(|| bad("a progress cut short"))?;
+                let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| bad("a progress cut short"))?;
+                Ok(Record::Progress { done, last: *last == 1 })
+            }
+            other => Err(bad(&format!("the unknown tag {other}"))),
+        }
+    }
+}
+
+/// Appends the record of a page operation.
+pub(crate) fn encode_operation(page: PageId, op: &PageOp<'_>, out: &mut Vec<u8>) {
+    out.push(TAG_OPERATION);
+    out.extend_from_slice(&page.0.to_le_bytes());
+    op.encode(out);
+}

@@ -1,0 +1,229 @@
+//! Redo: brings the pages of the last checkpoint up to the end of the log, with the same code that changed them the
+//! first time.
+//!
+//! A page needs an operation iff its LSN is smaller. Redo reads no page but the operation's own. What the page table
+//! of the checkpoint knew already (everything before its LSN) is skipped: places of pages, and pages freed since.
+
+use super::logical::LogicalTransaction;
+use super::page_ids::ids_per_map;
+use super::record::{LOGICAL, OPERATIONS, Record};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::log::{Batch, Log, LogReader};
+use crate::page::{self, Page, PageOp};
+use crate::store::{Pool, TableStore, WriteGuard};
+use std::collections::BTreeSet;
+
+/// What redo found.
+#[derive(Debug, Default)]
+pub(crate) struct Redone {
+    /// The end of the log.
+    pub(crate) end: Lsn,
+    /// A large transaction that is not applied to its end.
+    pub(crate) unfinished: Option<LogicalTransaction>,
+    /// One past the greatest page id the log speaks of.
+    pub(crate) high: u32,
+    /// Operations applied and skipped.
+    pub(crate) applied: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Redone {
+    /// Nothing to redo: the log begins at `lsn`.
+    pub(crate) fn at(lsn: Lsn) -> Redone {
+        Redone { end: lsn, ..Redone::default() }
+    }
+}
+
+/// See the module's words.
+pub(crate) struct Redo<'a> {
+    pool: &'a Pool,
+    store: &'a TableStore,
+    table_lsn: Lsn,
+    logical_pieces: Vec<u8>,
+    logical_start: Option<Lsn>,
+    /// Pages that could not be read: their operations are lost with them, the rest of the database is not.
+    broken: BTreeSet<PageId>,
+    found: Redone,
+}
+
+impl<'a> Redo<'a> {
+    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn`.
+    pub(crate) fn new(pool: &'a Pool, store: &'a TableStore, table_lsn: Lsn) -> Redo<'a> {
+        Redo {
+            pool,
+            store,
+            table_lsn,
+            logical_pieces: Vec::new(),
+            logical_start: None,
+            broken: BTreeSet::new(),
+            found: Redone::default(),
+        }
+    }
+
+    /// Keeps the places that location records name from being given out before redo comes to them: the first pass.
+    pub(crate) fn reserve_places(store: &TableStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<()> {
+        let mut pieces = Vec::new();
+        while let Some(batch) = reader.next()? {
+            if batch.kind == LOGICAL {
+                let Some((last, bytes)) = batch.payload.split_first() else { continue };
+                pieces.extend_from_slice(bytes);
+                if *last == 1 && batch.end > table_lsn {
+                    let transaction = LogicalTransaction::decode(&std::mem::take(&mut pieces), batch.start)?;
+                    transaction.locations().for_each(|(_, location)| store.reserve(location));
+                }
+                continue;
+            }
+            let mut input = batch.payload.as_slice();
+            while !input.is_empty() {
+                let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
+                if let Record::Location { location, .. } = Record::decode(&mut input, lsn)?
+                    && lsn >= table_lsn
+                {
+                    store.reserve(location);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays every batch that `reader` gives.
+    pub(crate) fn run(mut self, reader: &mut LogReader) -> Result<Redone> {
+        self.found.end = reader.end_state().lsn;
+        while let Some(batch) = reader.next()? {
+            match batch.kind {
+                OPERATIONS => self.operations(&batch)?,
+                LOGICAL => self.logical_piece(&batch)?,
+                other => {
+                    let what = format!("a batch of the unknown kind {other}");
+                    return Err(Error::CorruptLog { lsn: batch.start, what });
+                }
+            }
+            self.found.end = batch.end;
+        }
+        Ok(self.found)
+    }
+
+    fn operations(&mut self, batch: &Batch) -> Result<()> {
+        let mut input = batch.payload.as_slice();
+        while !input.is_empty() {
+            let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
+            match Record::decode(&mut input, lsn)? {
+                Record::Operation { page, op } => self.operation(page, &op, lsn)?,
+                Record::Location { page, location } => {
+                    self.saw(page);
+                    if lsn >= self.table_lsn {
+                        self.pool.forget(page);
+                        self.store.install(page, location)?;
+                    }
+                }
+                Record::Progress { done, last } => {
+                    if last {
+                        self.found.unfinished = None;
+                    } else if let Some(unfinished) = &mut self.found.unfinished {
+                        unfinished.done = usize::try_from(done).unwrap_or(usize::MAX);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn logical_piece(&mut self, batch: &Batch) -> Result<()> {
+        let start = *self.logical_start.get_or_insert(batch.start);
+        let Some((last, bytes)) = batch.payload.split_first() else {
+            return Err(Error::CorruptLog { lsn: batch.start, what: "an empty piece of a transaction".into() });
+        };
+        self.logical_pieces.extend_from_slice(bytes);
+        if *last == 1 {
+            let transaction = LogicalTransaction::decode(&self.logical_pieces, start)?;
+            self.logical_pieces = Vec::new();
+            self.logical_start = None;
+            if batch.end > self.table_lsn {
+                for (page, location) in transaction.locations() {
+                    self.store.install(page, location)?;
+                }
+            }
+            self.found.unfinished = Some(transaction);
+        }
+        Ok(())
+    }
+
+    fn saw(&mut self, page: PageId) {
+        self.found.high = self.found.high.max(page.0.saturating_add(1));
+    }
+
+    fn operation(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+        self.saw(id);
+        if matches!(op, PageOp::Format { .. }) {
+            self.broken.remove(&id);
+        } else if self.broken.contains(&id) {
+            return Ok(());
+        }
+        self.apply(id, op, lsn)?;
+        match *op {
+            PageOp::SetBits { from, count } => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1))),
+            PageOp::ClearBits { from, count } => self.freed(id, from, count, lsn),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+        let known = match self.latch(id) {
+            Ok(known) => known,
+            Err(Error::Corrupt { page, what }) => {
+                tracing::warn!(%page, what, "page cannot be read, its operations are skipped");
+                if !matches!(op, PageOp::Format { .. }) {
+                    self.broken.insert(id);
+                    return Ok(());
+                }
+                None
+            }
+            Err(other) => return Err(other),
+        };
+        let mut page = match known {
+            Some(page) => page,
+            None if matches!(op, PageOp::Format { .. }) => self.pool.create(id)?,
+            // Freed before the page table was frozen: whoever takes the id next formats it.
+            None if lsn < self.table_lsn => {
+                self.found.skipped += 1;
+                return Ok(());
+            }
+            None => {
+                let what = format!("page {id} has an operation but no content");
+                return Err(Error::CorruptLog { lsn, what });
+            }
+        };
+        if Page::new(&page).lsn() >= lsn {
+            self.found.skipped += 1;
+            return Ok(());
+        }
+        if !page::apply(&mut page, op, lsn)? {
+            return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
+        }
+        page.mark_dirty(lsn);
+        self.found.applied += 1;
+        Ok(())
+    }
+
+    /// A page's latch; `None` if it has no content.
+    fn latch(&self, id: PageId) -> Result<Option<WriteGuard<'a>>> {
+        if self.pool.is_resident(id) || self.store.location(id).is_some() {
+            return self.pool.latch(id).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Pages freed by the log: dropped unless what is there is newer.
+    fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) {
+        debug_assert!(map.0.is_multiple_of(ids_per_map(self.pool.page_size())));
+        for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
+            let stale =
+                || self.pool.is_resident(id) && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
+            if lsn >= self.table_lsn || stale() {
+                self.pool.forget(id);
+                self.store.drop_page(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A stretch of keys: the half-open form that every range of keys is brought into.
+
+use std::ops::Bound;
+
+/// The keys from `lower` to below `upper`; without `upper` to the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Option<Vec<u8>>,
+}
+
+impl Stretch {
+    /// The stretch between two bounds.
+    pub(crate) fn of(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Stretch {
+        // The least key above a key is that key and a zero byte.
+        let after = |mut key: Vec<u8>| {
+            key.push(0);
+            key
+        };
+        let lower = match lower {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key,
+            Bound::Excluded(key) => after(key),
+        };
+        let upper = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(after(key)),
+            Bound::Excluded(key) => Some(key),
+        };
+        Stretch { lower, upper }
+    }
+
+    /// True if no key can be in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
+    }
+
+    /// True if `key` is in it.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.lower.as_slice() <= key && self.is_above(key)
+    }
+
+    /// True if `key` is below its end.
+    pub(crate) fn is_above(&self, key: &[u8]) -> bool {
+        self.upper.as_deref().is_none_or(|upper| key < upper)
+    }
+
+    /// True if all of `other` is in it.
+    pub(crate) fn covers(&self, other: &Stretch) -> bool {
+        self.lower <= other.lower && ends_by(other.upper.as_deref(), self.upper.as_deref())
+    }
+
+    /// True if the two overlap, or one begins where the other ends.
+    fn touches(&self, other: &Stretch) -> bool {
+        let reaches = |a: &Stretch, b: &Stretch| a.upper.as_ref().is_none_or(|upper| *upper >= b.lower);
+        reaches(self, other) && reaches(other, self)
+    }
+
+    /// Adds a stretch to a sorted list of disjoint ones.
+    pub(crate) fn merge_into(mut self, list: &mut Vec<Stretch>) {
+        list.retain(|other| {
+            let touches = self.touches(other);
+            if touches {
+                self.lower = std::mem::take(&mut self.lower).min(other.lower.clone());
+                if ends_by(self.upper.as_deref(), other.upper.as_deref()) {
+                    self.upper.clone_from(&other.upper);
+                }
+            }
+            !touches
+        });
+        let at = list.partition_point(|other| other.lower < self.lower);
+        list.insert(at, self);
+    }
+}
+
+/// True if an end is not after another.
+fn ends_by(a: Option<&[u8]>, b: Option<&[u8]>) -> bool {
+    match (a, b) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(a), Some(b)) => a <= b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stretch() -> impl Strategy<Value = Stretch> {
+        (0u8..30, prop::option::of(0u8..30)).prop_map(|(a, b)| Stretch { lower: vec![a], upper: b.map(|b| vec![b]) })
+    }
+
+    proptest! {
+        #[test]
+        fn a_merged_list_holds_what_its_parts_hold(parts in prop::collection::vec(stretch(), 0..8), key in 0u8..31) {
+            let parts: Vec<Stretch> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            let mut list = Vec::new();
+            parts.iter().for_each(|part| part.clone().merge_into(&mut list));
+            let holds = |list: &[Stretch]| list.iter().any(|part| part.contains(&[key]));
+            prop_assert_eq!(holds(&list), holds(&parts));
+            prop_assert!(list.windows(2).all(|two| two[0].upper.as_ref().is_some_and(|end| *end < two[1].lower)));
+        }
+    }
+
+    #[test]
+    fn bounds_become_half_open() {
+        let key = |key: &[u8]| key.to_vec();
+        let both = Stretch::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"c")));
+        assert_eq!(both, Stretch { lower: key(b"a\0"), upper: Some(key(b"c\0")) });
+        assert!(!both.contains(b"a") && both.contains(b"b") && both.contains(b"c") && !both.contains(b"ca"));
+        assert!(Stretch::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"a"))).is_empty());
+        assert!(both.covers(&Stretch { lower: key(b"b"), upper: Some(key(b"c")) }));
+        assert!(!both.covers(&Stretch { lower: key(b"b"), upper: None }));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a transaction wants to write to one table, kept to itself until it commits.
+//!
+//! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
+
+use super::stretch::Stretch;
+use super::versions::OwnedRecord;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The writes to one table.
+#[derive(Default, Debug)]
+pub(crate) struct WriteSet {
+    points: BTreeMap<Vec<u8>, Option<OwnedRecord>>,
+    /// Sorted and disjoint.
+    cleared: Vec<Stretch>,
+}
+
+/// What a write set says of a key.
+pub(crate) enum Written<'a> {
+    /// It was written last with this record.
+    Record(&'a OwnedRecord),
+    /// It was removed.
+    Removed,
+    /// Nothing: the tree decides.
+    Nothing,
+}
+
+impl WriteSet {
+    /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before.
+    pub(crate) fn put(&mut self, key: &[u8], record: Option<OwnedRecord>) -> Option<OwnedRecord> {
+        self.points.insert(key.to_vec(), record).flatten()
+    }
+
+    /// Removes every key of a range; returns the large records that this transaction had written there.
+    pub(crate) fn clear(&mut self, range: Stretch) -> Vec<OwnedRecord> {
+        let inside: Vec<Vec<u8>> =
+            self.points_in(&range.lower, range.upper.as_deref()).map(|(key, _)| key.to_vec()).collect();
+        let mut dropped = Vec::new();
+        for key in inside {
+            dropped.extend(self.points.remove(&key).flatten().filter(|record| record.large));
+        }
+        range.merge_into(&mut self.cleared);
+        dropped
+    }
+
+    /// What this transaction did to `key`.
+    pub(crate) fn get(&self, key: &[u8]) -> Written<'_> {
+        match self.points.get(key) {
+            Some(Some(record)) => Written::Record(record),
+            Some(None) => Written::Removed,
+            None if self.is_cleared(key) => Written::Removed,
+            None => Written::Nothing,
+        }
+    }
+
+    /// True if a cleared range holds `key`.
+    pub(crate) fn is_cleared(&self, key: &[u8]) -> bool {
+        self.cleared.iter().any(|range| range.contains(key))
+    }
+
+    /// True if any write or clearing may touch `[from, to)`.
+    pub(crate) fn touches(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        if to.is_some_and(|to| to <= from) {
+            return false;
+        }
+        let upper = to.map_or(Bound::Unbounded, Bound::Excluded);
+        !self.cleared.is_empty() || self.points.range::<[u8], _>((Bound::Included(from), upper)).next().is_some()
+    }
+
+    /// The point writes of `[from, to)` in key order.
+    pub(crate) fn points_in<'a>(
+        &'a self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = (&'a [u8], Option<&'a OwnedRecord>)> + use<'a> {
+        let upper = match to {
+            Some(to) => Bound::Excluded(to.max(from)),
+            None => Bound::Unbounded,
+        };
+        self.points
+            .range::<[u8], _>((Bound::Included(from), upper))
+            .map(|(key, record)| (key.as_slice(), record.as_ref()))
+    }
+
+    /// All point writes, in key order.
+    pub(crate) fn points(&self) -> &BTreeMap<Vec<u8>, Option<OwnedRecord>> {
+        &self.points
+    }
+
+    /// The cleared ranges, sorted and disjoint.
+    pub(crate) fn cleared(&self) -> &[Stretch] {
+        &self.cleared
+    }
+
+    /// True if there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.cleared.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(bytes: &[u8]) -> Option<OwnedRecord> {
+        Some(OwnedRecord { bytes: bytes.into(), large: false })
+    }
+
+    #[test]
+    fn later_writes_win_over_earlier_ones_and_over_clearings() {
+        let mut set = WriteSet::default();
+        set.put(b"b", record(b"1"));
+        set.clear(Stretch { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
+        assert!(matches!(set.get(b"b"), Written::Removed));
+        assert!(matches!(set.get(b"c"), Written::Nothing));
+        set.put(b"b", record(b"2"));
+        assert!(matches!(set.get(b"b"), Written::Record(r) if *r.bytes == *b"2"));
+        set.put(b"b", None);
+        assert!(matches!(set.get(b"b"), Written::Removed));
+        assert!(set.touches(b"x", None) && !set.is_empty());
+    }
+}

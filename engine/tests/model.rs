@@ -1,0 +1,224 @@
+//! Promise: a database, in a file or in memory, behaves like a `BTreeMap` a table: whatever the sequence of commits,
+//! aborts, range removals, snapshots, checkpoints and reopenings, with a cache far smaller than the data.
+
+use duramen::db::types::TableOptions;
+use duramen::{Database, Durability, Result};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+    RemoveRange(Vec<u8>, Vec<u8>),
+    Commit,
+    Abort,
+    Snapshot,
+    DropSnapshot(prop::sample::Index),
+    Checkpoint,
+    Reopen,
+    Maintain,
+}
+
+/// Keys from a small space, so that they meet again: short ones, ones with a long common start, and a few huge ones.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => (0u16..2000).prop_map(|n| n.to_be_bytes().to_vec()),
+        4 => (0u16..500).prop_map(|n| format!("/usr/share/doc/package-{n:04}/copyright").into_bytes()),
+        1 => (0u8..12, 900usize..4000).prop_map(|(n, len)| { let mut key = vec![b'x'; len]; key.push(n); key }),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => (any::<u8>(), 500usize..9000).prop_map(|(byte, len)| vec![byte; len]),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        60 => (key(), value()).prop_map(|(key, value)| Op::Put(key, value)),
+        20 => key().prop_map(Op::Remove),
+        2 => (key(), key()).prop_map(|(a, b)| Op::RemoveRange(a.clone().min(b.clone()), a.max(b))),
+        6 => Just(Op::Commit),
+        1 => Just(Op::Abort),
+        2 => Just(Op::Snapshot),
+        2 => any::<prop::sample::Index>().prop_map(Op::DropSnapshot),
+        1 => Just(Op::Checkpoint),
+        1 => Just(Op::Reopen),
+        1 => Just(Op::Maintain),
+    ]
+}
+
+/// Everything a reader can ask, against the model.
+fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
+    let table = match tx.open_untyped("t") {
+        Ok(table) => table,
+        Err(duramen::Error::NoTable { .. }) => {
+            assert!(model.is_empty());
+            return Ok(());
+        }
+        Err(other) => return Err(other),
+    };
+    assert_eq!(table.len(), model.len() as u64);
+    let forward: Vec<_> = table.range(..).collect::<Result<_>>()?;
+    let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert!(forward == expected, "{} entries forward, {} expected", forward.len(), expected.len());
+    let mut backward: Vec<_> = table.range(..).rev().collect::<Result<_>>()?;
+    backward.reverse();
+    assert!(backward == expected, "{} entries backward, {} expected", backward.len(), expected.len());
+    for (key, value) in model.iter().step_by(7) {
+        assert_eq!(table.get(key)?.as_ref(), Some(value));
+        let mut other = key.clone();
+        other.push(1);
+        assert_eq!(table.get(&other)?.as_ref(), model.get(&other));
+    }
+    let bounds = (Bound::Excluded([0u8, 200].as_slice()), Bound::Included([3u8, 1].as_slice()));
+    let some: Vec<_> = table.range(bounds).collect::<Result<_>>()?;
+    let owned = (Bound::Excluded(vec![0u8, 200]), Bound::Included(vec![3u8, 1]));
+    let expected: Vec<_> = model.range(owned).map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert_eq!(some, expected);
+    Ok(())
+}
+
+struct Run {
+    folder: Option<tempfile::TempDir>,
+    page_size: usize,
+    db: Option<Database>,
+    committed: Model,
+    snapshots: Vec<(duramen::ReadTransaction, Model)>,
+}
+
+impl Run {
+    fn new(page_size: usize, in_memory: bool) -> Run {
+        let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
+        let mut run = Run { folder, page_size, db: None, committed: Model::new(), snapshots: Vec::new() };
+        let options = run.options();
+        run.db = Some(match &run.folder {
+            Some(folder) => options.create(folder.path().join("m.duramen")).unwrap(),
+            None => options.in_memory().unwrap(),
+        });
+        run
+    }
+
+    fn options(&self) -> duramen::Builder {
+        Database::builder().page_size(self.page_size).cache(0).durability(Durability::None).background(false)
+    }
+
+    fn db(&self) -> &Database {
+        self.db.as_ref().unwrap()
+    }
+
+    fn transaction(&mut self, ops: &[Op], commit: bool) -> Result<()> {
+        let mut model = self.committed.clone();
+        let tx = self.db().begin_write()?;
+        {
+            let mut table = match tx.exists("t")? {
+                true => tx.open_untyped("t")?,
+                false => tx.create_untyped("t", "bytes", "bytes", TableOptions::default())?,
+            };
+            for op in ops {
+                match op {
+                    Op::Put(key, value) => {
+                        assert_eq!(table.insert(key, value)?, model.insert(key.clone(), value.clone()))
+                    }
+                    Op::Remove(key) => assert_eq!(table.remove(key)?, model.remove(key)),
+                    Op::RemoveRange(from, to) => {
+                        table.remove_range(from.as_slice()..to.as_slice());
+                        model.retain(|key, _| key < from || key >= to);
+                    }
+                    _ => {}
+                }
+            }
+            assert_eq!(table.len()?, model.len() as u64);
+            let seen: Model = table.range(..).collect::<Result<_>>()?;
+            assert!(seen == model, "own writes: {} seen, {} expected", seen.len(), model.len());
+            let back: Model = table.range(..).rev().collect::<Result<_>>()?;
+            assert!(back == model, "own writes backward");
+        }
+        if commit {
+            tx.commit()?;
+            self.committed = model;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, op: &Op) -> Result<()> {
+        match op {
+            Op::Snapshot => {
+                let snapshot = self.db().begin_read()?;
+                self.snapshots.push((snapshot, self.committed.clone()));
+            }
+            Op::DropSnapshot(index) if !self.snapshots.is_empty() => {
+                let at = index.index(self.snapshots.len());
+                self.snapshots.remove(at);
+            }
+            Op::Checkpoint => self.db().checkpoint()?,
+            Op::Maintain => while self.db().maintain()? {},
+            Op::Reopen => {
+                if let Some(folder) = &self.folder {
+                    self.snapshots.clear();
+                    self.db = None;
+                    self.db = Some(self.options().open(folder.path().join("m.duramen"))?);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        agrees(&self.db().begin_read()?, &self.committed)?;
+        self.snapshots.iter().try_for_each(|(snapshot, model)| agrees(snapshot, model))
+    }
+}
+
+fn run(ops: &[Op], page_size: usize, in_memory: bool) -> Result<()> {
+    let mut run = Run::new(page_size, in_memory);
+    let mut pending = Vec::new();
+    for op in ops {
+        match op {
+            Op::Put(..) | Op::Remove(_) | Op::RemoveRange(..) => pending.push(op.clone()),
+            Op::Commit | Op::Abort => {
+                run.transaction(&pending, matches!(op, Op::Commit))?;
+                pending.clear();
+                run.check()?;
+            }
+            other => run.step(other)?,
+        }
+    }
+    run.check()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_database_in_a_file_is_a_map(ops in prop::collection::vec(op(), 1..600)) {
+        run(&ops, 4096, false).unwrap();
+    }
+
+    #[test]
+    fn a_database_in_memory_is_a_map(ops in prop::collection::vec(op(), 1..600), shift in 8u32..14) {
+        run(&ops, 1 << shift, true).unwrap();
+    }
+}
+
+#[test]
+fn a_transaction_larger_than_the_cache_is_whole() -> Result<()> {
+    let mut run = Run::new(4096, false);
+    let entries = |from: u32, to: u32| -> Vec<Op> {
+        (from..to).map(|n| Op::Put(n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec(), vec![n as u8; 30])).collect()
+    };
+    run.transaction(&entries(0, 40_000), true)?;
+    run.step(&Op::Snapshot)?;
+    run.transaction(&entries(20_000, 60_000), true)?;
+    run.check()?;
+    run.step(&Op::Reopen)?;
+    run.check()
+}
