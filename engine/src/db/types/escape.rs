@@ -14,13 +14,18 @@ use std::borrow::Cow;
 
 /// Appends `string`, escaped and terminated.
 pub(super) fn push_escaped(string: &[u8], out: &mut Vec<u8>) {
+    push_escaped_prefix(string, out);
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// Appends `string`, escaped: what exactly the strings that begin with it look like in front.
+pub(super) fn push_escaped_prefix(string: &[u8], out: &mut Vec<u8>) {
     for run in string.split_inclusive(|byte| *byte == 0) {
         out.extend_from_slice(run);
         if run.ends_with(&[0]) {
             out.push(0xFF);
         }
     }
-    out.extend_from_slice(&[0, 0]);
 }
 
 /// Takes an escaped string off the front of `input`; borrowed when it holds no 0x00.
@@ -77,6 +82,15 @@ mod tests {
             left.extend_from_slice(&tail_a);
             right.extend_from_slice(&tail_b);
             prop_assert_eq!(left.cmp(&right), a.cmp(&b).then(tail_a.cmp(&tail_b)));
+        }
+
+        #[test]
+        fn the_prefix_of_a_string_begins_exactly_the_strings_that_begin_with_it(a in few_bytes(), b in few_bytes()) {
+            let (mut prefix, mut whole) = (Vec::new(), Vec::new());
+            push_escaped_prefix(&a, &mut prefix);
+            push_escaped(&b, &mut whole);
+            whole.extend_from_slice(&[0xFF, 0xFF]);
+            prop_assert_eq!(whole.starts_with(&prefix), b.starts_with(&a));
         }
 
         #[test]

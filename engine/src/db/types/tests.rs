@@ -176,6 +176,32 @@ proptest! {
 }
 
 #[test]
+fn prefixes_of_tuples_are_parts_and_the_beginning_of_a_string() {
+    let named: DynType = "(str,i16,str)".parse().unwrap();
+    let oak = encoded::<(&str, i16, &str)>(("oak", 7, "red"));
+    let oaks = encoded::<(&str, i16, &str)>(("oaks", 7, "red"));
+    for (prefix, of_oak, of_oaks) in [
+        ("", true, true),
+        ("oa", true, true),
+        ("oak", true, true),
+        ("oak,", true, false),
+        ("oak,7", true, false),
+        ("oak,8", false, false),
+        ("oaks,7,r", false, true),
+        ("oak,7,red", true, false),
+        ("oak,7,reds", false, false),
+    ] {
+        let bytes = named.encode_prefix(prefix.as_bytes()).unwrap();
+        assert_eq!((oak.starts_with(&bytes), oaks.starts_with(&bytes)), (of_oak, of_oaks), "{prefix}");
+    }
+    for (name, prefix) in [("u8", "1"), ("(str,u8)", "a,x"), ("(str,u8)", "a,1,2"), ("[u8;2]", "abc")] {
+        let named: DynType = name.parse().unwrap();
+        let told = named.encode_prefix(prefix.as_bytes()).unwrap_err().to_string();
+        assert!(told.contains(&format!("\"{prefix}\"")), "{told}");
+    }
+}
+
+#[test]
 fn errors_of_text_name_the_text_and_what_it_should_be() {
     let told = |name: &str, text: &[u8]| name.parse::<DynType>().unwrap().encode_text(text).unwrap_err().to_string();
     assert_eq!(told("u8", b"256"), "\"256\" is not a value of type u8: it must be a whole number from 0 to 255");

@@ -1,7 +1,7 @@
 //! Values of a [`DynType`] as text, for programs that people type into. The bytes are those of the static types.
 
 use super::dynamic::{DynType, Shape};
-use super::escape::{push_escaped, take_escaped};
+use super::escape::{push_escaped, push_escaped_prefix, take_escaped};
 use super::value::{Decoded, Value};
 use crate::base::bytes::take;
 use crate::base::{Error, Result};
@@ -20,6 +20,23 @@ impl DynType {
         self.shape.encode(text, &mut out).map_err(|why| Error::Text {
             text: shown(text),
             type_name: self.to_string(),
+            why,
+        })?;
+        Ok(out)
+    }
+
+    /// The bytes that the encodings of exactly those values begin with that begin with `text`.
+    ///
+    /// Byte strings and text begin with any of their prefixes. A tuple begins with its first parts, the last one given
+    /// being whole unless it is a string: `oa` is the prefix of `("oak", 7)`, and so are `oak,` and `oak,7`.
+    ///
+    /// # Errors
+    /// [`Error::Text`], which names the text, if it cannot begin a value, or for a number, which has no prefix.
+    pub fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(text.len());
+        self.shape.encode_prefix(text, &mut out).map_err(|why| Error::Text {
+            text: shown(text),
+            type_name: format!("that begins values of {self}"),
             why,
         })?;
         Ok(out)
@@ -93,6 +110,21 @@ impl Shape {
         Ok(())
     }
 
+    /// Appends what the encodings of all values that begin with `text` begin with.
+    fn encode_prefix(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            // Text, too, may be any bytes here: a prefix may end inside a character.
+            Shape::Bytes | Shape::Str => out.extend_from_slice(text),
+            Shape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
+            Shape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
+            Shape::Tuple(parts) => encode_tuple_prefix(parts, text, out)?,
+            Shape::Unit | Shape::Number(_) | Shape::Option(_) => {
+                return Err("only strings and tuples have prefixes: give a range instead".to_owned());
+            }
+        }
+        Ok(())
+    }
+
     /// True for the types that are escaped inside a tuple, unless they are its last part.
     fn is_string(&self) -> bool {
         matches!(self, Shape::Bytes | Shape::Str)
@@ -112,6 +144,26 @@ fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), S
             push_escaped(&string, out);
         } else {
             part.encode(text, out).map_err(told)?;
+        }
+    }
+    Ok(())
+}
+
+/// All parts that `text` gives but the last one are whole; the last one is, too, if it is a number and not empty.
+fn encode_tuple_prefix(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let texts = split_parts(text)?;
+    if texts.len() > parts.len() {
+        return Err(format!("it must have at most {} parts, not {}", parts.len(), texts.len()));
+    }
+    for (i, (part, text)) in parts.iter().zip(&texts).enumerate() {
+        let cut = i + 1 == texts.len();
+        match part {
+            _ if cut && text.is_empty() => {}
+            Shape::Bytes | Shape::Str if i + 1 == parts.len() => out.extend_from_slice(text),
+            Shape::Bytes | Shape::Str if cut => push_escaped_prefix(text, out),
+            Shape::Bytes | Shape::Str => push_escaped(text, out),
+            Shape::Array(_) if cut => part.encode_prefix(text, out)?,
+            _ => part.encode(text, out).map_err(|why| format!("in part {}, {why}", i + 1))?,
         }
     }
     Ok(())
