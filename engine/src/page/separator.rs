@@ -157,7 +157,20 @@ impl<'a> Cutter<'a> {
         let size = self.page.bytes().len();
         let left = self.left.get(cut).copied().unwrap_or(0);
         let upper_rest = separator_len.saturating_sub(self.page.prefix().len());
-        self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + self.total() - left <= size
+        let right = self.total() - left - self.moved(cut);
+        self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + right <= size
+    }
+
+    /// The bytes that the first entry on the right gives up: an inner page's key moves up and leaves a bare prefix.
+    fn moved(&self, cut: usize) -> usize {
+        let keys = self.page.keys();
+        match self.entry(cut) {
+            Entry::There(slot) if self.page.is_inner() => {
+                let suffix = self.page.key_len(slot).saturating_sub(self.page.prefix().len());
+                keys.entry_bytes(suffix).saturating_sub(keys.entry_bytes(0))
+            }
+            _ => 0,
+        }
     }
 
     fn cuts(&self) -> std::ops::Range<usize> {

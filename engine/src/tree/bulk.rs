@@ -121,6 +121,12 @@ impl Level {
     }
 }
 
+/// The fewest items of a page that others follow, which always fit: an inner page of one child would make no level
+/// smaller than the one below.
+fn least(height: usize) -> usize {
+    if height == 0 { 1 } else { 2 }
+}
+
 impl<K: BulkSink> BulkLoader<K> {
     /// A loader for a tree of `table`, laid out as `layout` says, in pages of `page_size` bytes that are filled to the
     /// part `fill` of their bytes, taken as the nearest of a tenth to 1.
@@ -205,10 +211,10 @@ impl<K: BulkSink> BulkLoader<K> {
         let last = self.len(height).saturating_sub(1);
         // The separator will be no greater than the last key, so that the prefix is no shorter than with that one.
         let lowest = self.levels.get(height).map(|level| level.key(last).to_vec()).unwrap_or_default();
-        let mut count = self.fitting(height, Some(&lowest)).clamp(1, last.max(1));
+        let mut count = self.fitting(height, Some(&lowest)).clamp(least(height).min(last.max(1)), last.max(1));
         // With the separator of that many the prefix may be longer, and then more fit.
         for _ in 0..4 {
-            let more = self.refill(height, count).clamp(1, last.max(1));
+            let more = self.refill(height, count).clamp(least(height).min(last.max(1)), last.max(1));
             if more <= count {
                 break;
             }
@@ -236,7 +242,7 @@ impl<K: BulkSink> BulkLoader<K> {
         if fits { guess } else { count }
     }
 
-    /// How many of the items fit in one page, up to the target, under this upper fence; at least one.
+    /// How many of the items fit in one page, up to the target, under this upper fence; at least [`least`].
     fn fitting(&self, height: usize, upper: Option<&[u8]>) -> usize {
         let Some(level) = self.levels.get(height) else { return 0 };
         let mut builder = self.builder(height, upper, PageId::NONE, PageId::NONE);
@@ -244,7 +250,7 @@ impl<K: BulkSink> BulkLoader<K> {
             if !builder.push(level.key(index), level.record(index)) {
                 return index;
             }
-            if builder.used() > self.target && index > 0 {
+            if builder.used() > self.target && index >= least(height) {
                 return index;
             }
         }
@@ -267,7 +273,7 @@ impl<K: BulkSink> BulkLoader<K> {
         if self.tree.layout.separators == SeparatorRule::Full {
             return count;
         }
-        let first = (count - count / 16).max(1);
+        let first = (count - count / 16).max(least(height)).min(count);
         let len = |cut: &usize| match height {
             0 => bytes::common_prefix(level.whole(cut - 1), level.whole(*cut)) + 1,
             _ => level.key(*cut).len(),
@@ -304,7 +310,7 @@ impl<K: BulkSink> BulkLoader<K> {
         let next = if more && height == 0 { Some(self.sink.allocate()?) } else { None };
         let right = next.unwrap_or(PageId::NONE);
         let mut written = None;
-        for count in (1..=count).rev() {
+        for count in (least(height).min(count)..=count).rev() {
             let Some(level) = self.levels.get(height) else { break };
             let separator = more.then(|| self.separator(level, height, count));
             let trial = separator.as_deref().map(|key| self.trial(height, key));

@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod bulk_load;
 mod keys;
 mod model;
 mod vec_store;
@@ -30,6 +31,14 @@ fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule)
 
 fn new_tree(store: &VecStore, layout: TreeLayout) -> Tree {
     Tree::create(store, TableId(7), layout).unwrap()
+}
+
+fn put(tree: &Tree, store: &VecStore, key: &[u8], value: &[u8]) -> bool {
+    tree.put(store, key, Record::inline(value), |_| Ok(())).unwrap()
+}
+
+fn remove(tree: &Tree, store: &VecStore, key: &[u8]) -> bool {
+    tree.remove(store, key, |_| Ok(())).unwrap()
 }
 
 /// All entries, forward.

@@ -252,8 +252,14 @@ fn records() -> impl Strategy<Value = RecordListKind> {
     prop::sample::select(vec![RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable])
 }
 
+/// Few, each being long; PROPTEST_CASES asks for more.
+pub(super) fn cases() -> ProptestConfig {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 24 };
+    ProptestConfig::with_cases(cases)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases())]
 
     #[test]
     fn a_plain_tree_is_a_map(

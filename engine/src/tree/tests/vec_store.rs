@@ -3,7 +3,7 @@
 //! fail. It records every operation, so that a test can replay them.
 
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::{Page, PageOp, apply};
+use crate::page::{Page, PageOp, apply, unpack};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeSet;
@@ -66,7 +66,13 @@ impl VecStore {
         id
     }
 
-    /// Overwrites a page without an operation, as a bulk load or a bad device does.
+    /// Writes a page without an operation, as a bulk load does.
+    pub(super) fn write_unlogged(&self, id: PageId, packed: &[u8]) {
+        self.overwrite(id, |page| unpack(packed, page).unwrap());
+        Page::check(&self.read(id).unwrap(), id).unwrap();
+    }
+
+    /// Overwrites a page without an operation, as a bad device does.
     pub(super) fn overwrite(&self, id: PageId, f: impl FnOnce(&mut [u8])) {
         f(&mut self.pages[id.0 as usize].borrow_mut());
     }
