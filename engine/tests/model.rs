@@ -21,6 +21,7 @@ enum Op {
     Checkpoint,
     Reopen,
     Maintain,
+    Compact,
 }
 
 /// Keys from a small space, so that they meet again: short ones, ones with a long common start, and a few huge ones.
@@ -52,6 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Checkpoint),
         1 => Just(Op::Reopen),
         1 => Just(Op::Maintain),
+        1 => Just(Op::Compact),
     ]
 }
 
@@ -160,6 +162,7 @@ impl Run {
             }
             Op::Checkpoint => self.db().checkpoint()?,
             Op::Maintain => while self.db().maintain()? {},
+            Op::Compact => drop(self.db().compact(|_| ())?),
             Op::Reopen => {
                 if let Some(folder) = &self.folder {
                     self.snapshots.clear();
@@ -173,6 +176,8 @@ impl Run {
     }
 
     fn check(&self) -> Result<()> {
+        let report = self.db().verify(|_| ())?;
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
         agrees(&self.db().begin_read()?, &self.committed)?;
         self.snapshots.iter().try_for_each(|(snapshot, model)| agrees(snapshot, model))
     }

@@ -84,7 +84,7 @@ impl TableEntry {
         let table = TableId(u32::from_le_bytes(take(input, 4)?.try_into().ok()?));
         let root = PageId(u32::from_le_bytes(take(input, 4)?.try_into().ok()?));
         let entries = u64::from_le_bytes(take(input, 8)?.try_into().ok()?);
-        let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?.try_into().ok()?)?;
+        let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?)?;
         let mut name = || {
             let len = usize::try_from(take_varint(input)?).ok()?;
             String::from_utf8(take(input, len)?.to_vec()).ok()

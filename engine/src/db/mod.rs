@@ -1,8 +1,11 @@
 //! Databases and tables: what users of the engine see. Opening and recovery, the catalog, typed tables, options.
 
 mod bounds;
+mod bulk;
 mod bytes;
 mod catalog;
+mod check;
+mod compact;
 mod database;
 mod entry;
 mod guard;
@@ -14,10 +17,15 @@ mod range;
 mod read;
 mod shared;
 mod spec;
+mod stats;
+mod stream;
 mod table;
 pub mod types;
 mod write;
 
+pub use bulk::{BulkTable, DEFAULT_FILL};
+pub use check::{CheckReport, Finding};
+pub use compact::{CompactProgress, CompactReport};
 pub use database::Database;
 pub use entry::Entry;
 pub use guard::Guard;
@@ -25,5 +33,7 @@ pub use info::TableInfo;
 pub use options::{Builder, DEFAULT_CACHE, MIN_CACHE_PAGES};
 pub use range::{Range, UntypedRange};
 pub use read::{ReadOnlyTable, ReadOnlyUntypedTable, ReadTransaction};
+pub use stats::DatabaseStats;
+pub use stream::ValueStream;
 pub use table::{Table, UntypedTable};
 pub use write::WriteTransaction;

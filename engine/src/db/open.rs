@@ -4,12 +4,12 @@ use super::catalog::{catalog_tree, corrupt};
 use super::options::Builder;
 use super::shared::{Shared, Worker};
 use super::{Database, maintenance};
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{FileVolume, OpenMode, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::page::Page;
 use crate::store::{Backing, Meta, Pool, TableStore};
-use crate::txn::{CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, PageIds, Redo, Redone, Step, ids_per_map};
+use crate::txn::{CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, PageIds, Redo, Redone, Step, Waiting, ids_per_map};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ fn shared(
         checkpoint_bytes: options.checkpoint_bytes,
         read_only,
         worker: Worker::default(),
-        lock,
+        _lock: lock,
     })
 }
 
@@ -211,9 +211,10 @@ fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()
     let mut cursor = crate::txn::Cursor::new(engine, catalog, view, waiting.0, waiting.1);
     while let Some((key, record)) = cursor.next()? {
         let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
-        let table = record.bytes.try_into().ok().map(u32::from_le_bytes);
-        let (Some(root), Some(table)) = (root, table) else { return Err(corrupt("a detached subtree's entry")) };
-        engine.detached.lock().insert(PageId(root), (Lsn::ZERO, TableId(table)));
+        let (Some(root), Some(waiting)) = (root, Waiting::decode(record.bytes)) else {
+            return Err(corrupt("the entry of a detached subtree is damaged"));
+        };
+        engine.detached.lock().insert(PageId(root), waiting);
     }
     if recovered {
         engine.checkpoint(|_| ())?;

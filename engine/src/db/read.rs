@@ -7,6 +7,7 @@ use super::guard::{Guard, decode};
 use super::info::TableInfo;
 use super::range::{Range, UntypedRange};
 use super::shared::Handle;
+use super::stream::ValueStream;
 use super::table::borrowed;
 use super::types::{Key, PrefixKey, TableDef, Value};
 use crate::base::{Error, Lsn, Result};
@@ -142,6 +143,19 @@ impl ReadOnlyUntypedTable {
     pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let engine = &self.snapshot.shared.engine;
         large::get_at(engine, &self.entry.tree, key, self.snapshot.lsn, f)
+    }
+
+    /// A value as a stream, a page at a time: for values too large to hold in memory. `None` if the key is not there;
+    /// a small value comes from memory.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn get_stream(&self, key: &[u8]) -> Result<Option<ValueStream<'_>>> {
+        let engine = &self.snapshot.shared.engine;
+        let record = engine.get_at(&self.entry.tree, key, self.snapshot.lsn, |record| {
+            record.map(|record| (record.bytes.to_vec(), record.large))
+        })?;
+        record.map(|(bytes, large)| ValueStream::open(engine, bytes, large)).transpose()
     }
 
     /// The entries of a key range.

@@ -19,7 +19,7 @@ pub(crate) struct Shared {
     pub(crate) read_only: bool,
     pub(crate) worker: Worker,
     /// Dropped last: whoever waits for the file gets it closed.
-    pub(crate) lock: Option<Box<dyn LockGuard>>,
+    pub(crate) _lock: Option<Box<dyn LockGuard>>,
 }
 
 /// How the background thread is told that there is something to do, or that it is over.

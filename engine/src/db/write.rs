@@ -4,12 +4,13 @@ use super::catalog::{self, TableEntry, catalog_tree};
 use super::info::TableInfo;
 use super::read::check_types;
 use super::shared::Handle;
+use super::spec::TableSpec;
 use super::table::{Table, UntypedTable};
 use super::types::{Key, TableDef, TableOptions, Value};
 use crate::base::{Error, PageId, Result, TableId};
 use crate::store::Location;
 use crate::tree::Tree;
-use crate::txn::{Durability, OwnedRecord, Step, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{Durability, OwnedRecord, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub struct WriteTransaction {
     pub(crate) shared: Arc<Handle>,
     writer: Option<WriterGuard>,
     names: Mutex<BTreeMap<String, Name>>,
-    dropped: Mutex<Vec<Tree>>,
+    dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
     durability: Durability,
     next_table: Mutex<Option<u32>>,
@@ -123,11 +124,25 @@ impl WriteTransaction {
         value_type: &str,
         options: TableOptions,
     ) -> Result<UntypedTable<'_>> {
-        if self.exists(name)? {
-            return Err(Error::TableExists { table: name.to_owned() });
-        }
+        self.check_new(name)?;
         let spec = TableSpec::of_names(key_type, value_type, options)?;
         Ok(UntypedTable::new(self, self.open(name, Some(&spec))?))
+    }
+
+    /// Fails if there is a table of that name.
+    pub(crate) fn check_new(&self, name: &str) -> Result<()> {
+        if self.exists(name)? { Err(Error::TableExists { table: name.to_owned() }) } else { Ok(()) }
+    }
+
+    /// Gives a name to a table whose tree is written already.
+    pub(crate) fn install(&self, name: &str, entry: TableEntry) {
+        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created: false, moved: true };
+        self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+    }
+
+    /// Unlinks a tree at commit.
+    pub(crate) fn drop_tree(&self, tree: Tree, runs: Runs) {
+        self.dropped.lock().push((tree, runs));
     }
 
     /// True if there is a table of that name.
@@ -159,7 +174,7 @@ impl WriteTransaction {
             adopted.retain(|(page, _)| *page != root);
             self.shared.engine.release_pages(&[root]);
         } else {
-            self.dropped.lock().push(state.entry.tree);
+            self.drop_tree(state.entry.tree, Runs::Free);
         }
         Ok(true)
     }
@@ -169,9 +184,7 @@ impl WriteTransaction {
     /// # Errors
     /// [`Error::NoTable`], [`Error::TableExists`], and [`Error::TableState`] if this transaction has it open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        if self.exists(to)? {
-            return Err(Error::TableExists { table: to.to_owned() });
-        }
+        self.check_new(to)?;
         let Some(mut state) = self.take_name(from)? else {
             return Err(Error::NoTable { table: from.to_owned() });
         };
@@ -261,7 +274,7 @@ impl WriteTransaction {
         );
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
-        steps.extend(dropped.iter().map(|tree| Step::Drop { tree }));
+        steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
         for (_, state) in &states {
             push_steps(&mut steps, &state.entry.tree, &state.writes);
         }
@@ -300,7 +313,7 @@ impl WriteTransaction {
         Ok(guard)
     }
 
-    fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
+    pub(crate) fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
         let layout = spec.layout()?;
         let mut next = self.next_table.lock();
         let id = match *next {
@@ -315,7 +328,7 @@ impl WriteTransaction {
     }
 
     /// Takes a table out of the transaction's view of the catalog.
-    fn take_name(&self, name: &str) -> Result<Option<TableState>> {
+    pub(crate) fn take_name(&self, name: &str) -> Result<Option<TableState>> {
         if !self.exists(name)? {
             return Ok(None);
         }
@@ -351,9 +364,6 @@ impl Drop for WriteTransaction {
         self.shared.engine.release_pages(&pages);
     }
 }
-
-/// What a table to be created is like.
-pub(crate) use super::spec::TableSpec;
 
 fn open_twice(name: &str) -> Error {
     let why = "it is open already in this transaction: drop the other handle first".to_owned();

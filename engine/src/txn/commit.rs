@@ -8,6 +8,7 @@ use super::applier::{Applier, FinishedBatch, Pages};
 use super::engine::{Durability, Engine};
 use super::large;
 use super::logical::{self, LogicalTransaction};
+use super::reclaim::{Runs, Waiting};
 use super::record::OPERATIONS;
 use super::stretch::Stretch;
 use super::versions::{Detached, OwnedRecord};
@@ -36,7 +37,7 @@ pub(crate) enum Step<'a> {
     /// A new, empty tree on a reserved root page.
     Create { tree: &'a Tree },
     /// A tree is unlinked whole.
-    Drop { tree: &'a Tree },
+    Drop { tree: &'a Tree, runs: Runs },
     /// A range of keys is removed.
     Clear { tree: &'a Tree, range: &'a Stretch },
     /// A key gets a record.
@@ -200,7 +201,7 @@ impl Engine {
                 let mut page = applier.adopt_for_format(tree.root)?;
                 tree.format(applier, &mut page)
             }
-            Step::Drop { tree } => self.file_detached(applier, catalog, tree),
+            Step::Drop { tree, runs } => self.file_detached(applier, catalog, tree, runs),
             Step::Clear { tree, range } => self.clear(applier, catalog, tree, range),
             Step::Put { tree, key, record } => {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
@@ -248,18 +249,20 @@ impl Engine {
         };
         let removed = tree.remove_range(applier, from, to, before)?;
         for subtree in &removed.detached {
-            self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree })?;
+            self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
         }
         Ok(())
     }
 
     /// Notes in the catalog that a subtree waits to be freed.
-    fn file_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree) -> Result<()> {
-        let record = Record { bytes: &subtree.table.0.to_le_bytes(), large: false };
+    fn file_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
+        let [a, b, c, d] = subtree.table.0.to_le_bytes();
+        let record = Record { bytes: &[a, b, c, d, runs as u8], large: false };
         let key = detached_key(subtree.root);
         let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
         catalog.put(applier, &key, record, before)?;
-        self.detached.lock().insert(subtree.root, (applier.event_lsn(), subtree.table));
+        let waiting = Waiting { since: applier.event_lsn(), table: subtree.table, runs };
+        self.detached.lock().insert(subtree.root, waiting);
         Ok(())
     }
 

@@ -9,10 +9,11 @@
 //! They are taken in this order, and page latches after them.
 
 use super::page_ids::PageIds;
+use super::reclaim::Waiting;
 use super::snapshots::Snapshots;
 use super::versions::Versions;
 use crate::base::watermark::Watermark;
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::Log;
 use crate::store::{Pool, TableStore};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
@@ -84,8 +85,8 @@ pub(crate) struct Engine {
     /// The farthest commit that waits, or waited, for the device.
     pub(crate) awaited: AtomicU64,
     pub(crate) deferred: Mutex<VecDeque<(Lsn, Vec<PageId>)>>,
-    /// Roots of subtrees that were unlinked and wait to be freed, with the LSN since when.
-    pub(crate) detached: Mutex<BTreeMap<PageId, (Lsn, TableId)>>,
+    /// Roots of subtrees that were unlinked and wait to be freed.
+    pub(crate) detached: Mutex<BTreeMap<PageId, Waiting>>,
     maps: Mutex<BTreeSet<PageId>>,
     poisoned: AtomicBool,
     cause: Mutex<String>,

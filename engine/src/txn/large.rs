@@ -113,6 +113,20 @@ pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, record: &[u8]) -> Res
     applier.free_later(run.pages(engine.pool.page_size()))
 }
 
+/// The pages of a run.
+pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item = PageId> + use<>> {
+    Ok(Run::decode(record)?.pages(engine.pool.page_size()))
+}
+
+/// Reads a run to its end, for its checksum only.
+pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
+    let mut reader = RunReader::new(engine, Run::decode(record)?);
+    while reader.fill()? {
+        reader.at = reader.page_payload().len();
+    }
+    Ok(())
+}
+
 /// Reads a run whole and checks it.
 pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
     let run = Run::decode(record)?;

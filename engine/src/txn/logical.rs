@@ -8,13 +8,14 @@
 //! | 1 | tree: table u32, root u32, layout; later steps name trees by their order of appearance (varint) |
 //! | 2 | adopt: page id u32, has location u8, location 12 bytes if so |
 //! | 3 | create: tree |
-//! | 4 | drop: tree |
+//! | 4 | drop: tree, keep runs of large values u8 |
 //! | 5 | clear: tree, varint length, lower key, has upper u8, varint length, upper key (exclusive) |
 //! | 6 | put: tree, large u8, varint key length, key, varint record length, record |
 //! | 7 | remove: tree, varint key length, key |
 
 use super::commit::Step;
 use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
+use super::reclaim::Runs;
 use super::record::LOGICAL;
 use super::stretch::Stretch;
 use super::versions::OwnedRecord;
@@ -43,7 +44,7 @@ pub(crate) struct LogicalTransaction {
 enum OwnedStep {
     Adopt { page: PageId, location: Option<Location> },
     Create { tree: usize },
-    Drop { tree: usize },
+    Drop { tree: usize, runs: Runs },
     Clear { tree: usize, range: Stretch },
     Put { tree: usize, key: Vec<u8>, record: OwnedRecord },
     Remove { tree: usize, key: Vec<u8> },
@@ -100,10 +101,11 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             out.push(3);
             push_varint(out, number);
         }
-        Step::Drop { tree } => {
+        Step::Drop { tree, runs } => {
             let number = tree_number(tree, out);
             out.push(4);
             push_varint(out, number);
+            out.push(runs as u8);
         }
         Step::Clear { tree, range } => {
             let number = tree_number(tree, out);
@@ -167,7 +169,11 @@ impl LogicalTransaction {
                 OwnedStep::Adopt { page, location }
             }
             3 => OwnedStep::Create { tree: self.take_tree(input)? },
-            4 => OwnedStep::Drop { tree: self.take_tree(input)? },
+            4 => {
+                let tree = self.take_tree(input)?;
+                let runs = if take_u8(input)? == Runs::Keep as u8 { Runs::Keep } else { Runs::Free };
+                OwnedStep::Drop { tree, runs }
+            }
             5 => OwnedStep::Clear { tree: self.take_tree(input)?, range: take_stretch(input)? },
             6 => {
                 let tree = self.take_tree(input)?;
@@ -206,7 +212,7 @@ impl OwnedStep {
         Some(match self {
             OwnedStep::Adopt { page, location } => Step::Adopt { page: *page, location: *location },
             OwnedStep::Create { tree } => Step::Create { tree: trees.get(*tree)? },
-            OwnedStep::Drop { tree } => Step::Drop { tree: trees.get(*tree)? },
+            OwnedStep::Drop { tree, runs } => Step::Drop { tree: trees.get(*tree)?, runs: *runs },
             OwnedStep::Clear { tree, range } => Step::Clear { tree: trees.get(*tree)?, range },
             OwnedStep::Put { tree, key, record } => Step::Put { tree: trees.get(*tree)?, key, record },
             OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key },

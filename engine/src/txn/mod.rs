@@ -25,12 +25,14 @@ mod stretch;
 mod versions;
 mod write_set;
 
+pub(crate) use applier::Pages;
 pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, Step, push_steps};
 pub(crate) use cursor::{Cursor, View};
 pub use engine::Durability;
 pub(crate) use engine::{Engine, LogSlot, WriterGuard};
 pub(crate) use layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 pub(crate) use page_ids::{PageIds, ids_per_map};
+pub(crate) use reclaim::{Runs, Waiting};
 pub(crate) use redo::{Redo, Redone};
 pub(crate) use stretch::Stretch;
 pub(crate) use versions::OwnedRecord;

@@ -4,7 +4,7 @@ use super::applier::Applier;
 use super::commit::detached_key;
 use super::engine::Engine;
 use super::large;
-use crate::base::Result;
+use crate::base::{Lsn, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::Tree;
@@ -12,28 +12,59 @@ use crate::tree::Tree;
 /// Pages freed in one batch.
 const STEP_PAGES: usize = 64;
 
+/// What becomes of the runs of large values that a subtree points to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Runs {
+    /// They go with it.
+    Free = 0,
+    /// Another tree points to them: this one was rebuilt.
+    Keep = 1,
+}
+
+/// A subtree that waits to be freed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    /// Snapshots before this still read it.
+    pub(crate) since: Lsn,
+    /// Its pages name this table as theirs.
+    pub(crate) table: TableId,
+    pub(crate) runs: Runs,
+}
+
+impl Waiting {
+    /// From its record in the catalog, after a restart: no snapshot is that old.
+    pub(crate) fn decode(record: &[u8]) -> Option<Waiting> {
+        let (table, runs) = record.split_first_chunk()?;
+        let runs = if runs == [Runs::Keep as u8] { Runs::Keep } else { Runs::Free };
+        Some(Waiting { since: Lsn::ZERO, table: TableId(u32::from_le_bytes(*table)), runs })
+    }
+}
+
 impl Engine {
     /// Frees up to a batch of pages of a detached subtree that no snapshot needs; false when there is none.
     pub(crate) fn reclaim_step(&self, catalog: &Tree) -> Result<bool> {
         let oldest = self.snapshots.oldest();
-        let ripe = self.detached.lock().iter().find(|(_, (lsn, _))| *lsn <= oldest).map(|(root, at)| (*root, at.1));
-        let Some((root, table)) = ripe else { return Ok(false) };
+        let ripe = self.detached.lock().iter().find(|(_, at)| at.since <= oldest).map(|(root, at)| (*root, *at));
+        let Some((root, Waiting { table, runs, .. })) = ripe else { return Ok(false) };
         let _writer = self.lock_writer()?;
         if self.is_logged() {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
         }
         self.prune();
-        self.free_piece(catalog, &Tree { root, table, layout: catalog.layout })
+        self.free_piece(catalog, &Tree { root, table, layout: catalog.layout }, runs)
             .inspect_err(|cause| self.poison(cause))?;
         Ok(true)
     }
 
     /// Like a commit of its own: a batch that frees pages and, at the end, forgets the subtree.
-    fn free_piece(&self, catalog: &Tree, subtree: &Tree) -> Result<()> {
+    fn free_piece(&self, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
-        let large = |record: Record<'_>| large::free(self, &applier, record.bytes);
+        let large = |record: Record<'_>| match runs {
+            Runs::Free => large::free(self, &applier, record.bytes),
+            Runs::Keep => Ok(()),
+        };
         let progress = subtree.free_subtree(&applier, subtree.root, STEP_PAGES, large)?;
         if progress.done {
             let key = detached_key(subtree.root);

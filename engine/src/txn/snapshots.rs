@@ -50,11 +50,6 @@ impl Snapshots {
         inner.visible = inner.visible.max(lsn);
     }
 
-    /// The LSN that a new snapshot would begin at.
-    pub(crate) fn visible(&self) -> Lsn {
-        self.inner.lock().visible
-    }
-
     /// The oldest LSN that any snapshot, open or yet to begin, can have.
     pub(crate) fn oldest(&self) -> Lsn {
         let inner = self.inner.lock();

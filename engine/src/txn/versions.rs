@@ -142,11 +142,12 @@ impl Versions {
         if to.is_some_and(|to| to <= from) {
             return Vec::new();
         }
-        let first_event = |(key, events): (&Box<[u8]>, &Vec<(Lsn, Before)>)| {
+        let first_event = |key: &[u8], events: &[(Lsn, Before)]| {
             let event = events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until)?;
-            Some((key.clone(), event.1.clone()))
+            Some((Box::from(key), event.1.clone()))
         };
-        versions.points.range::<[u8], _>((Bound::Included(from), upper)).filter_map(first_event).collect()
+        let range = versions.points.range::<[u8], _>((Bound::Included(from), upper));
+        range.filter_map(|(key, events)| first_event(key, events)).collect()
     }
 
     /// Forgets the events that no snapshot from `oldest` on can ask for.

@@ -1,0 +1,122 @@
+//! Bulk loading: a new table built bottom-up from entries in key order, past the log. The fastest way to fill a table,
+//! and the densest.
+
+use super::catalog::TableEntry;
+use super::spec::TableSpec;
+use super::types::TableOptions;
+use super::write::{Adopted, WriteTransaction};
+use crate::base::limits::{max_entry, max_inline_key};
+use crate::base::{PageId, Result};
+use crate::page::Record;
+use crate::tree::{BulkLoader, BulkSink};
+use crate::txn::{Engine, large};
+use parking_lot::Mutex;
+
+/// How full bulk-loaded pages are unless told otherwise: some room for what comes later.
+pub const DEFAULT_FILL: f32 = 0.95;
+
+/// Writes pages to where they will stay, and remembers where that is.
+pub(crate) struct Sink<'t> {
+    engine: &'t Engine,
+    adopted: &'t Mutex<Vec<Adopted>>,
+}
+
+impl<'t> Sink<'t> {
+    pub(crate) fn new(tx: &'t WriteTransaction) -> Sink<'t> {
+        Sink { engine: &tx.shared.engine, adopted: &tx.adopted }
+    }
+}
+
+impl BulkSink for Sink<'_> {
+    fn allocate(&mut self) -> Result<PageId> {
+        let id = self.engine.ids.lock().take()?;
+        self.adopted.lock().push((id, None));
+        Ok(id)
+    }
+
+    fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
+        let location = large::write_page(self.engine, id, packed)?;
+        // Pages are written soon after they are allocated: it is among the last.
+        if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
+            adopted.1 = location;
+        }
+        Ok(())
+    }
+}
+
+/// A new table being bulk-loaded; [`BulkTable::finish`] makes it part of the transaction.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableOptions};
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut bulk = tx.bulk_load("squares", "u32", "u64", TableOptions::default(), 1.0)?;
+/// for n in 0..10_000u32 {
+///     bulk.push(&n.to_be_bytes(), &u64::from(n).pow(2).to_be_bytes())?;
+/// }
+/// assert_eq!(bulk.finish()?, 10_000);
+/// tx.commit()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct BulkTable<'t> {
+    tx: &'t WriteTransaction,
+    name: String,
+    entry: TableEntry,
+    loader: BulkLoader<Sink<'t>>,
+}
+
+impl BulkTable<'_> {
+    /// Appends an entry: a key above the one before, and its value, both encoded.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsorted`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what writing meets.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let engine = &self.tx.shared.engine;
+        let page_size = engine.pool.page_size();
+        let image = key.len().min(max_inline_key(page_size) + 1);
+        if image + value.len() <= max_entry(page_size) {
+            return self.loader.push(key, Record { bytes: value, large: false });
+        }
+        let table = self.entry.tree.table;
+        let record = large::write(engine, &mut self.tx.adopted.lock(), table, value.len() as u64, &mut &*value)?;
+        self.loader.push(key, Record { bytes: &record.bytes, large: true })
+    }
+
+    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
+    /// database once that commits.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub fn finish(mut self) -> Result<u64> {
+        let root = self.entry.tree.root;
+        let loaded = self.loader.finish(root)?;
+        Sink::new(self.tx).write(root, &loaded.root)?;
+        self.entry.entries = loaded.entries;
+        self.tx.install(&self.name, self.entry);
+        Ok(loaded.entries)
+    }
+}
+
+impl WriteTransaction {
+    /// Begins to bulk-load a new table, whose pages are filled to `fill` (a part of 1; [`DEFAULT_FILL`] leaves some
+    /// room). Types are named as [`super::types::Value::type_name`] names them.
+    ///
+    /// # Errors
+    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for types that are not known.
+    pub fn bulk_load(
+        &self,
+        name: &str,
+        key_type: &str,
+        value_type: &str,
+        options: TableOptions,
+        fill: f32,
+    ) -> Result<BulkTable<'_>> {
+        self.check_new(name)?;
+        let entry = self.create(&TableSpec::of_names(key_type, value_type, options)?)?;
+        let page_size = self.shared.engine.pool.page_size();
+        let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
+        Ok(BulkTable { tx: self, name: name.to_owned(), entry, loader })
+    }
+}

@@ -1,0 +1,206 @@
+//! Checking a database: every page of every tree, every run, and the account of which pages are taken.
+
+use super::Database;
+use super::catalog::{self, TableEntry, catalog_tree};
+use super::shared::Handle;
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::Page;
+use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
+use crate::txn::{Cursor, Pages, Runs, View, ids_per_map, large};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// Something wrong in a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The table, if it is in one.
+    pub table: Option<String>,
+    /// The page.
+    pub page: PageId,
+    /// What is wrong.
+    pub what: String,
+    /// No key that is lost is below this one.
+    pub lower: Vec<u8>,
+    /// All keys that are lost are below this one; `None`: up to the end.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// What [`Database::verify`] found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Each table with how its tree spends its bytes.
+    pub tables: Vec<(String, TreeStats)>,
+    /// Pages looked at.
+    pub pages: u64,
+    /// Everything that is wrong; empty for a sound database.
+    pub findings: Vec<Finding>,
+}
+
+struct Check<'a> {
+    shared: &'a Handle,
+    reached: BTreeSet<PageId>,
+    report: CheckReport,
+}
+
+impl Database {
+    /// Looks at every page: structure, order, separators, links, checksums, entry counts, large values, and that
+    /// exactly the pages that something leads to are taken. Writers wait meanwhile. `progress` gets the number of pages
+    /// looked at, now and then.
+    ///
+    /// # Errors
+    /// Only where the catalog cannot be read at all; what is wrong elsewhere is in the report.
+    pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
+        let shared = self.shared();
+        let _writer = shared.engine.writer.lock();
+        let mut check = Check { shared, reached: BTreeSet::new(), report: CheckReport::default() };
+        check.tree(None, &catalog_tree(), false, true, &mut progress)?;
+        for (name, entry) in check.tables()? {
+            let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
+            if stats.entries() != entry.entries && stats.problems.is_empty() {
+                let what = format!("the catalog says {} entries, there are {}", entry.entries, stats.entries());
+                check.find(Some(&name), Problem { page: entry.tree.root, what, lower: Vec::new(), upper: None });
+            }
+            check.report.tables.push((name, stats));
+        }
+        let waiting: Vec<_> = shared.engine.detached.lock().iter().map(|(root, at)| (*root, *at)).collect();
+        for (root, at) in waiting {
+            let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
+            check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
+        }
+        check.account();
+        check.report.pages = check.reached.len() as u64;
+        Ok(check.report)
+    }
+
+    /// How one table spends its bytes, level by level. Writers wait meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], and what reading meets.
+    pub fn table_stats(&self, name: &str) -> Result<TreeStats> {
+        let shared = self.shared();
+        let _writer = shared.engine.writer.lock();
+        let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
+        let entry = shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()?;
+        let entry = entry.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
+        entry.tree.verify(&Pages(&shared.engine.pool), &mut |_| ())
+    }
+}
+
+impl Check<'_> {
+    fn find(&mut self, table: Option<&str>, problem: Problem) {
+        let Problem { page, what, lower, upper } = problem;
+        self.report.findings.push(Finding { table: table.map(str::to_owned), page, what, lower, upper });
+    }
+
+    fn tables(&self) -> Result<Vec<(String, TableEntry)>> {
+        let (lower, upper) = catalog::all_tables();
+        let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
+        let mut cursor = Cursor::new(&self.shared.engine, catalog_tree(), View::At(Lsn::MAX), lower, upper);
+        let mut tables = Vec::new();
+        while let Some((key, record)) = cursor.next()? {
+            if let Some(name) = catalog::table_name(key) {
+                tables.push((name?, TableEntry::decode(record.bytes)?));
+            }
+        }
+        Ok(tables)
+    }
+
+    fn tree(
+        &mut self,
+        name: Option<&str>,
+        tree: &Tree,
+        detached: bool,
+        with_runs: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<TreeStats> {
+        let engine = &self.shared.engine;
+        let mut twice = Vec::new();
+        let mut runs = Vec::new();
+        let reached = &mut self.reached;
+        let mut visit = |visit: Visit<'_>| match visit {
+            Visit::Page(page) => {
+                if !reached.insert(page) {
+                    twice.push(page);
+                }
+                if reached.len().is_multiple_of(4096) {
+                    progress(reached.len() as u64);
+                }
+            }
+            Visit::Large { leaf, record } if with_runs => runs.push((leaf, record.bytes.to_vec())),
+            Visit::Large { .. } => {}
+        };
+        let pages = Pages(&engine.pool);
+        let verified = match detached {
+            false => tree.verify(&pages, &mut visit),
+            true => {
+                let subtree = DetachedSubtree { root: tree.root, level: 0, lower: Vec::new(), upper: None };
+                tree.verify_subtree(&pages, &subtree, &mut visit)
+            }
+        };
+        let mut stats = match verified {
+            Ok(stats) => stats,
+            Err(error) => {
+                let problem = Problem { page: tree.root, what: error.to_string(), lower: Vec::new(), upper: None };
+                TreeStats { problems: vec![problem], ..TreeStats::default() }
+            }
+        };
+        for page in twice {
+            let what = "it is reached from two places".to_owned();
+            stats.problems.push(Problem { page, what, lower: Vec::new(), upper: None });
+        }
+        for (leaf, record) in runs {
+            if let Err(what) = self.run(&record) {
+                stats.problems.push(Problem { page: leaf, what, lower: Vec::new(), upper: None });
+            }
+        }
+        for problem in &stats.problems {
+            self.find(name, problem.clone());
+        }
+        Ok(stats)
+    }
+
+    fn run(&mut self, record: &[u8]) -> Result<(), String> {
+        let engine = &self.shared.engine;
+        for page in large::pages(engine, record).map_err(|error| error.to_string())? {
+            if !self.reached.insert(page) {
+                return Err(format!("page {page} of a large value is reached from two places"));
+            }
+        }
+        large::check(engine, record).map_err(|error| error.to_string())
+    }
+
+    /// Compares the allocation maps with what was reached.
+    fn account(&mut self) {
+        let engine = &self.shared.engine;
+        if !engine.is_logged() {
+            return;
+        }
+        let per_map = ids_per_map(engine.pool.page_size());
+        let mut taken = BTreeSet::new();
+        for map in engine.map_pages() {
+            match engine.pool.read(map) {
+                Ok(page) => {
+                    let page = Page::new(&page);
+                    taken.extend((0..per_map).filter(|bit| page.bit(*bit)).map(|bit| PageId(map.0 + bit)));
+                }
+                Err(error) => {
+                    let what = error.to_string();
+                    self.find(None, Problem { page: map, what, lower: Vec::new(), upper: None });
+                    return;
+                }
+            }
+            self.reached.insert(map);
+        }
+        // Where a tree is damaged, what hangs on its lost pages is not reached, and not lost either.
+        let sound = self.report.findings.is_empty();
+        let lost = taken
+            .difference(&self.reached)
+            .filter(|_| sound)
+            .map(|page| (*page, "it is taken, but nothing leads to it"));
+        let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not taken"));
+        let found: Vec<_> = lost.chain(stray).collect();
+        for (page, what) in found {
+            self.find(None, Problem { page, what: what.to_owned(), lower: Vec::new(), upper: None });
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Compaction: every table rebuilt with full pages, every page moved to the front of the file, the rest cut off.
+
+use super::Database;
+use super::bulk::{DEFAULT_FILL, Sink};
+use super::write::WriteTransaction;
+use crate::base::Result;
+use crate::tree::{BulkLoader, BulkSink, Tree};
+use crate::txn::{Cursor, Runs, View};
+use std::ops::Bound;
+
+/// Pages moved between two checkpoints while the file shrinks.
+const MOVE_PAGES: usize = 4096;
+/// Moving a page down may free the place that another one needs: more rounds than this gain nothing.
+const MOST_ROUNDS: usize = 64;
+
+/// How far a compaction has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompactProgress {
+    /// Entries rewritten so far.
+    pub entries: u64,
+    /// Entries in all.
+    pub of: u64,
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CompactReport {
+    /// The file's length in bytes before.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
+    /// Entries rewritten.
+    pub entries: u64,
+}
+
+impl Database {
+    /// Rebuilds every table with full pages and shrinks the file. Readers go on meanwhile, writers wait; what open
+    /// snapshots still need keeps its place until they are dropped. Takes as much free space as the live data.
+    ///
+    /// # Errors
+    /// What reading and writing meet; the database is whole whenever it stops.
+    pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
+        let shared = self.shared();
+        let store = shared.engine.store.as_ref();
+        let size = || store.map_or(0, |store| store.stats().file_bytes);
+        let bytes_before = size();
+        let tx = self.begin_write()?;
+        let tables = tx.tables()?;
+        let of = tables.iter().map(|table| table.entries).sum();
+        let mut done = CompactProgress { entries: 0, of };
+        for table in &tables {
+            tx.rebuild(&table.name, &mut done, &mut progress)?;
+        }
+        tx.commit()?;
+        while shared.maintain()? {}
+        for _ in 0..MOST_ROUNDS {
+            shared.checkpoint()?;
+            let Some(store) = store else { break };
+            store.shrink()?;
+            if store.relocate(&store.tail_pages(MOVE_PAGES))? == 0 {
+                break;
+            }
+        }
+        Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
+    }
+}
+
+impl WriteTransaction {
+    /// Writes a table anew, bottom-up, and drops its old pages; runs of large values stay where they are.
+    fn rebuild(&self, name: &str, done: &mut CompactProgress, progress: &mut dyn FnMut(CompactProgress)) -> Result<()> {
+        let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
+        let engine = &self.shared.engine;
+        let old = entry.tree;
+        let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, DEFAULT_FILL);
+        let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
+        while let Some((key, record)) = cursor.next()? {
+            loader.push(key, record)?;
+            done.entries += 1;
+            if done.entries.is_multiple_of(1 << 14) {
+                progress(*done);
+            }
+        }
+        let root = Sink::new(self).allocate()?;
+        let loaded = loader.finish(root)?;
+        Sink::new(self).write(root, &loaded.root)?;
+        entry.tree = Tree { root, ..old };
+        entry.entries = loaded.entries;
+        self.install(name, entry);
+        self.drop_tree(old, Runs::Keep);
+        progress(*done);
+        Ok(())
+    }
+}

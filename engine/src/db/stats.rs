@@ -1,0 +1,68 @@
+//! How a database spends memory and space, in numbers.
+
+use super::Database;
+
+/// See [`Database::stats`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct DatabaseStats {
+    /// Bytes of a page.
+    pub page_size: usize,
+    /// Length of the file; 0 in memory.
+    pub file_bytes: u64,
+    /// Bytes of page images in the file.
+    pub live_bytes: u64,
+    /// Bytes of the file that can be used again.
+    pub free_bytes: u64,
+    /// Bytes of log that recovery would read.
+    pub log_bytes: u64,
+    /// Pages in the file, or in memory.
+    pub pages: u64,
+    /// Pages whose ids are free to be taken again.
+    pub free_pages: u64,
+    /// Pages that the cache can hold, and holds.
+    pub cache_pages: u64,
+    /// Pages in the cache now.
+    pub resident_pages: u64,
+    /// Bytes of the cache with all that belongs to it.
+    pub cache_bytes: u64,
+    /// Pages read since the database was opened.
+    pub reads: u64,
+    /// Pages written since.
+    pub writes: u64,
+    /// Pages that had to leave the cache since.
+    pub evictions: u64,
+    /// Open snapshots.
+    pub snapshots: usize,
+    /// Before-images kept for them.
+    pub versions: usize,
+    /// Dropped subtrees that wait to be freed.
+    pub detached: usize,
+}
+
+impl Database {
+    /// How the database spends memory and space now.
+    pub fn stats(&self) -> DatabaseStats {
+        let engine = &self.shared().engine;
+        let pool = engine.pool.stats();
+        let store = engine.store.as_ref().map(|store| store.stats()).unwrap_or_default();
+        DatabaseStats {
+            page_size: engine.pool.page_size(),
+            file_bytes: store.file_bytes,
+            live_bytes: store.live_bytes,
+            free_bytes: store.free_bytes,
+            log_bytes: engine.log_bytes(),
+            pages: if engine.is_logged() { store.pages } else { pool.resident },
+            free_pages: engine.ids.lock().free_count(),
+            cache_pages: engine.pool.capacity() as u64,
+            resident_pages: pool.resident,
+            cache_bytes: pool.bytes,
+            reads: pool.misses,
+            writes: pool.writes,
+            evictions: pool.evictions,
+            snapshots: engine.snapshots.count(),
+            versions: engine.versions.len(),
+            detached: engine.detached.lock().len(),
+        }
+    }
+}
