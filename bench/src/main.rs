@@ -1,3 +1,34 @@
 //! The program `duramen-bench`: workloads and figures.
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use duramen_bench::{Result, basic};
+use std::process::ExitCode;
+
+/// Measures Duramen.
+#[derive(Parser)]
+#[command(version)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Basic(Box<basic::Args>),
+}
+
+fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Basic(args) => basic::beside_btreemap(args),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Program::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            eprintln!("duramen-bench: {cause}");
+            ExitCode::from(2)
+        }
+    }
+}

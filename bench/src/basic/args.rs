@@ -1,0 +1,169 @@
+//! The options of the basic workload.
+
+use bytesize::ByteSize;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Entries unless told otherwise; a file's lines are all taken.
+const ENTRIES: usize = 2_000_000;
+
+/// Loads in random order, reads, scans, overwrites, deletes nine tenths, compacts; and measures each.
+#[derive(clap::Args, Clone, Debug)]
+#[command(args_override_self = true)]
+pub struct Args {
+    /// How many entries [default: 2000000; of a file: all lines]
+    #[arg(long)]
+    pub n: Option<usize>,
+    /// Keys: uniform:len=32,domain=10 (bytes, and how many different ones), file:PATH (its lines), or u64
+    #[arg(long, default_value = "uniform:len=32,domain=10")]
+    pub key: KeySource,
+    /// Bytes of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    pub value: usize,
+    /// Bytes of cache, such as 64MiB [default: more than the data]
+    #[arg(long, value_name = "BYTES")]
+    pub cache: Option<ByteSize>,
+    /// Bytes of a page, such as 8KiB [default: each store's own]
+    #[arg(long, value_name = "BYTES")]
+    pub page_size: Option<ByteSize>,
+    /// Where the database lies
+    #[arg(long, default_value = "file")]
+    pub disk: DiskKind,
+    /// The folder under which files are made [default: the current one]
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Threads that read and scan; there is always one writer
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Rounds; medians are reported
+    #[arg(long, default_value_t = 1)]
+    pub repeat: usize,
+    /// When commits reach the device
+    #[arg(long, default_value = "interval")]
+    pub durability: Durability,
+    /// Entries in a commit
+    #[arg(long, default_value_t = 1_000)]
+    pub commit: usize,
+    /// Where random keys and orders begin
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Leave out all but the load, the reopening and the reads
+    #[arg(long)]
+    pub reads_only: bool,
+    /// How the result is printed
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+    /// Run only this contestant, in this process
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+}
+
+impl Args {
+    /// How many entries to make, or to read at most.
+    pub fn entries(&self) -> usize {
+        match (&self.n, &self.key) {
+            (Some(n), _) => *n,
+            (None, KeySource::File(_)) => usize::MAX,
+            (None, _) => ENTRIES,
+        }
+    }
+}
+
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// Byte strings of one length, each byte one of `domain`, from `0` on.
+    Uniform {
+        /// Bytes of a key.
+        len: usize,
+        /// How many different bytes.
+        domain: u8,
+    },
+    /// The lines of a file.
+    File(PathBuf),
+    /// Random integers, big-endian.
+    U64,
+}
+
+impl FromStr for KeySource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<KeySource, String> {
+        if text == "u64" {
+            return Ok(KeySource::U64);
+        }
+        if let Some(path) = text.strip_prefix("file:") {
+            return Ok(KeySource::File(path.into()));
+        }
+        let parts = text.strip_prefix("uniform").ok_or("it begins with none of uniform, file:, u64")?;
+        let (mut len, mut domain) = (32, 10);
+        for part in parts.trim_start_matches(':').split(',').filter(|part| !part.is_empty()) {
+            let (name, number) = part.split_once('=').ok_or_else(|| format!("{part:?} is no name=number"))?;
+            let bad = |cause: std::num::ParseIntError| format!("{name}: {cause}");
+            match name {
+                "len" => len = number.parse().map_err(bad)?,
+                "domain" => domain = number.parse().map_err(bad)?,
+                _ => return Err(format!("{name:?} is neither len nor domain")),
+            }
+        }
+        if len == 0 || domain == 0 {
+            return Err("len and domain are at least 1".to_owned());
+        }
+        Ok(KeySource::Uniform { len, domain })
+    }
+}
+
+/// Where a database lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DiskKind {
+    /// In memory.
+    Memory,
+    /// In a file.
+    File,
+}
+
+/// When commits reach the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Durability {
+    /// Each before it is acknowledged.
+    Commit,
+    /// Every 100 ms.
+    Interval,
+    /// When the store likes.
+    None,
+}
+
+impl Format {
+    /// How [`Format::Json`] is asked for.
+    pub(super) const JSON: &str = "json";
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// One object, for programs.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_sources_are_read_and_wrong_ones_refused() {
+        let uniform = |len, domain| Ok(KeySource::Uniform { len, domain });
+        assert_eq!("uniform:len=16,domain=4".parse(), uniform(16, 4));
+        assert_eq!("uniform:domain=2".parse(), uniform(32, 2));
+        assert_eq!("uniform".parse(), uniform(32, 10));
+        assert_eq!("u64".parse(), Ok(KeySource::U64));
+        assert_eq!("file:a:b".parse(), Ok(KeySource::File("a:b".into())));
+        for wrong in
+            ["", "u32", "uniform:len", "uniform:len=x", "uniform:width=3", "uniform:len=0", "uniform:domain=999"]
+        {
+            assert!(wrong.parse::<KeySource>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The standard library's `BTreeMap` as a contestant. Keys and values of 8 bytes lie in its nodes, others in boxes.
+
+use super::contestant::{Config, Contestant, Reader, Writer};
+use crate::Result;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+/// A string of bytes as a map keeps it.
+trait Kept: Ord + Borrow<[u8]> + Send + Sync {
+    fn keep(bytes: &[u8]) -> Result<Self>
+    where
+        Self: Sized;
+}
+
+impl Kept for Box<[u8]> {
+    fn keep(bytes: &[u8]) -> Result<Box<[u8]>> {
+        Ok(bytes.into())
+    }
+}
+
+impl Kept for [u8; 8] {
+    fn keep(bytes: &[u8]) -> Result<[u8; 8]> {
+        Ok(bytes.try_into()?)
+    }
+}
+
+type Boxed = Box<[u8]>;
+type Word = [u8; 8];
+
+/// The map, for each way to keep keys and values.
+pub enum Map {
+    /// Keys and values in boxes.
+    Boxes(BTreeMap<Boxed, Boxed>),
+    /// Keys in boxes.
+    BoxedKeys(BTreeMap<Boxed, Word>),
+    /// Values in boxes.
+    BoxedValues(BTreeMap<Word, Boxed>),
+    /// Nothing in boxes.
+    Words(BTreeMap<Word, Word>),
+}
+
+/// Runs the same code on whichever map it is.
+macro_rules! each {
+    ($map:expr, $name:ident => $code:expr) => {
+        match $map {
+            Map::Boxes($name) => $code,
+            Map::BoxedKeys($name) => $code,
+            Map::BoxedValues($name) => $code,
+            Map::Words($name) => $code,
+        }
+    };
+}
+
+impl Contestant for Map {
+    const NAME: &'static str = "btreemap";
+
+    fn create(config: &Config, _: &Path) -> Result<Map> {
+        Ok(match (config.key_width, config.value_width) {
+            (Some(8), 8) => Map::Words(BTreeMap::new()),
+            (Some(8), _) => Map::BoxedValues(BTreeMap::new()),
+            (_, 8) => Map::BoxedKeys(BTreeMap::new()),
+            _ => Map::Boxes(BTreeMap::new()),
+        })
+    }
+
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+        each!(self, map => changes(map))
+    }
+
+    type Reader<'a> = &'a Map;
+
+    fn reader(&self) -> Result<&Map> {
+        Ok(self)
+    }
+}
+
+impl<K: Kept, V: Kept> Writer for BTreeMap<K, V> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.insert(K::keep(key)?, V::keep(value)?);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        BTreeMap::remove(self, key);
+        Ok(())
+    }
+}
+
+impl Reader for &Map {
+    #[inline]
+    fn get<R>(&mut self, key: &[u8], check: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        Ok(each!(self, map => map.get(key).map(|value| check(value.borrow()))))
+    }
+
+    #[inline]
+    fn scan(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let range = (Bound::Included(from), Bound::Unbounded);
+        each!(self, map => {
+            for (key, value) in map.range::<[u8], _>(range) {
+                if !visit(key.borrow(), value.borrow()) {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    }
+}

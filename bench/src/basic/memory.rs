@@ -1,0 +1,70 @@
+//! What a process keeps in memory and a folder on its device, as the system tells.
+
+use crate::Result;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Bytes of a block in which the system counts what a file has allocated.
+const STAT_BLOCK: u64 = 512;
+
+/// Bytes of memory that this process has now.
+pub(super) fn resident() -> Result<u64> {
+    status("VmRSS:")
+}
+
+/// The most memory that this process has had since [`reset_peak`], in bytes.
+pub(super) fn peak_resident() -> Result<u64> {
+    status("VmHWM:")
+}
+
+/// Begins to watch for a new peak.
+pub(super) fn reset_peak() -> Result<()> {
+    Ok(std::fs::write("/proc/self/clear_refs", "5")?)
+}
+
+fn status(field: &str) -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let kib = text.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| format!("/proc/self/status says no {field}"))? * 1024)
+}
+
+/// Bytes that the files of a folder have allocated.
+pub(super) fn allocated(folder: &Path) -> Result<u64> {
+    let mut blocks = 0;
+    for file in std::fs::read_dir(folder)? {
+        match file?.metadata() {
+            Ok(metadata) => blocks += metadata.blocks(),
+            // A log segment may go while we look.
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Ok(blocks * STAT_BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_is_counted_and_holes_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(allocated(folder.path()).unwrap(), 0);
+        let file = std::fs::File::create(folder.path().join("holes")).unwrap();
+        file.set_len(1 << 30).unwrap();
+        std::fs::write(folder.path().join("full"), vec![1; 1 << 20]).unwrap();
+        std::fs::File::open(folder.path().join("full")).unwrap().sync_all().unwrap();
+        let bytes = allocated(folder.path()).unwrap();
+        assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn a_touched_allocation_is_resident_and_remembered_as_peak() {
+        reset_peak().unwrap();
+        let before = resident().unwrap();
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(resident().unwrap() >= before + (60 << 20));
+        drop(block);
+        assert!(peak_resident().unwrap() >= before + (60 << 20));
+    }
+}

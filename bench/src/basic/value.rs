@@ -1,0 +1,61 @@
+//! The values of a run: each follows from the rank of its key and from how often it was written, so that whatever is
+//! read can be checked without keeping it.
+
+/// How the values of a run are made.
+#[derive(Clone, Copy)]
+pub(super) struct Values {
+    /// Bytes of each.
+    pub(super) width: usize,
+}
+
+impl Values {
+    /// Replaces `out` by the value that the key of `rank` has after being written for the `generation`th time.
+    #[inline]
+    pub(super) fn make(self, rank: usize, generation: u64, out: &mut Vec<u8>) {
+        out.clear();
+        for part in self.parts(rank, generation) {
+            let left = self.width - out.len();
+            out.extend_from_slice(&part[..left.min(8)]);
+        }
+    }
+
+    /// Whether a value is the one that [`Values::make`] makes.
+    #[inline]
+    pub(super) fn are(self, rank: usize, generation: u64, value: &[u8]) -> bool {
+        value.len() == self.width
+            && value.chunks(8).zip(self.parts(rank, generation)).all(|(there, part)| *there == part[..there.len()])
+    }
+
+    #[inline]
+    fn parts(self, rank: usize, generation: u64) -> impl Iterator<Item = [u8; 8]> {
+        let seed = (rank as u64) << 8 | generation;
+        (0..self.width.div_ceil(8) as u64).map(move |part| mix(seed.wrapping_add(part << 48)).to_le_bytes())
+    }
+}
+
+/// A bijection that looks random (the finaliser of SplitMix64).
+#[inline]
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_right_for_its_key_and_generation_only() {
+        for width in [1, 8, 13, 100] {
+            let values = Values { width };
+            let mut value = Vec::new();
+            values.make(5, 1, &mut value);
+            assert_eq!(value.len(), width);
+            assert!(values.are(5, 1, &value));
+            assert!(!values.are(6, 1, &value) && !values.are(5, 2, &value) && !values.are(5, 1, &value[1..]));
+            value[width - 1] ^= 1;
+            assert!(!values.are(5, 1, &value));
+        }
+    }
+}

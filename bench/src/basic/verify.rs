@@ -1,0 +1,40 @@
+//! Going over a whole store and comparing it with what must be in it. Never timed.
+
+use super::contestant::{Contestant, Reader};
+use super::keys::Keys;
+use super::value::Values;
+use crate::Result;
+
+/// Fails unless the store has exactly the keys of the ranks that `present` admits, each with the value of its
+/// `generation`.
+pub(super) fn verify<C: Contestant>(
+    store: &C,
+    keys: &Keys,
+    values: Values,
+    present: impl Fn(usize) -> bool,
+    generation: u64,
+) -> Result<()> {
+    let mut expected = (0..keys.len()).filter(|rank| present(*rank));
+    let mut wrong = None;
+    store.reader()?.scan(&[], |key, value| {
+        let right = match expected.next() {
+            Some(rank) => keys.get(rank) == key && values.are(rank, generation, value),
+            None => false,
+        };
+        if !right {
+            wrong = Some(key.to_vec());
+        }
+        right
+    })?;
+    match (wrong, expected.next()) {
+        (Some(key), _) => Err(wrong_answer(C::NAME, "scan", &key)),
+        (None, Some(rank)) => Err(wrong_answer(C::NAME, "scan ends before", keys.get(rank))),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The error of a store that answers wrong.
+#[cold]
+pub(super) fn wrong_answer(name: &str, what: &str, key: &[u8]) -> Box<dyn std::error::Error + Send + Sync> {
+    format!("{name} answers wrong: {what} {:?}", String::from_utf8_lossy(key)).into()
+}

@@ -1,0 +1,7 @@
+//! Workloads, and what runs and measures them: shared by `duramen-bench` and by the programs that set other stores
+//! beside Duramen. No other store is in here.
+
+pub mod basic;
+
+/// What goes wrong in a benchmark ends it; the words are for whoever started it.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
