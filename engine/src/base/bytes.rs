@@ -69,10 +69,53 @@ pub fn u16_of(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
-/// The length of the longest common prefix of `a` and `b`.
+/// The length of the longest common prefix of `a` and `b`, found eight bytes at a time.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let len = a.len().min(b.len());
+    let (a, b) = (slice(a, 0, len), slice(b, 0, len));
+    let words = a.as_chunks().0.iter().zip(b.as_chunks().0);
+    for (i, (x, y)) in words.enumerate() {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return 8 * i + difference.trailing_zeros() as usize / 8;
+        }
+    }
+    // What is left is compared as the last whole word, whose first bytes are known to agree.
+    if let (Some(x), Some(y)) = (a.last_chunk(), b.last_chunk()) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        return len - 8 + difference.trailing_zeros() as usize / 8;
+    }
+    short_common_prefix(a, b)
+}
+
+/// The same for two slices of one length below eight.
+#[inline(always)]
+fn short_common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let (Some(x), Some(y)) = (a.first_chunk(), b.first_chunk()) else {
+        return a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    };
+    let front = u32::from_le_bytes(*x) ^ u32::from_le_bytes(*y);
+    if front != 0 {
+        return front.trailing_zeros() as usize / 8;
+    }
+    let (Some(x), Some(y)) = (a.last_chunk(), b.last_chunk()) else { return 4 };
+    let back = u32::from_le_bytes(*x) ^ u32::from_le_bytes(*y);
+    a.len() - 4 + back.trailing_zeros() as usize / 8
+}
+
+/// Compares as `Ord` does, which for keys of some ten bytes is faster in line than by a call.
+#[inline(always)]
+pub fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let common = common_prefix(a, b);
+    a.get(common).cmp(&b.get(common))
+}
+
+/// What follows `prefix` in `bytes`; `None` where it does not begin with it.
+#[inline(always)]
+pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (front, rest) = bytes.split_at_checked(prefix.len())?;
+    (common_prefix(front, prefix) == prefix.len()).then_some(rest)
 }
 
 /// Appends `value` as an LEB128 varint (7 bits a byte, low first, 1 to 10 bytes).
@@ -118,6 +161,21 @@ mod tests {
             let mut input = out.as_slice();
             prop_assert_eq!(take_varint(&mut input), Some(value));
             prop_assert_eq!(input, tail.as_slice());
+        }
+
+        #[test]
+        fn comparing_in_words_is_comparing_bytes(
+            a in proptest::collection::vec(0u8..2, 0..40),
+            b in proptest::collection::vec(0u8..2, 0..40),
+            same in 0usize..40,
+        ) {
+            let mut b = b;
+            let same = same.min(a.len()).min(b.len());
+            b[..same].copy_from_slice(&a[..same]);
+            let common = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+            prop_assert_eq!(common_prefix(&a, &b), common);
+            prop_assert_eq!(compare(&a, &b), a.cmp(&b));
+            prop_assert_eq!(strip_prefix(&a, &b), a.strip_prefix(b.as_slice()));
         }
 
         #[test]

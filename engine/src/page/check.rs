@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
         self.check_free()?;
         self.check_fences(key_kind)?;
         let (count, granule) = (self.count(), self.granule());
-        self.key_list().check(key_kind, self.key_bytes(), count, granule)?;
+        self.key_list().check(key_kind, self.key_bytes(), count)?;
         records::check(record_kind, self.record_bytes(), count, granule)?;
         if self.is_inner() {
             ensure(count > 0, || "an inner page without children".into())?;

@@ -155,8 +155,8 @@ impl<'a> Page<'a> {
             return true;
         }
         let prefix = self.prefix();
-        match key.strip_prefix(prefix) {
-            Some(suffix) => suffix < self.upper_rest(),
+        match bytes::strip_prefix(key, prefix) {
+            Some(suffix) => bytes::compare(suffix, self.upper_rest()).is_lt(),
             None => key < prefix,
         }
     }
@@ -191,7 +191,7 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
-        match key.strip_prefix(prefix) {
+        match bytes::strip_prefix(key, prefix) {
             Some(suffix) => self.key_list().search(suffix),
             None if key < prefix => Err(0),
             None => Err(self.count()),

@@ -75,7 +75,7 @@ impl<'a> Fixed<'a> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low.midpoint(high);
-            match self.key(middle).cmp(key) {
+            match bytes::compare(self.key(middle), key) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return Ok(middle),
                 Ordering::Greater => high = middle,

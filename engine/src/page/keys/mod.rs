@@ -130,9 +130,9 @@ impl<'a> KeyList<'a> {
     }
 
     /// Says what is wrong with the structure of the list (not with the order of its keys).
-    pub(super) fn check(&self, kind: KeyListKind, list: &[u8], count: usize, granule: usize) -> Result<(), String> {
+    pub(super) fn check(&self, kind: KeyListKind, list: &[u8], count: usize) -> Result<(), String> {
         match self {
-            KeyList::Slotted(slotted) => slotted.check(list, count, granule),
+            KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))

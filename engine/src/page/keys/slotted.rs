@@ -55,22 +55,16 @@ pub(super) struct Entry<'a> {
 /// A slotted key list to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Slotted<'a> {
+    list: &'a [u8],
     heads: &'a [[u8; 4]],
-    slots: &'a [[u8; 2]],
-    heap: &'a [u8],
+    cap: usize,
 }
 
 impl<'a> Slotted<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize) -> Slotted<'a> {
-        let cap = capacity(count, granule);
-        let (heads, rest) = list.split_at_checked(4 * cap).unwrap_or_default();
-        let (slots, heap) = rest.split_at_checked(2 * cap).unwrap_or_default();
-        Slotted {
-            heads: heads.as_chunks().0.get(..count).unwrap_or_default(),
-            slots: slots.as_chunks().0.get(..count).unwrap_or_default(),
-            heap,
-        }
+        let heads = list.get(..4 * count).unwrap_or_default().as_chunks().0;
+        Slotted { list, heads, cap: capacity(count, granule) }
     }
 
     #[inline(always)]
@@ -78,24 +72,25 @@ impl<'a> Slotted<'a> {
         self.heads.get(slot).map(|head| u32::from_le_bytes(*head))
     }
 
-    /// The heap entry at offset `at`: the suffix length and the rest.
-    #[inline(always)]
-    fn heap_entry(&self, at: usize) -> (usize, &'a [u8]) {
-        let entry = self.heap.get(at..).unwrap_or_default();
-        let (len, size) = varint::get(entry);
-        (len, bytes::slice(entry, size, size + len.saturating_sub(HEAD)))
-    }
-
+    /// The heap offset of the entry of `slot`.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {
-        self.slots.get(slot).map_or(0, |slot| usize::from(u16::from_le_bytes(*slot)))
+        usize::from(bytes::get_u16(self.list, 4 * self.cap + 2 * slot))
+    }
+
+    /// The suffix length and the rest of the entry of `slot`.
+    #[inline(always)]
+    fn heap_entry(&self, slot: usize) -> (usize, &'a [u8]) {
+        let entry = self.list.get(FIXED_PART * self.cap + self.offset(slot)..).unwrap_or_default();
+        let (len, size) = varint::get(entry);
+        (len, bytes::slice(entry, size, size + len.saturating_sub(HEAD)))
     }
 
     /// The entry of `slot`; an empty one where there is no such slot.
     #[inline(always)]
     pub(super) fn entry(&self, slot: usize) -> Entry<'a> {
         let Some(head) = self.head(slot) else { return Entry { head: 0, len: 0, rest: &[] } };
-        let (len, rest) = self.heap_entry(self.offset(slot));
+        let (len, rest) = self.heap_entry(slot);
         Entry { head, len, rest }
     }
 
@@ -155,8 +150,8 @@ impl<'a> Slotted<'a> {
         let rest = suffix.get(HEAD..).unwrap_or_default();
         while low < high {
             let middle = low.midpoint(high);
-            let (len, there) = self.heap_entry(self.offset(middle));
-            match there.cmp(rest).then(len.cmp(&suffix.len())) {
+            let (len, there) = self.heap_entry(middle);
+            match bytes::compare(there, rest).then(len.cmp(&suffix.len())) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return Ok(middle),
                 Ordering::Greater => high = middle,
@@ -167,8 +162,8 @@ impl<'a> Slotted<'a> {
 
     /// Structure: the sizes add up, unused slots are zero, slots and heap entries are one to one, and the entries
     /// tile the heap.
-    pub(super) fn check(&self, list: &[u8], count: usize, granule: usize) -> Result<(), String> {
-        let cap = capacity(count, granule);
+    pub(super) fn check(&self, count: usize) -> Result<(), String> {
+        let (list, cap) = (self.list, self.cap);
         if list.len() < FIXED_PART * cap {
             return Err(format!("{} bytes cannot hold {count} slots", list.len()));
         }
@@ -176,7 +171,8 @@ impl<'a> Slotted<'a> {
         if unused.iter().any(|range| range.iter().any(|&byte| byte != 0)) {
             return Err("an unused slot is not zero".into());
         }
-        crate::page::records::check_tiling(self.heap, (0..count).map(|slot| self.offset(slot)), |entry| {
+        let heap = list.get(FIXED_PART * cap..).unwrap_or_default();
+        crate::page::records::check_tiling(heap, (0..count).map(|slot| self.offset(slot)), |entry| {
             let (len, size) = varint::get(entry);
             (size == varint::size(len)).then_some(heap_bytes(len))
         })?;
@@ -190,15 +186,32 @@ impl<'a> Slotted<'a> {
     }
 }
 
-/// The first slot whose head is not below `head`: a binary search without a branch that depends on the data.
+/// How many heads the last step of a search compares at once.
+const WINDOW: usize = 32;
+
+/// The first slot whose head is not below `head`. Halves without a branch that depends on the data until a window is
+/// left, whose smaller heads it counts in vector lanes: that saves the last dependent steps, which cost the most.
 #[inline(always)]
 fn lower_bound(heads: &[[u8; 4]], head: u32) -> usize {
-    let below = |at: usize| heads.get(at).is_some_and(|there| u32::from_le_bytes(*there) < head);
     let (mut base, mut size) = (0, heads.len());
-    while size > 1 {
+    while size > WINDOW {
         let half = size / 2;
-        base = std::hint::select_unpredictable(below(base + half), base + half, base);
+        // Loaded before it is compared: a branch on the bounds alone is always predicted right.
+        let there = heads.get(base + half).map_or(u32::MAX, |there| u32::from_le_bytes(*there));
+        base = std::hint::select_unpredictable(there < head, base + half, base);
         size -= half;
     }
-    base + usize::from(below(base))
+    // All before `base` are below, all from `base + size` on are not: a window may begin earlier and end later.
+    let from = base.min(heads.len().saturating_sub(WINDOW));
+    let window = heads.get(from..).unwrap_or_default();
+    let window = window.first_chunk::<WINDOW>().map_or(window, |window| window);
+    let mut lanes = [0u32; 4];
+    let (fours, rest) = window.as_chunks::<4>();
+    for four in fours {
+        for (lane, there) in lanes.iter_mut().zip(four) {
+            *lane += u32::from(u32::from_le_bytes(*there) < head);
+        }
+    }
+    let rest = rest.iter().filter(|there| u32::from_le_bytes(**there) < head).count();
+    from + lanes.iter().sum::<u32>() as usize + rest
 }
