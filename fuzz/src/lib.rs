@@ -1,4 +1,5 @@
 //! One fuzz target per decoder, as plain functions.
 
 pub mod log;
+pub mod page;
 pub mod store;

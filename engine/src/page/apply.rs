@@ -69,6 +69,11 @@ impl Tree {
         if tree.used() > size || limits::check_page_size(size, true).is_err() {
             return Err(Error::corrupt(view.id(), format!("its parts do not fit a page of {size} bytes")));
         }
+        if !keys::is_changeable(view.key_bytes(), tree.keys)
+            || !records::is_changeable(view.record_bytes(), tree.records)
+        {
+            return Err(Error::corrupt(view.id(), format!("its lists cannot hold {count} entries")));
+        }
         Ok(tree)
     }
 
@@ -215,12 +220,8 @@ fn rebuilt(
         right,
     };
     let mut builder = PageBuilder::new(view.bytes().len(), &spec);
-    let mut key = Vec::new();
-    for slot in from..to {
-        view.key_into(slot, &mut key);
-        if !builder.push(&key, view.record(slot)) {
-            return None;
-        }
+    if !builder.push_entries(view, from..to, None) {
+        return None;
     }
     let mut packed = builder.finish();
     bytes::put_u64(&mut packed, header::LSN, view.lsn().0);

@@ -5,8 +5,10 @@ use super::header::{self, NO_UPPER, PageKind};
 use super::keys::{KeyListBuilder, KeyListKind, granule};
 use super::order::fence_prefix;
 use super::records::{Record, RecordListBuilder, RecordListKind};
+use super::view::Page;
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{PageId, TableId, bytes};
+use std::ops::Range;
 
 /// What a new page is to be.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +72,8 @@ impl PageBuilder {
             front,
             prefix,
             inner,
-            keys: KeyListBuilder::new(spec.keys, granule, inner),
-            records: RecordListBuilder::new(spec.records, granule),
+            keys: KeyListBuilder::new(spec.keys, granule, inner, page_size),
+            records: RecordListBuilder::new(spec.records, granule, page_size),
             count: 0,
             list_bytes: 0,
         }
@@ -94,20 +96,78 @@ impl PageBuilder {
         self.push_suffix(suffix, record)
     }
 
-    /// Appends an entry whose key is already without the page's prefix.
-    #[inline]
-    pub(super) fn push_suffix(&mut self, suffix: &[u8], record: Record<'_>) -> bool {
-        let lists = self.keys.bytes_with(suffix).zip(self.records.bytes_with(record));
-        let Some(list_bytes) = lists.map(|(keys, records)| keys + records) else { return false };
-        // The largest count is one that the count field tells from an overflow.
-        if self.front.len() + list_bytes > self.page_size || self.count >= usize::from(u16::MAX) {
+    /// Appends entries of another page, taking them over without building their keys where the lists allow it. `first`
+    /// replaces the key of the first one, for an inner page's slot 0 has none of its own. False: not all of them could
+    /// be appended (see [`PageBuilder::push`]), some may have been.
+    pub fn push_entries(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
+        let mut key = Vec::new();
+        let Range { start, end } = entries;
+        if start >= end {
+            return true;
+        }
+        page.key_into(start, &mut key);
+        let child = page.child(start).0.to_le_bytes();
+        if !self.push(first.unwrap_or(&key), Self::record(page, start, &child)) {
             return false;
         }
-        self.keys.push(suffix);
-        self.records.push(record);
-        self.count += 1;
-        self.list_bytes = list_bytes;
-        true
+        let Some(cut) = self.cut_from(page, start + 1..end) else {
+            return (start + 1..end).all(|slot| {
+                page.key_into(slot, &mut key);
+                self.push(&key, Self::record(page, slot, &page.child(slot).0.to_le_bytes()))
+            });
+        };
+        let list = page.key_list();
+        (start + 1..end).all(|slot| {
+            let child = page.child(slot).0.to_le_bytes();
+            let record = Self::record(page, slot, &child);
+            let taken = self.room(self.keys.bytes_with_entry(&list, slot, cut), record);
+            if taken {
+                self.keys.push_entry(&list, slot, cut);
+                self.records.push(record);
+            }
+            taken
+        })
+    }
+
+    /// The record of an entry; `child` are the bytes of an inner page's, whatever record list a hostile one names.
+    fn record<'r>(page: Page<'r>, slot: usize, child: &'r [u8]) -> Record<'r> {
+        if page.is_inner() { Record::inline(child) } else { page.record(slot) }
+    }
+
+    /// How many bytes the keys of those entries lose when they are taken over; `None` where their lists differ or
+    /// this page's prefix is shorter. Keys are in order, so that the outermost tell whether all have the prefix.
+    fn cut_from(&self, page: Page<'_>, entries: Range<usize>) -> Option<usize> {
+        let prefix = bytes::slice(&self.front, PAGE_HEADER, PAGE_HEADER + self.prefix);
+        let mut key = Vec::new();
+        let fits = [entries.start, entries.end.saturating_sub(1)].into_iter().all(|slot| {
+            page.key_into(slot, &mut key);
+            key.starts_with(prefix)
+        });
+        let same = page.keys() as u8 == bytes::get_u8(&self.front, header::KEY_LIST);
+        self.prefix.checked_sub(page.prefix().len()).filter(|_| fits && same)
+    }
+
+    #[inline]
+    fn push_suffix(&mut self, suffix: &[u8], record: Record<'_>) -> bool {
+        let fits = self.room(self.keys.bytes_with(suffix), record);
+        if fits {
+            self.keys.push(suffix);
+            self.records.push(record);
+        }
+        fits
+    }
+
+    /// Counts an entry in that makes the key list so large, if it fits.
+    #[inline]
+    fn room(&mut self, key_bytes: Option<usize>, record: Record<'_>) -> bool {
+        let lists = key_bytes.zip(self.records.bytes_with(record));
+        let Some(list_bytes) = lists.map(|(keys, records)| keys + records) else { return false };
+        let fits = self.front.len() + list_bytes <= self.page_size && self.count < usize::from(u16::MAX);
+        if fits {
+            self.count += 1;
+            self.list_bytes = list_bytes;
+        }
+        fits
     }
 
     /// Entries so far.

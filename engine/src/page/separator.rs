@@ -1,7 +1,7 @@
 //! Where to cut a full page in two, and the separator that divides the halves: tail compression. It only chooses;
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
-use super::keys::granule;
+use super::keys::{KeyList, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -64,6 +64,7 @@ enum Entry<'a> {
 /// A cut index counts the entries on its left, the pending one included.
 struct Cutter<'a> {
     page: Page<'a>,
+    list: KeyList<'a>,
     pending: Option<(usize, &'a [u8], usize)>,
     /// Separators are whole keys: by the rule, or because the page is an inner one.
     whole: bool,
@@ -77,6 +78,7 @@ impl<'a> Cutter<'a> {
     fn new(page: Page<'a>, pending: Option<(usize, &'a [u8], usize)>, rule: SeparatorRule) -> Cutter<'a> {
         let count = page.count();
         let pending = pending.map(|(slot, key, record)| (slot.min(count), key, record));
+        let (list, records) = (page.key_list(), page.record_list());
         let mut left = Vec::with_capacity(count + 2);
         let mut sum = 0;
         left.push(0);
@@ -87,7 +89,7 @@ impl<'a> Cutter<'a> {
                 left.push(sum);
             }
             if slot < count {
-                sum += page.entry_bytes(slot);
+                sum += list.entry_bytes(slot) + records.entry_bytes(slot);
                 left.push(sum);
             }
         }
@@ -95,7 +97,7 @@ impl<'a> Cutter<'a> {
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
         let front = PAGE_HEADER + rounding;
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
-        Cutter { page, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts }
+        Cutter { page, list, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts }
     }
 
     fn entry(&self, index: usize) -> Entry<'a> {
@@ -122,7 +124,8 @@ impl<'a> Cutter<'a> {
 
     fn key_len(&self, index: usize) -> usize {
         match self.entry(index) {
-            Entry::There(slot) => self.page.key_len(slot),
+            Entry::There(0) if self.page.is_inner() => self.page.prefix().len(),
+            Entry::There(slot) => self.page.prefix().len() + self.list.suffix_len(slot),
             Entry::Pending(key) => key.len(),
         }
     }
@@ -134,7 +137,7 @@ impl<'a> Cutter<'a> {
             return right_len;
         }
         let common = match (self.entry(cut - 1), self.entry(cut)) {
-            (Entry::There(_), Entry::There(slot)) => self.page.common_with_previous(slot),
+            (Entry::There(_), Entry::There(slot)) => self.page.prefix().len() + self.list.common_with_previous(slot),
             _ => {
                 let (mut left, mut right) = (Vec::new(), Vec::new());
                 self.key_into(cut - 1, &mut left);
@@ -192,7 +195,8 @@ impl<'a> Cutter<'a> {
                 SeparatorRule::Full => false,
                 SeparatorRule::Tail { radius } => 1000 * distance <= 2 * usize::from(radius) * total,
             };
-            let least = (!inside, 0, distance);
+            // Only a separator at least as short as the best so far is worth its length.
+            let least = (!inside, usize::from(inside), distance);
             if best.is_some_and(|(rank, _)| rank <= least) {
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use super::header::{self, Header, NO_UPPER, PageKind};
 use super::keys::{KeyList, KeyListKind, granule};
-use super::records::{self, Record, RecordListKind};
+use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
 
@@ -234,10 +234,13 @@ impl<'a> Page<'a> {
     /// The record of `slot`; an empty one where there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'a> {
-        if slot >= self.count() {
-            return Record::default();
-        }
-        records::get(self.records(), self.record_bytes(), self.count(), self.granule(), slot)
+        self.record_list().get(slot)
+    }
+
+    #[inline(always)]
+    pub(super) fn record_list(&self) -> RecordList<'a> {
+        let (kind, list) = (self.records(), self.record_bytes());
+        RecordList { kind, list, count: self.count(), granule: self.granule() }
     }
 
     /// Of an inner page: the child at `slot`; [`PageId::NONE`] where there is none.
@@ -268,11 +271,6 @@ impl<'a> Page<'a> {
     /// Bytes that the entry of `slot` takes in both lists, slots included.
     #[inline]
     pub fn entry_bytes(&self, slot: usize) -> usize {
-        self.key_list().entry_bytes(slot) + self.records().entry_bytes(self.record(slot).bytes.len())
-    }
-
-    /// The length of the common prefix of the key images of `slot` and of the one before it.
-    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
-        self.prefix().len() + self.key_list().common_with_previous(slot)
+        self.key_list().entry_bytes(slot) + self.record_list().entry_bytes(slot)
     }
 }

@@ -79,16 +79,7 @@ pub(super) fn push_entries(
     entries: std::ops::Range<usize>,
     first: Option<&[u8]>,
 ) -> bool {
-    let mut key = Vec::new();
-    let start = entries.start;
-    entries.into_iter().all(|slot| {
-        page.key_into(slot, &mut key);
-        let key = first.filter(|_| slot == start).unwrap_or(&key);
-        let child = child_record(page.child(slot));
-        // An inner page's record list may be of any kind that a hostile page names: its children are what counts.
-        let record = if page.is_inner() { Record::inline(&child) } else { page.record(slot) };
-        into.push(key, record)
-    })
+    into.push_entries(page, entries, first)
 }
 
 /// Reads a page and lets go of it again: for the writer, which knows that nobody changes it.

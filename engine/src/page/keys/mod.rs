@@ -129,6 +129,15 @@ impl<'a> KeyList<'a> {
         }
     }
 
+    /// True where the suffix of `slot` is above that of the one before it.
+    #[inline]
+    pub(super) fn is_above_previous(&self, slot: usize) -> bool {
+        match self {
+            KeyList::Slotted(list) => list.is_above_previous(slot),
+            KeyList::Fixed(list) => slot.checked_sub(1).is_none_or(|left| list.key(left) < list.key(slot)),
+        }
+    }
+
     /// Says what is wrong with the structure of the list (not with the order of its keys).
     pub(super) fn check(&self, kind: KeyListKind, list: &[u8], count: usize) -> Result<(), String> {
         match self {
@@ -150,7 +159,17 @@ pub(super) struct KeyState {
     pub(super) inner: bool,
 }
 
-/// Bytes that the list takes once `suffix` is in it at `slot`.
+/// False where the list's bytes cannot hold its entries' slots or keys: then it must not be changed.
+pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
+    match state.kind {
+        KeyListKind::Plain | KeyListKind::Head => {
+            state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
+        }
+        KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
+    }
+}
+
+/// Bytes that the list takes once `suffix` is in it.
 pub(super) fn bytes_with(page: PageId, list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize> {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => Ok(slotted::edit::bytes_with(state, suffix)),
@@ -181,9 +200,10 @@ pub(super) enum KeyListBuilder {
 }
 
 impl KeyListBuilder {
-    pub(super) fn new(kind: KeyListKind, granule: usize, inner: bool) -> KeyListBuilder {
+    /// Begins a list of up to some `bytes`.
+    pub(super) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
         match kind {
-            KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule)),
+            KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
         }
     }
@@ -203,6 +223,29 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.push(suffix),
             KeyListBuilder::Fixed(list) => list.push(suffix),
+        }
+    }
+
+    /// Bytes that the list takes with the entry of `slot` of another list, less the first `cut` bytes of its suffix;
+    /// `None` where that one cannot be taken over as it is.
+    #[inline]
+    pub(super) fn bytes_with_entry(&self, list: &KeyList<'_>, slot: usize, cut: usize) -> Option<usize> {
+        match (self, list) {
+            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => {
+                Some(to.bytes_with(from.suffix_len(slot).checked_sub(cut)?))
+            }
+            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
+            _ => None,
+        }
+    }
+
+    /// Appends that entry; [`KeyListBuilder::bytes_with_entry`] it is not `None`.
+    #[inline]
+    pub(super) fn push_entry(&mut self, list: &KeyList<'_>, slot: usize, cut: usize) {
+        match (self, list) {
+            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.push_entry(from.entry(slot).without(cut)),
+            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) => to.push(from.key(slot)),
+            _ => {}
         }
     }
 

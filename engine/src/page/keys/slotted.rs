@@ -52,6 +52,19 @@ pub(super) struct Entry<'a> {
     pub(super) rest: &'a [u8],
 }
 
+impl Entry<'_> {
+    /// The entry without the first `cut` bytes of its suffix.
+    #[inline(always)]
+    pub(super) fn without(self, cut: usize) -> Self {
+        let head = match cut {
+            0 => self.head,
+            1..HEAD => self.head << (8 * cut) | head_of(self.rest) >> (32 - 8 * cut),
+            _ => head_of(self.rest.get(cut - HEAD..).unwrap_or_default()),
+        };
+        Entry { head, len: self.len.saturating_sub(cut), rest: self.rest.get(cut..).unwrap_or_default() }
+    }
+}
+
 /// A slotted key list to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Slotted<'a> {
@@ -115,13 +128,15 @@ impl<'a> Slotted<'a> {
     #[inline]
     pub(super) fn common_with_previous(&self, slot: usize) -> usize {
         let Some(previous) = slot.checked_sub(1) else { return 0 };
+        common_of(self.entry(previous), self.entry(slot))
+    }
+
+    /// True where the suffix of `slot` is above that of the one before it.
+    #[inline]
+    pub(super) fn is_above_previous(&self, slot: usize) -> bool {
+        let Some(previous) = slot.checked_sub(1) else { return true };
         let (a, b) = (self.entry(previous), self.entry(slot));
-        let heads = (a.head ^ b.head).leading_zeros() / 8;
-        if heads < 4 {
-            // Zero padding counts as no byte: a shorter suffix ends the common part.
-            return usize::min(heads as usize, a.len.min(b.len));
-        }
-        a.len.min(b.len).min(HEAD) + bytes::common_prefix(a.rest, b.rest)
+        a.head < b.head || (a.head == b.head && bytes::compare(a.rest, b.rest).then(a.len.cmp(&b.len)).is_lt())
     }
 
     #[inline(always)]
@@ -131,16 +146,24 @@ impl<'a> Slotted<'a> {
         if self.head(at) != Some(head) {
             return Err(at);
         }
-        let end = if self.head(at + 1) == Some(head) { at + self.equal_heads(at, head) } else { at + 1 };
+        // Mostly the head is the only one of its value, or one of a few.
+        let mut end = at + 1;
+        while self.head(end) == Some(head) {
+            end += 1;
+            if end - at > FEW {
+                end = self.end_of_equal(end, head);
+                break;
+            }
+        }
         self.search_rest(at, end, suffix)
     }
 
-    /// How many heads from slot `at` on equal `head`.
-    fn equal_heads(&self, at: usize, head: u32) -> usize {
-        let from = self.heads.get(at..).unwrap_or_default();
+    /// The first slot from `from` on whose head is above `head`, all before it from there on being equal.
+    #[inline(never)]
+    fn end_of_equal(&self, from: usize, head: u32) -> usize {
         match head.checked_add(1) {
-            Some(next) => lower_bound(from, next),
-            None => from.len(),
+            Some(next) => from + lower_bound(self.heads.get(from..).unwrap_or_default(), next),
+            None => self.heads.len(),
         }
     }
 
@@ -186,6 +209,17 @@ impl<'a> Slotted<'a> {
     }
 }
 
+/// The length of the common prefix of two suffixes.
+#[inline(always)]
+fn common_of(a: Entry<'_>, b: Entry<'_>) -> usize {
+    let heads = (a.head ^ b.head).leading_zeros() as usize / 8;
+    // Zero padding counts as no byte: a shorter suffix ends the common part.
+    let in_head = heads.min(a.len).min(b.len);
+    if heads < HEAD { in_head } else { in_head + bytes::common_prefix(a.rest, b.rest) }
+}
+
+/// How many equal heads are passed over one by one.
+const FEW: usize = 8;
 /// How many heads the last step of a search compares at once.
 const WINDOW: usize = 32;
 

@@ -53,13 +53,35 @@ impl RecordListKind {
     }
 }
 
-/// The record of `slot` in `list`, the bytes of the record list alone; an empty one where there is no such slot.
-#[inline]
-pub(super) fn get(kind: RecordListKind, list: &[u8], count: usize, granule: usize, slot: usize) -> Record<'_> {
-    match kind {
-        RecordListKind::None => Record::default(),
-        RecordListKind::Fixed => Record::inline(fixed::get(list, slot)),
-        RecordListKind::Variable => variable::get(list, count, granule, slot),
+/// A record list to read. Any bytes are safe.
+#[derive(Clone, Copy)]
+pub(super) struct RecordList<'a> {
+    /// Its kind.
+    pub(super) kind: RecordListKind,
+    /// Its bytes alone.
+    pub(super) list: &'a [u8],
+    /// Its entries.
+    pub(super) count: usize,
+    /// The granule of the page.
+    pub(super) granule: usize,
+}
+
+impl<'a> RecordList<'a> {
+    /// The record of `slot`; an empty one where there is no such slot.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> Record<'a> {
+        match self.kind {
+            _ if slot >= self.count => Record::default(),
+            RecordListKind::None => Record::default(),
+            RecordListKind::Fixed => Record::inline(fixed::get(self.list, slot)),
+            RecordListKind::Variable => variable::get(self.list, self.count, self.granule, slot),
+        }
+    }
+
+    /// Bytes that the record of `slot` takes, slot included.
+    #[inline]
+    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+        self.kind.entry_bytes(self.get(slot).bytes.len())
     }
 }
 
@@ -87,6 +109,15 @@ pub(super) struct RecordState {
     pub(super) bytes: usize,
     pub(super) count: usize,
     pub(super) granule: usize,
+}
+
+/// False where the list's bytes cannot hold its entries' slots or records: then it must not be changed.
+pub(super) fn is_changeable(list: &[u8], state: RecordState) -> bool {
+    match state.kind {
+        RecordListKind::None => true,
+        RecordListKind::Fixed => fixed::check(list, state.count).is_ok(),
+        RecordListKind::Variable => state.bytes >= slots_bytes(state.count, state.granule),
+    }
 }
 
 /// Bytes that the list takes once `record` is in it.
@@ -201,11 +232,12 @@ pub(super) enum RecordListBuilder {
 }
 
 impl RecordListBuilder {
-    pub(super) fn new(kind: RecordListKind, granule: usize) -> RecordListBuilder {
+    /// Begins a list of up to some `bytes`.
+    pub(super) fn new(kind: RecordListKind, granule: usize, bytes: usize) -> RecordListBuilder {
         match kind {
             RecordListKind::None => RecordListBuilder::None,
             RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedBuilder::default()),
-            RecordListKind::Variable => RecordListBuilder::Variable(variable::VariableBuilder::new(granule)),
+            RecordListKind::Variable => RecordListBuilder::Variable(variable::VariableBuilder::new(granule, bytes)),
         }
     }
 

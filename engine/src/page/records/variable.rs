@@ -139,7 +139,7 @@ fn remove_one(list: &mut [u8], state: RecordState, slot: usize) -> usize {
 
 /// Lays the remaining records out anew, in the order of their slots.
 fn remove_many(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
-    let mut builder = VariableBuilder::new(state.granule);
+    let mut builder = VariableBuilder::new(state.granule, state.bytes);
     for slot in (0..from).chain(to..state.count) {
         builder.push(get(list, state.count, state.granule, slot));
     }
@@ -178,8 +178,9 @@ pub(crate) struct VariableBuilder {
 }
 
 impl VariableBuilder {
-    pub(super) fn new(granule: usize) -> VariableBuilder {
-        VariableBuilder { granule, slots: Vec::new(), heap: Vec::new() }
+    /// Begins a list of up to some `bytes`, for which it takes memory at once.
+    pub(super) fn new(granule: usize, bytes: usize) -> VariableBuilder {
+        VariableBuilder { granule, slots: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
     pub(super) fn bytes_with(&self, len: usize) -> usize {

@@ -9,20 +9,27 @@ use crate::page::varint;
 /// A slotted key list under construction.
 pub(crate) struct SlottedBuilder {
     granule: usize,
-    heads: Vec<u8>,
-    slots: Vec<u8>,
+    heads: Vec<[u8; 4]>,
+    slots: Vec<[u8; 2]>,
     heap: Vec<u8>,
 }
 
 impl SlottedBuilder {
-    pub(in crate::page::keys) fn new(granule: usize) -> SlottedBuilder {
-        SlottedBuilder { granule, heads: Vec::new(), slots: Vec::new(), heap: Vec::new() }
+    /// Begins a list of up to some `bytes`, for which it takes memory at once.
+    pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> SlottedBuilder {
+        let few = bytes / 32;
+        SlottedBuilder {
+            granule,
+            heads: Vec::with_capacity(few),
+            slots: Vec::with_capacity(few),
+            heap: Vec::with_capacity(bytes),
+        }
     }
 
     /// Bytes of the list with one more suffix of that length.
     #[inline]
     pub(in crate::page::keys) fn bytes_with(&self, suffix_len: usize) -> usize {
-        FIXED_PART * capacity(self.heads.len() / 4 + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
+        FIXED_PART * capacity(self.heads.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
     }
 
     #[inline]
@@ -32,19 +39,19 @@ impl SlottedBuilder {
     }
 
     #[inline]
-    pub(super) fn push_entry(&mut self, entry: Entry<'_>) {
-        self.heads.extend_from_slice(&entry.head.to_le_bytes());
-        self.slots.extend_from_slice(&bytes::u16_of(self.heap.len()).to_le_bytes());
+    pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
+        self.heads.push(entry.head.to_le_bytes());
+        self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
         varint::push(&mut self.heap, entry.len);
         self.heap.extend_from_slice(entry.rest);
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
-        let cap = capacity(self.heads.len() / 4, self.granule);
+        let cap = capacity(self.heads.len(), self.granule);
         let start = out.len();
-        out.extend_from_slice(&self.heads);
+        out.extend_from_slice(self.heads.as_flattened());
         out.resize(start + 4 * cap, 0);
-        out.extend_from_slice(&self.slots);
+        out.extend_from_slice(self.slots.as_flattened());
         out.resize(start + FIXED_PART * cap, 0);
         out.extend_from_slice(&self.heap);
     }

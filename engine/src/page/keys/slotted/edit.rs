@@ -81,7 +81,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
 /// Lays the remaining entries out anew, in the order of their slots.
 fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
     let view = Slotted::new(list, state.count, state.granule);
-    let mut builder = SlottedBuilder::new(state.granule);
+    let mut builder = SlottedBuilder::new(state.granule, state.bytes);
     for slot in (0..from).chain(to..state.count) {
         builder.push_entry(view.entry(slot));
     }

@@ -1,0 +1,152 @@
+//! Replays the corpus of the page's fuzz targets, as it is and with random damage of fixed seeds.
+
+use duramen::base::{PageId, TableId};
+use duramen::page::{
+    KeyListKind, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, map_page, run_page, unpack,
+};
+use duramen_fuzz::page::{apply_op, check_page};
+use std::path::PathBuf;
+
+fn folder(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus/page").join(target)
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// A xorshift generator: the same damage in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 as usize % end.max(1)
+    }
+
+    /// One to four bytes changed, half of the time in the front, where damage does most.
+    fn damage(&mut self, data: &mut [u8]) {
+        for _ in 0..=self.below(4) {
+            let end = if self.below(2) == 0 { data.len() } else { data.len().min(48) };
+            let at = self.below(end);
+            data[at] = match self.below(3) {
+                0 => data[at] ^ 1 << self.below(8),
+                1 => [0, 0xFF, 0x80, 1][self.below(4)],
+                _ => self.below(256) as u8,
+            };
+        }
+    }
+}
+
+#[test]
+fn sound_pages_pass_and_damaged_ones_never_panic() {
+    let mut random = Random(0x9E37_79B9);
+    let (mut passed, mut refused) = (0, 0);
+    for page in corpus("check_page") {
+        assert!(check_page(&page), "the corpus is of sound pages");
+        for cut in 0..page.len() {
+            assert!(!check_page(&page[..cut]) || cut.is_power_of_two());
+        }
+        for _ in 0..800 {
+            let mut damaged = page.clone();
+            random.damage(&mut damaged);
+            *if check_page(&damaged) { &mut passed } else { &mut refused } += 1;
+        }
+    }
+    assert!(passed > 100 && refused > 100, "{passed} passed, {refused} refused: the damage tests both");
+}
+
+#[test]
+fn operations_on_sound_and_damaged_pages_never_panic() {
+    let mut random = Random(0x1234_5678);
+    for case in corpus("apply_op") {
+        assert!(apply_op(&case) >= 4, "the corpus applies its operations");
+        for _ in 0..500 {
+            let mut damaged = case.clone();
+            random.damage(&mut damaged);
+            apply_op(&damaged);
+        }
+    }
+}
+
+fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
+    let inner = kind == PageKind::Inner;
+    let records = if inner { RecordListKind::Fixed } else { records };
+    let spec = PageSpec {
+        id: PageId(5),
+        table: TableId(2),
+        kind,
+        level: u8::from(inner),
+        keys,
+        records,
+        lower: b"key000",
+        upper: Some(b"key999"),
+        right: PageId(if inner { 0 } else { 6 }),
+    };
+    let mut builder = PageBuilder::new(512, &spec);
+    for i in 0..9u8 {
+        let key = format!("key{i}5{i}").into_bytes();
+        let record = match records {
+            RecordListKind::None => Record::default(),
+            RecordListKind::Fixed => Record::inline(&[7, 0, 0, 1]),
+            RecordListKind::Variable if i == 3 => Record { bytes: &[9; 12], large: true },
+            RecordListKind::Variable => Record::inline(&key[..usize::from(i % 5)]),
+        };
+        assert!(builder.push(&key, record));
+    }
+    builder.finish()
+}
+
+/// Writes the corpus anew after a change of the format: `cargo test -p duramen-fuzz -- --ignored`.
+#[test]
+#[ignore = "changes the corpus"]
+fn write_pages() {
+    let mut pages = vec![("run".to_owned(), run_page(PageId(5), TableId(2), PageId(6), b"a run's payload"))];
+    pages.push(("map".to_owned(), map_page(512, PageId(5))));
+    for keys in [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head] {
+        for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
+            pages.push((format!("leaf-{keys:?}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
+        }
+        pages.push((format!("inner-{keys:?}").to_lowercase(), page(PageKind::Inner, keys, RecordListKind::Fixed)));
+    }
+    for (name, packed) in pages {
+        let mut page = vec![0; 512];
+        unpack(&packed, &mut page).unwrap();
+        std::fs::write(folder("check_page").join(&name), &page).unwrap();
+        let mut case = vec![1];
+        case.extend((packed.len() as u16).to_le_bytes());
+        case.extend(&packed);
+        for op in operations(Page::new(&page), &packed) {
+            op.encode(&mut case);
+        }
+        std::fs::write(folder("apply_op").join(&name), &case).unwrap();
+    }
+}
+
+fn operations<'a>(page: Page<'a>, packed: &'a [u8]) -> Vec<PageOp<'a>> {
+    let format = || PageOp::Format { packed: packed.into() };
+    if page.kind() == PageKind::Map {
+        let bits = [PageOp::SetBits { from: 9, count: 70 }, PageOp::ClearBits { from: 20, count: 3 }];
+        return bits.into_iter().chain([format(), PageOp::SetBits { from: 2047, count: 1 }]).collect();
+    }
+    let right = PageOp::SetRight { right: PageId(8) };
+    if page.kind() == PageKind::Run {
+        return vec![right.clone(), format(), right, format()];
+    }
+    let record = page.record(0);
+    vec![
+        PageOp::Insert { slot: 2, key: b"key199", record },
+        PageOp::Replace { slot: 4, record: page.record(2) },
+        PageOp::Remove { from: 6, to: 7 },
+        PageOp::Remove { from: 0, to: 2 },
+        PageOp::Keep { from: 1, to: 5, lower: b"key25", upper: Some(b"key7"), right: PageId(9) },
+        right,
+        PageOp::Insert { slot: 4, key: b"key699", record },
+        format(),
+    ]
+}
