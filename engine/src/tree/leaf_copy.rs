@@ -4,7 +4,7 @@
 use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
-use crate::base::{Lsn, Result};
+use crate::base::{Error, Lsn, Result};
 use crate::page::{Page, Record};
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
@@ -22,7 +22,8 @@ impl LeafCopy {
         LeafCopy::default()
     }
 
-    /// Copies the leaf that `target` names.
+    /// Copies the leaf that `target` names. Of a detached subtree, which must hold the target's key, the outer leaves may
+    /// have no bound where the subtree has one: the caller keeps within the subtree's.
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let leaf = tree.descend(store, target)?;
         let page = Page::new(&leaf);
@@ -36,7 +37,7 @@ impl LeafCopy {
         self.range.lower.clear();
         self.range.lower.extend_from_slice(page.lower_fence());
         self.range.upper = has_upper.then_some(upper);
-        self.copy(tree, store, page)
+        self.copy(tree, store, page, target)
     }
 
     /// Where a fence is a long key's image, its run belongs to a separator further up: goes down again and takes the
@@ -49,10 +50,14 @@ impl LeafCopy {
             Ok(())
         })?;
         self.range = range;
-        self.copy(tree, store, Page::new(&leaf))
+        self.copy(tree, store, Page::new(&leaf), target)
     }
 
-    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>) -> Result<()> {
+    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
+        // So a cursor that goes on from one leaf's range to the next never stands still.
+        if !self.range.is_for(target) {
+            return Err(Error::corrupt(page.id(), "its fences are not those that its parent says"));
+        }
         self.page.clear();
         self.page.extend_from_slice(page.bytes());
         self.long.clear();

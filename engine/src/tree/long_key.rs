@@ -76,8 +76,9 @@ impl Tree {
     }
 
     fn run_part<'s, S: PageRead>(&self, store: &'s S, owner: PageId, id: PageId) -> Result<S::Ref<'s>> {
-        if id.is_none() {
-            return Err(Error::corrupt(owner, "a long key's run ends early"));
+        // The owner is latched: asking for its latch again would wait for ever.
+        if id.is_none() || id == owner {
+            return Err(Error::corrupt(owner, format!("a long key's run leads to page {id}")));
         }
         let run = store.read(id)?;
         let page = Page::new(&run);

@@ -49,9 +49,18 @@ impl Tree {
     /// Puts the children at `slot` and `slot + 1` of page `id` together if they fit in one page, with a quarter to
     /// spare unless one of them is empty. True: done.
     fn merge_children<S: PageWrite>(&self, store: &S, id: PageId, slot: usize) -> Result<bool> {
+        // An inner page's separator comes down and keeps its run; a leaf's is of no more use. Runs are read before the
+        // exclusive latches are taken: a corrupt one might lead to any page.
+        let mut separator = Vec::new();
+        let (run, level) = {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            page.key_into(slot + 1, &mut separator);
+            let run = if page.level() == 1 { self.run_pages(store, id, &separator)? } else { Vec::new() };
+            (run, page.level().saturating_sub(1))
+        };
         let mut parent = store.latch(id)?;
         let page = Page::new(&parent);
-        let level = page.level().saturating_sub(1);
         let (left_id, right_id) = (child_of(page, slot)?, child_of(page, slot + 1)?);
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
@@ -60,13 +69,9 @@ impl Tree {
         let right = store.latch(right_id)?;
         self.check_page(Page::new(&left), left_id, level)?;
         self.check_page(Page::new(&right), right_id, level)?;
-        let mut separator = Vec::new();
-        page.key_into(slot + 1, &mut separator);
         let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), &separator) else {
             return Ok(false);
         };
-        // An inner page's separator comes down and keeps its run; a leaf's is of no more use.
-        let run = if level == 0 { self.run_pages(store, id, &separator)? } else { Vec::new() };
         let remove = PageOp::Remove { from: slot_u16(page, slot + 1)?, to: slot_u16(page, slot + 2)? };
         self.format_page(store, &mut left, packed)?;
         self.must_fit(store, &mut parent, &remove)?;
@@ -96,7 +101,7 @@ impl Tree {
         let first = right.is_inner().then_some(separator);
         let fits = push_entries(&mut builder, left, 0..left.count(), None)
             && push_entries(&mut builder, right, 0..right.count(), first);
-        let spare = 4 * (builder.used() - front) <= 3 * (page_size - front);
+        let spare = 4 * (builder.used() - front) <= 3 * page_size.saturating_sub(front);
         (fits && (spare || empty)).then(|| builder.finish())
     }
 

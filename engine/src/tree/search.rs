@@ -28,6 +28,21 @@ pub(super) struct Range {
     pub(super) upper: Option<Vec<u8>>,
 }
 
+impl Range {
+    /// True where `target` may lead to a leaf of this range.
+    pub(super) fn is_for(&self, target: Target<'_>) -> bool {
+        let below = |key: &[u8]| self.upper.as_ref().is_none_or(|upper| key < upper.as_slice());
+        match target {
+            Target::First | Target::Last => true,
+            Target::Covering(key) => self.lower.as_slice() <= key && below(key),
+            Target::Before(key) => {
+                let above = self.lower.is_empty() || self.lower.as_slice() < key;
+                above && (below(key) || self.upper.as_deref() == Some(key))
+            }
+        }
+    }
+}
+
 /// A step of a descent: an inner page and the slot of the child that was taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -194,12 +209,12 @@ impl Tree {
     }
 }
 
-/// The child at `slot`, which must be there.
+/// The child at `slot`, which must be there; never the page itself, whose latch the caller may hold.
 #[inline]
 pub(super) fn child_of(page: Page<'_>, slot: usize) -> Result<PageId> {
     let child = page.child(slot);
-    if child.is_none() || slot >= page.count() {
-        return Err(Error::corrupt(page.id(), format!("there is no child at slot {slot}")));
+    if child.is_none() || child == page.id() || slot >= page.count() {
+        return Err(Error::corrupt(page.id(), format!("slot {slot} leads to page {child}, which is no child")));
     }
     Ok(child)
 }

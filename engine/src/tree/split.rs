@@ -51,9 +51,9 @@ impl Tree {
         let Some((&Step { id: parent_id, slot }, above)) = path.split_last() else {
             return self.split_root(store, pending);
         };
+        let cut = self.choose_cut(store, id, pending)?;
         let mut parent = store.latch(parent_id)?;
         let mut left = store.latch(id)?;
-        let cut = self.choose_cut(store, Page::new(&left), pending)?;
         let trial = match &cut.separator {
             Separator::New(key) => trial_image(key, store.page_size()),
             Separator::Moved(image) => image.clone(),
@@ -88,8 +88,8 @@ impl Tree {
     }
 
     fn split_root<S: PageWrite>(&self, store: &S, pending: Option<Pending<'_>>) -> Result<()> {
+        let cut = self.choose_cut(store, self.root, pending)?;
         let mut root = store.latch(self.root)?;
-        let cut = self.choose_cut(store, Page::new(&root), pending)?;
         let level = Page::new(&root).level();
         if level >= MAX_LEVEL {
             return Err(Error::corrupt(self.root, format!("a tree of {level} levels")));
@@ -116,8 +116,11 @@ impl Tree {
         self.format_page(store, &mut root, above.finish())
     }
 
-    /// Where to cut, and the separator.
-    fn choose_cut<S: PageRead>(&self, store: &S, page: Page<'_>, pending: Option<Pending<'_>>) -> Result<Cut> {
+    /// Where to cut a page, and the separator. The caller holds no latch: runs of keys are read here, and a corrupt one
+    /// might lead to any page.
+    fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<Pending<'_>>) -> Result<Cut> {
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
         let entry = pending.map(|p| (p.slot, p.image, p.record_bytes));
         let split = choose_split(page, entry, self.layout.separators)?;
         if page.is_inner() {

@@ -10,6 +10,7 @@
 )]
 
 mod bulk_load;
+mod hostile;
 mod keys;
 mod model;
 mod vec_store;

@@ -31,7 +31,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
     bytes::put_u32(list, 4 * slot, head_of(suffix));
     let slots = 4 * new_cap;
     bytes::shift(list, slots + 2 * slot, slots + 2 * count, slots + 2 * slot + 2);
-    bytes::put_u16(list, slots + 2 * slot, bytes::u16_of(heap_end - FIXED_PART * new_cap));
+    bytes::put_u16(list, slots + 2 * slot, bytes::u16_of(heap_end.saturating_sub(FIXED_PART * new_cap)));
     let rest = varint::put(list, heap_end, suffix.len());
     bytes::put(list, rest, suffix.get(HEAD..).unwrap_or_default());
 }

@@ -1,0 +1,157 @@
+//! Damaged pages: whatever bytes a page has, and wherever its links lead, every call answers or fails with an error;
+//! none panics, goes on for ever, or takes a latch twice.
+
+use super::keys::any_key;
+use super::*;
+use crate::base::{Error, PageId};
+use crate::tree::{LeafCopy, PageRead, PageWrite, Target};
+use proptest::prelude::*;
+
+fn grown(list: KeyListKind, keys: &[Vec<u8>]) -> (VecStore, Tree) {
+    let store = VecStore::new(256);
+    let tree = new_tree(&store, layout(list, RecordListKind::Variable, SeparatorRule::TAIL));
+    for key in keys {
+        put(&tree, &store, key, &key[..key.len().min(9)]);
+    }
+    (store, tree)
+}
+
+/// Everything that reads; the results are of no interest.
+fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
+    let mut leaf = LeafCopy::new();
+    for key in keys {
+        let _ = tree.get(store, key, |_, record| record.map(|r| r.bytes.len()));
+        let _ = leaf.load(tree, store, Target::Before(key));
+        let _ = leaf.load(tree, store, Target::Covering(key));
+    }
+    for forward in [true, false] {
+        let mut cursor = Cursor::new(*tree, store);
+        let _ = if forward { cursor.seek_first() } else { cursor.seek_last() };
+        while let Ok(Some(_)) = if forward { cursor.next_entry() } else { cursor.prev_entry() } {}
+    }
+    let _ = tree.verify(store, &mut |_| ());
+    let _ = tree.count_subtree(store, tree.root);
+}
+
+/// Everything that writes.
+fn write_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
+    for (at, key) in keys.iter().enumerate() {
+        let _ = match at % 3 {
+            0 => tree.put(store, key, Record::inline(&[7; 20]), |_| Ok(())),
+            _ => tree.remove(store, key, |_| Ok(())),
+        };
+    }
+    if let [from, .., to] = keys {
+        let from = std::ops::Bound::Included(from.min(to).as_slice());
+        let _ = tree.remove_range(store, from, std::ops::Bound::Excluded(to), |_| Ok(()));
+    }
+    let _ = tree.free_subtree(store, tree.root, 5, |_| Ok(()));
+}
+
+proptest! {
+    #![proptest_config(super::model::cases())]
+
+    #[test]
+    fn damaged_pages_give_errors_only(
+        list in prop::sample::select(vec![KeyListKind::Plain, KeyListKind::Head]),
+        keys in prop::collection::vec(any_key(), 1..150),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..12),
+    ) {
+        let (store, tree) = grown(list, &keys);
+        let pages: Vec<PageId> = store.allocated().into_iter().collect();
+        for (page, at, byte) in damage {
+            // The front more often than the rest: headers, fences and heads are what leads elsewhere.
+            let at = if byte % 2 == 0 { at.index(60) } else { at.index(256) };
+            store.overwrite(*page.get(&pages), |page| page[at] = byte);
+        }
+        read_all(&tree, &store, &keys);
+        write_all(&tree, &store, &keys);
+        read_all(&tree, &store, &keys);
+    }
+
+    #[test]
+    fn pages_in_each_others_place_give_errors_only(
+        keys in prop::collection::vec(any_key(), 20..150),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+    ) {
+        let (store, tree) = grown(KeyListKind::Head, &keys);
+        let pages: Vec<PageId> = store.allocated().into_iter().collect();
+        for (from, to) in swaps {
+            let (from, to) = (*from.get(&pages), *to.get(&pages));
+            let bytes = store.read(from).unwrap().to_vec();
+            // Its id is right, so that only what the pages around it say gives it away.
+            store.overwrite(to, |page| {
+                page.copy_from_slice(&bytes);
+                page[8..12].copy_from_slice(&to.0.to_le_bytes());
+            });
+        }
+        read_all(&tree, &store, &keys);
+        write_all(&tree, &store, &keys);
+    }
+}
+
+fn three_levels() -> (VecStore, Tree, Vec<Vec<u8>>) {
+    let keys: Vec<Vec<u8>> = (0..600u32).map(|n| format!("{n:06}").into_bytes()).collect();
+    let (store, tree) = grown(KeyListKind::Head, &keys);
+    assert!(crate::page::Page::new(&store.read(tree.root).unwrap()).level() >= 2);
+    (store, tree, keys)
+}
+
+fn corrupt_get(tree: &Tree, store: &VecStore, key: &[u8]) -> bool {
+    matches!(tree.get(store, key, |_, _| ()), Err(Error::Corrupt { .. }))
+}
+
+#[test]
+fn a_page_that_leads_back_up_is_an_error() {
+    let (store, tree, keys) = three_levels();
+    let child = crate::page::Page::new(&store.read(tree.root).unwrap()).child(0);
+    for target in [child, tree.root, PageId::NONE, PageId(30_000)] {
+        // The first child id of an inner page ends two bytes before the end, where the record size is.
+        store.overwrite(child, |page| page[250..254].copy_from_slice(&target.0.to_le_bytes()));
+        assert!(corrupt_get(&tree, &store, &keys[0]), "{target}");
+        let stats = tree.verify(&store, &mut |_| ()).unwrap();
+        assert!(!stats.problems.is_empty(), "{target}");
+    }
+}
+
+#[test]
+fn another_tables_page_is_an_error() {
+    let (store, tree, keys) = three_levels();
+    let child = crate::page::Page::new(&store.read(tree.root).unwrap()).child(0);
+    store.overwrite(child, |page| page[12] = 8);
+    assert!(corrupt_get(&tree, &store, &keys[0]));
+}
+
+#[test]
+fn a_corrupt_leaf_costs_its_range_alone() {
+    let (store, tree, keys) = three_levels();
+    let (id, count) = tree.leaf_for(&store, &keys[300], |leaf| (leaf.id(), leaf.count())).unwrap();
+    let mut lost = LeafCopy::new();
+    lost.load(&tree, &store, Target::Covering(&keys[300])).unwrap();
+    store.overwrite(id, |page| page.fill(0xEE));
+    let stats = tree.verify(&store, &mut |_| ()).unwrap();
+    assert_eq!(stats.entries() as usize + count, keys.len());
+    let [problem] = stats.problems.as_slice() else { panic!("{:?}", stats.problems) };
+    assert_eq!((problem.page, problem.lower.as_slice()), (id, lost.lower()));
+    assert_eq!(problem.upper.as_deref(), lost.upper());
+    for key in &keys {
+        let within = lost.lower() <= key.as_slice() && lost.upper().is_none_or(|upper| key.as_slice() < upper);
+        assert_eq!(corrupt_get(&tree, &store, key), within);
+    }
+}
+
+#[test]
+fn a_run_that_is_not_the_keys_is_an_error() {
+    let store = VecStore::new(512);
+    let tree = new_tree(&store, layout(KeyListKind::Head, RecordListKind::None, SeparatorRule::TAIL));
+    let key = vec![b'x'; 3000];
+    put(&tree, &store, &key, b"");
+    let run = *store.allocated().last().unwrap();
+    store.overwrite(run, |page| page[100] ^= 1);
+    assert!(corrupt_get(&tree, &store, &key));
+    assert_eq!(tree.verify(&store, &mut |_| ()).unwrap().problems.len(), 1);
+    let leaf = store.latch(run).unwrap();
+    drop(leaf);
+    store.overwrite(run, |page| page.fill(0));
+    assert!(corrupt_get(&tree, &store, &key));
+}
