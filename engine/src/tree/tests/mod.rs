@@ -13,6 +13,8 @@ mod bulk_load;
 mod hostile;
 mod keys;
 mod model;
+mod scenes;
+mod threads;
 mod vec_store;
 
 use super::{Cursor, DetachedSubtree, Tree, TreeLayout, Visit};

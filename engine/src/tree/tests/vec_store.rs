@@ -77,6 +77,11 @@ impl VecStore {
         f(&mut self.pages[id.0 as usize].borrow_mut());
     }
 
+    /// How many operations there were so far.
+    pub(super) fn operations(&self) -> usize {
+        self.log.borrow().len()
+    }
+
     /// Replays all operations on zeroed pages and compares the allocated ones, byte for byte.
     pub(super) fn check_replay(&self) {
         let mut pages = vec![vec![0; self.page_size]; self.next.get()];

@@ -1,0 +1,141 @@
+//! Promises about shape and cost: how full pages are, what a merge leaves, how little a range delete touches, what
+//! is refused.
+
+use super::*;
+use crate::base::{Error, limits};
+use crate::tree::{PageRead, Removal};
+use std::ops::Bound;
+
+fn number(n: u32) -> Vec<u8> {
+    format!("{n:08}").into_bytes()
+}
+
+/// 0 to n - 1, each once, in no order.
+fn shuffled(n: u32) -> impl Iterator<Item = u32> {
+    (0..n).map(move |i| (u64::from(i) * 2_654_435_761 % u64::from(n)) as u32)
+}
+
+fn head_layout() -> TreeLayout {
+    layout(KeyListKind::Head, RecordListKind::Fixed, SeparatorRule::TAIL)
+}
+
+fn filled_as(layout: TreeLayout, page_size: usize, keys: impl Iterator<Item = u32>) -> (VecStore, Tree) {
+    let store = VecStore::new(page_size);
+    let tree = new_tree(&store, layout);
+    for n in keys {
+        assert!(!put(&tree, &store, &number(n), &n.to_le_bytes()));
+    }
+    (store, tree)
+}
+
+fn filled(page_size: usize, keys: impl Iterator<Item = u32>) -> (VecStore, Tree) {
+    filled_as(head_layout(), page_size, keys)
+}
+
+fn fill_of_leaves(store: &VecStore, tree: &Tree) -> f64 {
+    let leaves = tree.verify(store, &mut |_| ()).unwrap().levels[0];
+    leaves.used_bytes as f64 / (leaves.pages as f64 * store.page_size() as f64)
+}
+
+#[test]
+fn sorted_input_fills_leaves_and_random_input_fills_them_well() {
+    let plain = TreeLayout { leaf: KeyListKind::Plain, ..head_layout() };
+    let (store, tree) = filled_as(plain, 4096, 0..30_000);
+    assert!(fill_of_leaves(&store, &tree) > 0.95, "{}", fill_of_leaves(&store, &tree));
+    // The rightmost leaf has no upper fence and so no prefix; it shrinks when it gets one, at its split.
+    let (store, tree) = filled(4096, 0..30_000);
+    assert!(fill_of_leaves(&store, &tree) > 0.7, "{}", fill_of_leaves(&store, &tree));
+    let (store, tree) = filled(4096, shuffled(30_001));
+    assert!(fill_of_leaves(&store, &tree) > 0.6, "{}", fill_of_leaves(&store, &tree));
+}
+
+#[test]
+fn removing_most_entries_gives_most_pages_back() {
+    let (store, tree) = filled(4096, shuffled(30_001));
+    let before = store.allocated().len();
+    for n in shuffled(30_001).filter(|n| n % 10 != 0) {
+        assert!(remove(&tree, &store, &number(n)));
+    }
+    check(&tree, &store, &[]);
+    let after = store.allocated().len();
+    // A tenth of the entries in pages at least a quarter full.
+    assert!(after * 2 < before, "{after} of {before} pages");
+    assert!(fill_of_leaves(&store, &tree) > 0.25, "{}", fill_of_leaves(&store, &tree));
+}
+
+#[test]
+fn a_range_delete_touches_the_edges_alone() {
+    let (store, tree) = filled(512, shuffled(40_009));
+    let operations = store.operations();
+    let mut edges = 0;
+    let before = |removal: Removal<'_>| {
+        edges += u32::from(matches!(removal, Removal::Entry { .. }));
+        Ok(())
+    };
+    let (from, to) = (number(1000), number(39_000));
+    let removed = tree.remove_range(&store, Bound::Included(&from), Bound::Excluded(&to), before).unwrap();
+    check(&tree, &store, &removed.detached);
+    let whole: u64 = removed.detached.iter().map(|s| tree.count_subtree(&store, s.root).unwrap().entries).sum();
+    assert_eq!(whole + u64::from(edges), 38_000);
+    assert_eq!(entries(&tree, &store).len(), 2009);
+    assert!(edges < 100, "{edges} entries removed one by one");
+    assert!(removed.detached.len() < 12, "{} subtrees", removed.detached.len());
+    let operations = store.operations() - operations;
+    assert!(operations < 150, "{operations} operations");
+}
+
+#[test]
+fn freeing_keeps_near_its_budget() {
+    let (store, tree) = filled(512, shuffled(20_011));
+    let removed = tree.remove_range(&store, Bound::Unbounded, Bound::Unbounded, |_| Ok(())).unwrap();
+    let [subtree] = removed.detached.as_slice() else { panic!("{removed:?}") };
+    loop {
+        let progress = tree.free_subtree(&store, subtree.root, 10, |_| Ok(())).unwrap();
+        assert!(progress.freed <= 10 + usize::from(subtree.level) + 1, "{progress:?}");
+        if progress.done {
+            break;
+        }
+    }
+    assert_eq!(store.allocated().len(), 1);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let (store, tree) = filled(512, 0..10);
+    let operations = store.operations();
+    let long = vec![1; limits::MAX_KEY + 1];
+    let refused = tree.put(&store, &long, Record::default(), |_| Ok(()));
+    assert!(matches!(refused, Err(Error::KeyTooLong { .. })), "{refused:?}");
+    let wide = vec![1; limits::max_entry(512)];
+    let refused = tree.put(&store, b"key", Record::inline(&wide), |_| Ok(()));
+    assert!(matches!(refused, Err(Error::ValueTooLong { .. })), "{refused:?}");
+    assert_eq!(store.operations(), operations);
+    put(&tree, &store, &vec![1; limits::MAX_KEY], b"good");
+    check(&tree, &store, &[]);
+}
+
+#[test]
+fn an_error_from_the_callback_leaves_everything_as_it_was() {
+    let (store, tree) = filled(512, 0..500);
+    let operations = store.operations();
+    let stop = || Error::ReadOnly;
+    assert!(tree.put(&store, &number(3), Record::inline(b"abcd"), |_| Err(stop())).is_err());
+    assert!(tree.remove(&store, &number(3), |_| Err(stop())).is_err());
+    let (from, to) = (number(3), number(5));
+    let range = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
+    assert!(tree.remove_range(&store, range.0, range.1, |_| Err(stop())).is_err());
+    assert_eq!(store.operations(), operations);
+    check(&tree, &store, &[]);
+}
+
+#[test]
+fn statistics_say_where_the_bytes_are() {
+    let (store, tree) = filled(4096, 0..5000);
+    let stats = tree.verify(&store, &mut |_| ()).unwrap();
+    let leaves = stats.levels[0];
+    assert_eq!((stats.entries(), leaves.raw_key_bytes), (5000, 5000 * 8));
+    let lists = leaves.key_list_bytes + leaves.record_list_bytes;
+    assert_eq!(leaves.front_bytes + lists, leaves.used_bytes);
+    assert!(leaves.record_list_bytes >= 5000 * 4 && leaves.front_bytes >= leaves.pages * limits::PAGE_HEADER as u64);
+    assert_eq!(stats.levels[1].entries, leaves.pages);
+}

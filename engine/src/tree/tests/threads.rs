@@ -1,0 +1,160 @@
+//! Readers beside the writer: a store of real latches, a writer that splits, merges, detaches and frees all the time,
+//! and readers that must find every entry that is always there, by search and by cursor, both ways.
+
+use super::*;
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::{PageOp, apply};
+use crate::tree::{PageRead, PageWrite};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::ops::{Bound, Deref};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const PAGE_SIZE: usize = 256;
+
+struct LatchStore {
+    pages: Vec<RwLock<Vec<u8>>>,
+    free: Mutex<Vec<PageId>>,
+    lsn: AtomicU64,
+}
+
+struct Shared<'a>(RwLockReadGuard<'a, Vec<u8>>);
+struct Exclusive<'a>(RwLockWriteGuard<'a, Vec<u8>>);
+
+impl Deref for Shared<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Deref for Exclusive<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl LatchStore {
+    fn new(pages: u32) -> LatchStore {
+        LatchStore {
+            pages: (0..pages).map(|_| RwLock::new(vec![0; PAGE_SIZE])).collect(),
+            free: Mutex::new((1..pages).rev().map(PageId).collect()),
+            lsn: AtomicU64::new(0),
+        }
+    }
+}
+
+impl PageRead for LatchStore {
+    type Ref<'a> = Shared<'a>;
+
+    fn page_size(&self) -> usize {
+        PAGE_SIZE
+    }
+
+    fn read(&self, id: PageId) -> Result<Shared<'_>> {
+        let page = self.pages.get(id.0 as usize).ok_or_else(|| Error::corrupt(id, "no such page"))?;
+        // In the middle of a coupling step, so that the other threads get their turn where it hurts.
+        std::thread::yield_now();
+        Ok(Shared(page.read()))
+    }
+}
+
+impl PageWrite for LatchStore {
+    type Mut<'a> = Exclusive<'a>;
+
+    fn latch(&self, id: PageId) -> Result<Exclusive<'_>> {
+        let page = self.pages.get(id.0 as usize).ok_or_else(|| Error::corrupt(id, "no such page"))?;
+        Ok(Exclusive(page.write()))
+    }
+
+    fn create(&self) -> Result<(PageId, Exclusive<'_>)> {
+        let id = self.free.lock().pop().ok_or(Error::TooManyPages { pages: self.pages.len() as u64 })?;
+        Ok((id, self.latch(id)?))
+    }
+
+    fn apply(&self, page: &mut Exclusive<'_>, op: &PageOp<'_>) -> Result<bool> {
+        apply(&mut page.0, op, Lsn(self.lsn.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn free(&self, id: PageId) -> Result<()> {
+        // A reader that still comes here finds no page of the tree.
+        self.latch(id)?.0.fill(0xEE);
+        self.free.lock().push(id);
+        Ok(())
+    }
+}
+
+/// Keys that stay: inline ones, and long ones that only their runs tell apart.
+fn steady(n: u32) -> Vec<u8> {
+    if n % 9 == 0 { [vec![b'k'; 300], n.to_be_bytes().to_vec()].concat() } else { format!("k{n:05}").into_bytes() }
+}
+
+/// Keys that come and go around them.
+fn passing(n: u32) -> Vec<u8> {
+    [steady(n / 3), vec![b'-'; (n % 40) as usize], n.to_be_bytes().to_vec()].concat()
+}
+
+fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
+    for round in 0..rounds {
+        for n in 0..300 {
+            let n = (n * 7 + round * 31) % 900;
+            tree.put(store, &passing(n), Record::inline(&[round as u8; 6]), |_| Ok(())).unwrap();
+        }
+        for n in 0..200 {
+            let n = (n * 11 + round * 17) % 900;
+            tree.remove(store, &passing(n), |_| Ok(())).unwrap();
+        }
+        // Between two steady keys there is nothing but passing ones; and a range of its own to detach.
+        for n in 0..400u32 {
+            tree.put(store, format!("r{n:04}").as_bytes(), Record::default(), |_| Ok(())).unwrap();
+        }
+        let removed = tree.remove_range(store, Bound::Included(b"r0010"), Bound::Unbounded, |_| Ok(())).unwrap();
+        for subtree in removed.detached {
+            while !tree.free_subtree(store, subtree.root, 4, |_| Ok(())).unwrap().done {}
+        }
+    }
+}
+
+fn read(tree: &Tree, store: &LatchStore, keys: &[Vec<u8>], stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        for key in keys {
+            assert!(tree.get(store, key, |_, record| record.is_some()).unwrap(), "{} is lost", key.escape_ascii());
+        }
+        for forward in [true, false] {
+            let mut cursor = Cursor::new(*tree, store);
+            if !forward {
+                cursor.seek_last().unwrap();
+            }
+            let mut left: BTreeSet<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            let mut last: Option<Vec<u8>> = None;
+            while let Some((key, _)) = if forward { cursor.next_entry() } else { cursor.prev_entry() }.unwrap() {
+                assert!(last.is_none_or(|last| (last.as_slice() < key) == forward), "a cursor turned back");
+                last = Some(key.to_vec());
+                left.remove(key);
+            }
+            assert!(left.is_empty(), "{} entries lost by a cursor", left.len());
+        }
+    }
+}
+
+#[test]
+fn readers_find_all_that_is_always_there() {
+    let store = LatchStore::new(8192);
+    let layout = layout(KeyListKind::Head, RecordListKind::Variable, SeparatorRule::TAIL);
+    let tree = Tree::create(&store, TableId(7), layout).unwrap();
+    let keys: Vec<Vec<u8>> = (0..300).map(steady).collect();
+    for key in &keys {
+        tree.put(&store, key, Record::inline(b"steady"), |_| Ok(())).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers = [(); 2].map(|()| scope.spawn(|| read(&tree, &store, &keys, &stop)));
+        write(&tree, &store, 40);
+        stop.store(true, Ordering::Relaxed);
+        readers.map(|reader| reader.join().unwrap());
+    });
+    let stats = tree.verify(&store, &mut |_| ()).unwrap();
+    assert_eq!(stats.problems, []);
+}
