@@ -25,6 +25,7 @@ pub mod image;
 mod page_table;
 pub mod place;
 mod pool;
+mod prefetch;
 mod region;
 mod relocate;
 pub mod superblock;

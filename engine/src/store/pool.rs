@@ -9,11 +9,12 @@ use super::TableStore;
 use super::flush::Flusher;
 use super::frame::{CLEAN, Frame, NO_PAGE, PageBuffer, Pin, ReadGuard, WriteGuard};
 use super::growing::Growing;
+use super::prefetch;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use zerocopy::FromZeros;
 
@@ -54,6 +55,9 @@ pub struct Pool {
     /// From page id to frame index + 1; 0: not in memory.
     translation: Growing<AtomicU32>,
     pub(super) frames: Growing<Frame>,
+    /// Where the page of each frame begins, for prefetching only: beside the frames, so that a page can be asked for
+    /// without waiting for its frame's line.
+    addresses: Growing<AtomicUsize>,
     /// No more frames than this.
     pub(super) capacity: u32,
     /// Frames that have their memory.
@@ -85,6 +89,7 @@ impl Pool {
             page_size,
             translation: Growing::new(unmapped),
             frames: Growing::new(|len| (0..len).map(|_| Frame::empty()).collect()),
+            addresses: Growing::new(|len| (0..len).map(|_| AtomicUsize::new(0)).collect()),
             capacity,
             used: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
@@ -250,11 +255,18 @@ impl Pool {
         self.written.1.wait_for(&mut lock, Duration::from_millis(1));
     }
 
-    /// Brings the first lines of a page that is in memory closer; does nothing for another page.
+    /// Brings the latch and the first lines of a page that is in memory closer, without waiting for anything; does
+    /// nothing for another page.
     #[inline]
     pub fn prefetch(&self, id: PageId) {
-        if let Some(page) = self.frame_of(id).and_then(|frame| frame.latch.try_read()) {
-            std::hint::black_box(page.first());
+        let entry = self.translation.get(id.0).map_or(0, |entry| entry.load(Ordering::Relaxed));
+        if let Some(index) = entry.checked_sub(1)
+            && let (Some(frame), Some(address)) = (self.frames.get(index), self.addresses.get(index))
+        {
+            let address = address.load(Ordering::Relaxed);
+            prefetch::line(std::ptr::from_ref(frame).addr());
+            prefetch::line(address);
+            prefetch::line(address.wrapping_add(64));
         }
     }
 
@@ -306,6 +318,9 @@ impl Pool {
         let mut page = frame.latch.write();
         if page.is_empty() {
             *page = PageBuffer::zeroed(self.page_size);
+            if let Some(address) = self.addresses.grow(index) {
+                address.store(page.as_ptr().addr(), Ordering::Relaxed);
+            }
         }
         Ok((index, WriteGuard { page, frame }))
     }
@@ -328,7 +343,7 @@ impl Pool {
     /// What it holds and has done.
     pub fn stats(&self) -> PoolStats {
         let used = u64::from(self.used.load(Ordering::Relaxed));
-        let fixed = self.frames.bytes() + self.translation.bytes();
+        let fixed = self.frames.bytes() + self.addresses.bytes() + self.translation.bytes();
         PoolStats {
             misses: self.counters.misses.load(Ordering::Relaxed),
             evictions: self.counters.evictions.load(Ordering::Relaxed),
