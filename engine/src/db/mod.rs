@@ -1,5 +1,13 @@
 //! Databases and tables: what users of the engine see. Opening and recovery, the catalog, typed tables, options.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
 mod bounds;
 mod bulk;
 mod bytes;

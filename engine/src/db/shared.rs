@@ -84,6 +84,8 @@ impl Shared {
         self.checkpoint()?;
         store.shrink()?;
         let meta = Meta { clean: true, ..store.meta() };
+        // Into both superblocks, so that one that rots does not bring the other's older state back.
+        store.write_meta(meta)?;
         store.write_meta(meta)?;
         self.engine.log()?.remove_all()
     }

@@ -4,7 +4,13 @@
 //! `applier`), one batch in the log, and before-images for the snapshots that are open (`versions`). What tables are
 //! called and what their bytes mean is for `db`.
 
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
 
 mod applier;
 mod checkpoint;

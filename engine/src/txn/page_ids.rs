@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Ids that one allocation map page of `page_size` bytes covers: half of it holds bits.
 pub(crate) fn ids_per_map(page_size: usize) -> u32 {
-    page_size as u32 * 4
+    crate::page::map_bits(page_size)
 }
 
 /// The free ids.
@@ -122,6 +122,7 @@ impl PageIds {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

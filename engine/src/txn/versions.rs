@@ -210,6 +210,7 @@ fn keep_clear_of(stretch: &mut Stretch, at: At<'_>, other: &Detached) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 
