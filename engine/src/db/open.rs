@@ -133,6 +133,9 @@ impl Builder {
         let pool = Pool::new(self.frames(meta.page_size), backing);
         let ids = PageIds::new(meta.page_size, meta.high_water.max(1));
         let engine = Engine::new(pool, Some(store), slot, ids, meta.last);
+        // Only the check looks into the maps here: a damaged one must not keep anyone from reading.
+        let maps = (0..meta.high_water).step_by(ids_per_map(meta.page_size) as usize).map(PageId);
+        maps.filter(|map| engine.pool.exists(*map)).for_each(|map| engine.map_created(map));
         Ok(Database::new(shared(self, engine, path, true, Some(lock))))
     }
 }

@@ -20,7 +20,13 @@ const MAX_FIXED_RECORD: usize = 64;
 impl<'a> TableSpec<'a> {
     /// A spec for types known by name only.
     pub(crate) fn of_names(key_type: &'a str, value_type: &'a str, options: TableOptions) -> Result<TableSpec<'a>> {
-        let key_width = key_type.parse::<DynType>()?.fixed_width();
+        let keys = key_type.parse::<DynType>()?;
+        if !keys.is_key() {
+            let expected =
+                "a type whose bytes order as its values do: an integer, str, bytes, bool, or a tuple of them";
+            return Err(Error::Option { option: "key type", value: key_type.into(), expected: expected.into() });
+        }
+        let key_width = keys.fixed_width();
         let value_width = value_type.parse::<DynType>()?.fixed_width();
         Ok(TableSpec { key_type, value_type, key_width, value_width, options })
     }

@@ -26,8 +26,7 @@ pub enum Separators {
 
 /// The options of one table; `None` lets the engine choose.
 ///
-/// Left open, keys of a fixed width are kept [`KeyLayout::Fixed`] and others [`KeyLayout::Head`], and separators are
-/// [`Separators::Tail`]. A table keeps the options it was created with.
+/// Left open, keys are kept [`KeyLayout::Head`], and separators are [`Separators::Tail`]. A table keeps the options it was created with.
 ///
 /// ```
 /// use duramen::db::types::{KeyLayout, TableOptions};
