@@ -1,3 +1,58 @@
-//! The program `duramen`.
+//! The program `duramen`: fills, reads, reports on and mends databases from the command line.
+//!
+//! This file parses the command line and turns the end of a command into an exit status: 0, 1 if what was asked for is
+//! not there, 2 after an error, which is one line on standard error. A reader that closes standard output early, as
+//! `head` does, ends the program quietly.
 
-fn main() {}
+mod args;
+mod commands;
+mod dump;
+mod failure;
+mod input;
+mod output;
+mod progress;
+mod report;
+mod size;
+mod sort;
+mod typed;
+
+use args::CommandLine;
+use clap::Parser;
+use failure::{Failure, Found};
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) if error.use_stderr() => return told(&one_line(&error.to_string())),
+        // Help or the version, which someone asked for.
+        Err(error) => {
+            return ended(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Found::There));
+        }
+    };
+    ended(commands::run(line.command))
+}
+
+/// The exit status of a command that ended so.
+fn ended(end: Result<Found, Failure>) -> ExitCode {
+    match end {
+        Ok(Found::There) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Found::NotThere) => ExitCode::from(1),
+        Err(failure) => told(&format!("error: {failure}")),
+    }
+}
+
+/// Tells an error in one line.
+fn told(line: &str) -> ExitCode {
+    // With standard error closed there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "{}", line.replace('\n', " "));
+    ExitCode::from(2)
+}
+
+/// What clap says about a wrong command line without the usage that follows, in one line.
+fn one_line(told: &str) -> String {
+    let what = told.split("\n\nUsage:").next().unwrap_or(told);
+    let what = what.split("\n\nFor more").next().unwrap_or(what);
+    what.split_whitespace().collect::<Vec<_>>().join(" ") + "; see duramen --help"
+}

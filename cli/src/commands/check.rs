@@ -1,0 +1,88 @@
+//! `check`: looks at every page and tells what is wrong.
+
+use super::open;
+use crate::args::Check;
+use crate::failure::{Failure, Found, Result};
+use crate::progress::{Meter, Unit};
+use crate::report;
+use crate::typed::Half;
+use duramen::TableInfo;
+use duramen::db::Finding;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report {
+    sound: bool,
+    pages: u64,
+    tables: Vec<TableRow>,
+    findings: Vec<FindingRow>,
+}
+
+#[derive(Serialize)]
+struct TableRow {
+    name: String,
+    entries: u64,
+    pages: u64,
+}
+
+/// Something that is wrong, and the keys that are lost by it.
+#[derive(Serialize)]
+struct FindingRow {
+    table: Option<String>,
+    page: u32,
+    what: String,
+    lost_from: Option<String>,
+    lost_to: Option<String>,
+}
+
+/// Prints the report; anything wrong is a failure.
+pub(super) fn run(args: &Check) -> Result<Found> {
+    let db = open::reading(&args.database)?;
+    let total = db.stats().pages;
+    let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.progress.quiet);
+    let checked = db.verify(|pages| meter.show(pages, String::new))?;
+    drop(meter);
+    let infos = db.begin_read()?.tables()?;
+    let tables = checked.tables.iter().map(|(name, stats)| TableRow {
+        name: name.clone(),
+        entries: stats.entries(),
+        pages: stats.levels.iter().map(|level| level.pages).sum::<u64>() + stats.run_pages,
+    });
+    let report = Report {
+        sound: checked.findings.is_empty(),
+        pages: checked.pages,
+        tables: tables.collect(),
+        findings: checked.findings.iter().map(|finding| row(finding, &infos)).collect(),
+    };
+    report::print(&report, args.report.format)?;
+    match report.findings.as_slice() {
+        [] => Ok(Found::There),
+        [first, rest @ ..] => {
+            let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+            let (path, page) = (args.database.db.display(), first.page);
+            Err(Failure::Unsound(format!("{path} is damaged: page {page}: {}{others}; restore a backup", first.what)))
+        }
+    }
+}
+
+fn row(finding: &Finding, tables: &[TableInfo]) -> FindingRow {
+    let table = finding.table.as_ref().and_then(|name| tables.iter().find(|table| table.name == *name));
+    let key = |bytes: &[u8]| table.map(|table| shown(bytes, table));
+    FindingRow {
+        table: finding.table.clone(),
+        page: finding.page.0,
+        what: finding.what.clone(),
+        lost_from: Some(&finding.lower).filter(|lower| !lower.is_empty()).and_then(|lower| key(lower)),
+        lost_to: finding.upper.as_ref().and_then(|upper| key(upper)),
+    }
+}
+
+/// A bound as text, or in hexadecimal where it is only a part of a key.
+fn shown(bytes: &[u8], table: &TableInfo) -> String {
+    let mut text = Vec::new();
+    let read = table.key_type.parse().and_then(|type_| Half::new(type_, false).decode(bytes, &mut text));
+    match (read, String::from_utf8(text)) {
+        (Ok(()), Ok(text)) => text,
+        _ => format!("0x{}", hex::encode(bytes)),
+    }
+}

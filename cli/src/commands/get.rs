@@ -1,0 +1,18 @@
+//! `get`: the value of one key.
+
+use super::open;
+use crate::args::Get;
+use crate::failure::{Found, Result};
+use crate::output::Output;
+
+/// Prints the value; [`Found::NotThere`] if the key is not.
+pub(super) fn run(args: &Get) -> Result<Found> {
+    let db = open::reading(&args.database)?;
+    let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
+    let Some(value) = table.get(&keys.encode(args.key.as_encoded_bytes())?)? else {
+        return Ok(Found::NotThere);
+    };
+    let mut output = Output::new(args.look);
+    output.value(&values, &value)?;
+    output.finish().map(|()| Found::There)
+}

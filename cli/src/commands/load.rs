@@ -1,0 +1,114 @@
+//! `load`: a list of keys, or of keys and values, into a table.
+//!
+//! The whole input is read, encoded and sorted before the table is touched, so that bad input changes nothing.
+
+use super::open::{Target, disk_bytes, options};
+use super::write::{self, NewTable};
+use crate::args::Load;
+use crate::failure::{Failure, Found, Result};
+use crate::input::{Entry, Input};
+use crate::progress::{Meter, Unit};
+use crate::report;
+use crate::sort::{Sorted, Sorter};
+use crate::typed::Half;
+use duramen::base::limits::MAX_KEY;
+use indicatif::HumanCount;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Instant;
+
+/// How often the meter is told, in entries.
+const STEP: u64 = 1024;
+
+/// What was done.
+#[derive(Serialize)]
+struct Summary<'a> {
+    table: &'a str,
+    /// Keys in the input, each counted once.
+    keys: u64,
+    /// Entries whose key came again later.
+    replaced: u64,
+    input_bytes: u64,
+    /// What the whole database takes on the device.
+    disk_bytes: u64,
+    /// The bytes on the device to those of the input.
+    ratio: f64,
+    seconds: f64,
+}
+
+/// The input, read.
+struct Gathered {
+    sorted: Sorted,
+    entries: u64,
+    bytes: u64,
+    has_values: bool,
+}
+
+/// Loads and prints a summary.
+pub(super) fn run(args: &Load) -> Result<Found> {
+    let start = Instant::now();
+    let target = Target::open(&args.database, &args.table, &args.new_table)?;
+    let gathered = gather(args, &target)?;
+    let keys = store(args, &target, gathered.sorted, gathered.has_values)?;
+    target.close()?;
+    let disk_bytes = disk_bytes(&args.database)?;
+    let summary = Summary {
+        table: &args.table,
+        keys,
+        replaced: gathered.entries - keys,
+        input_bytes: gathered.bytes,
+        disk_bytes,
+        ratio: disk_bytes as f64 / gathered.bytes.max(1) as f64,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    report::print(&summary, args.report.format)?;
+    Ok(Found::There)
+}
+
+/// Reads, encodes and sorts the input.
+fn gather(args: &Load, target: &Target) -> Result<Gathered> {
+    let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
+    let Input { mut source, bytes, size } = Input::open(&args.file, args.look, &args.csv)?;
+    let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut sorter = Sorter::new(args.memory.as_len(), folder.unwrap_or(Path::new(".")));
+    let mut meter = Meter::begin("reading", Unit::Bytes, size, args.progress.quiet);
+    let (mut entry, mut entries, mut has_values) = (Entry::default(), 0, false);
+    while source.next(&mut entry)? {
+        let (key, value) = encode(&entry, &keys, &values).map_err(|why| Failure::input(source.place(), why))?;
+        sorter.add(&key, &value)?;
+        has_values |= entry.has_value;
+        entries += 1;
+        if entries % STEP == 0 {
+            meter.show(bytes.get(), || format!("{} entries", HumanCount(entries)));
+        }
+    }
+    drop(meter);
+    let _sorting = Meter::begin("sorting", Unit::Count("entries"), None, args.progress.quiet);
+    Ok(Gathered { sorted: sorter.finish()?, entries, bytes: bytes.get(), has_values })
+}
+
+fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>, Vec<u8>)> {
+    let key = keys.encode(&entry.key)?;
+    if key.len() > MAX_KEY {
+        return Err(duramen::Error::KeyTooLong { len: key.len(), max: MAX_KEY });
+    }
+    Ok((key, values.encode(&entry.value)?))
+}
+
+/// Puts the sorted entries into the table, making it if it is not there; gives the number of keys.
+fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<u64> {
+    let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.progress.quiet);
+    if target.table.is_some() {
+        return write::batches(&target.db, &args.table, args.batch, sorted, &mut meter);
+    }
+    let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
+    let has_values = has_values || args.new_table.value_type.is_some();
+    let new = NewTable {
+        name: &args.table,
+        key_type: &keys.type_name(),
+        value_type: &if has_values { values.type_name() } else { "()".to_owned() },
+        options: options(&args.new_table),
+        fill: f32::from(args.fill) / 100.0,
+    };
+    write::bulk(&target.db, &new, sorted, &mut meter)
+}

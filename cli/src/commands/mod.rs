@@ -1,0 +1,35 @@
+//! The commands, one a file. Each opens the database, does what was asked and says how it ended.
+
+mod check;
+mod compact;
+mod del;
+mod dump;
+mod get;
+mod load;
+mod open;
+mod put;
+mod restore;
+mod scan;
+mod stat;
+mod tables;
+mod write;
+
+use crate::args::Command;
+use crate::failure::{Found, Result};
+
+/// Carries out a command.
+pub(crate) fn run(command: Command) -> Result<Found> {
+    match command {
+        Command::Load(args) => load::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Put(args) => put::run(&args),
+        Command::Del(args) => del::run(&args),
+        Command::Scan(args) => scan::run(&args),
+        Command::Tables(args) => tables::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Dump(args) => dump::run(&args),
+        Command::Restore(args) => restore::run(&args),
+        Command::Compact(args) => compact::run(&args),
+    }
+}

@@ -1,0 +1,160 @@
+//! Opening databases and tables as the options ask, and closing them in order.
+
+use crate::args;
+use crate::failure::{Failure, Result};
+use crate::size::Size;
+use crate::typed::Half;
+use duramen::db::ReadOnlyUntypedTable;
+use duramen::db::types::DynType;
+use duramen::{Builder, Database, Error, TableInfo, TableOptions};
+use std::path::PathBuf;
+
+/// Opens a database to read it. One that was not closed in order is recovered first.
+pub(super) fn reading(args: &args::Database) -> Result<Database> {
+    match builder(args).open_read_only(&args.db) {
+        Err(Error::NeedsRecovery { .. }) => Ok(builder(args).open(&args.db)?),
+        opened => Ok(opened?),
+    }
+}
+
+/// Opens a database to write into what is there.
+pub(super) fn writing(args: &args::Database) -> Result<Database> {
+    Ok(builder(args).open(&args.db)?)
+}
+
+/// Makes a database that must not be there yet.
+pub(super) fn creating(args: &args::Database, page_size: Option<Size>) -> Result<Target> {
+    let mut builder = builder(args);
+    if let Some(size) = page_size {
+        builder = builder.page_size(size.as_len());
+    }
+    let db = builder.create(&args.db)?;
+    Ok(Target { db, table: None, fresh: Some(Fresh { path: Some(args.db.clone()) }) })
+}
+
+fn builder(args: &args::Database) -> Builder {
+    match args.cache {
+        Some(size) => Database::builder().cache(size.as_len()),
+        None => Database::builder(),
+    }
+}
+
+/// Puts everything on the device and closes: what fails here would only be logged otherwise.
+pub(super) fn close(db: Database) -> Result<()> {
+    Ok(db.checkpoint()?)
+}
+
+/// Removes, when dropped, a database that was made by a command that then failed.
+struct Fresh {
+    path: Option<PathBuf>,
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // The failure that led here is the one to tell.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A database to put entries into, and the table, if it is there already.
+pub(super) struct Target {
+    // The order matters: the database is closed before a fresh one is removed.
+    pub(super) db: Database,
+    pub(super) table: Option<TableInfo>,
+    fresh: Option<Fresh>,
+}
+
+impl Target {
+    /// Opens the database, or makes it, and holds the options against the table that is there.
+    pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
+        let db = match writing(args) {
+            Err(Failure::Engine(Error::NotFound { .. })) => return creating(args, new.page_size),
+            opened => opened?,
+        };
+        let page_size = db.stats().page_size;
+        if let Some(asked) = new.page_size.filter(|asked| asked.as_len() != page_size) {
+            let why = format!("was made with pages of {page_size} bytes, not {}: leave --page-size out", asked.0);
+            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        }
+        let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
+        if let Some(table) = &table {
+            agree(table, new)?;
+        }
+        Ok(Target { db, table, fresh: None })
+    }
+
+    /// Puts everything on the device and closes; a database made for this command stays.
+    pub(super) fn close(self) -> Result<()> {
+        let Target { db, mut fresh, .. } = self;
+        db.checkpoint()?;
+        // From here on nothing fails: the guard has nothing to remove.
+        if let Some(fresh) = &mut fresh {
+            fresh.path.take();
+        }
+        Ok(())
+    }
+
+    /// The types of the table's keys and values: its own, or what was asked for, or bytes.
+    pub(super) fn halves(&self, new: &args::NewTable, hex: bool) -> Result<(Half, Half)> {
+        if let Some(table) = &self.table {
+            return halves(table, hex);
+        }
+        let half = |asked: &Option<DynType>| -> Result<Half> {
+            Ok(Half::new(asked.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
+        };
+        Ok((half(&new.key_type)?, half(&new.value_type)?))
+    }
+}
+
+/// Fails where `new` asks for something else than the table is.
+fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
+    let types = [("keys", &new.key_type, &table.key_type), ("values", &new.value_type, &table.value_type)];
+    for (part, asked, found) in types {
+        if let Some(asked) = asked.as_ref().map(ToString::to_string).filter(|asked| asked != found) {
+            let (table, found) = (table.name.clone(), found.clone());
+            return Err(Error::TableType { table, part, found, asked }.into());
+        }
+    }
+    let layouts = [
+        ("--keys", new.keys.map(|asked| asked.to_string()), table.keys),
+        ("--separators", new.separators.map(|asked| asked.to_string()), table.separators),
+    ];
+    for (option, asked, found) in layouts {
+        if let Some(asked) = asked.filter(|asked| asked != found) {
+            let why =
+                format!("it was made with {option} {found}, not {asked}: leave the option out, or load another table");
+            return Err(Error::TableState { table: table.name.clone(), why }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The options of a new table.
+pub(super) fn options(new: &args::NewTable) -> TableOptions {
+    TableOptions { keys: new.keys, separators: new.separators }
+}
+
+/// The types of a table, to read and write texts.
+pub(super) fn halves(table: &TableInfo, hex: bool) -> Result<(Half, Half)> {
+    Ok((Half::new(table.key_type.parse()?, hex), Half::new(table.value_type.parse()?, hex)))
+}
+
+/// Opens a table to read it.
+pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUntypedTable, Half, Half)> {
+    let table = db.begin_read()?.open_untyped(name)?;
+    let (keys, values) = halves(&table.info(), hex)?;
+    Ok((table, keys, values))
+}
+
+/// The bytes that the database takes on the device.
+pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
+    let refused = |source| Failure::File { action: "cannot look at", path: args.db.clone(), source };
+    let metadata = std::fs::metadata(&args.db).map_err(refused)?;
+    #[cfg(unix)]
+    let bytes = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+    #[cfg(not(unix))]
+    let bytes = metadata.len();
+    Ok(bytes)
+}

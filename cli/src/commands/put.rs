@@ -1,0 +1,24 @@
+//! `put`: one entry.
+
+use super::open::{Target, options};
+use crate::args::Put;
+use crate::failure::{Found, Result};
+
+/// Writes the entry, into a new database and a new table if need be.
+pub(super) fn run(args: &Put) -> Result<Found> {
+    let target = Target::open(&args.database, &args.table, &args.new_table)?;
+    let (keys, values) = target.halves(&args.new_table, args.hex)?;
+    let key = keys.encode(args.key.as_encoded_bytes())?;
+    let value = values.encode(args.value.as_ref().map_or(&[], |value| value.as_encoded_bytes()))?;
+    let tx = target.db.begin_write()?;
+    {
+        let mut table = match &target.table {
+            Some(table) => tx.open_untyped(&table.name)?,
+            None => tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options(&args.new_table))?,
+        };
+        table.put(&key, &value)?;
+    }
+    tx.commit()?;
+    target.close()?;
+    Ok(Found::There)
+}

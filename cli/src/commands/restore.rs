@@ -1,0 +1,56 @@
+//! `restore`: a new database from a dump.
+
+use super::open;
+use super::write::{self, NewTable};
+use crate::args::Restore;
+use crate::dump::Reader;
+use crate::failure::{Found, Result};
+use crate::progress::{Meter, Unit};
+use crate::{input, report};
+use duramen::TableOptions;
+use duramen::db::DEFAULT_FILL;
+use serde::Serialize;
+use std::io::BufReader;
+use std::time::Instant;
+
+/// What was done.
+#[derive(Serialize)]
+struct Summary {
+    disk_bytes: u64,
+    seconds: f64,
+    tables: Vec<Table>,
+}
+
+#[derive(Serialize)]
+struct Table {
+    name: String,
+    entries: u64,
+}
+
+/// Makes the database; if the dump turns out to be damaged, removes it again.
+pub(super) fn run(args: &Restore) -> Result<Found> {
+    let start = Instant::now();
+    let (reader, _) = input::open(&args.file)?;
+    let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
+    let target = open::creating(&args.database, args.page_size)?;
+    let mut tables = Vec::new();
+    let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
+    while let Some(head) = reader.table()? {
+        let options = TableOptions { keys: Some(head.keys.parse()?), separators: Some(head.separators.parse()?) };
+        let new = NewTable {
+            name: &head.table,
+            key_type: &head.key_type,
+            value_type: &head.value_type,
+            options,
+            fill: DEFAULT_FILL,
+        };
+        let entries = std::iter::from_fn(|| reader.entry().transpose());
+        let entries = write::bulk(&target.db, &new, entries, &mut meter)?;
+        tables.push(Table { name: head.table, entries });
+    }
+    drop(meter);
+    target.close()?;
+    let disk_bytes = open::disk_bytes(&args.database)?;
+    report::print(&Summary { disk_bytes, seconds: start.elapsed().as_secs_f64(), tables }, args.report.format)?;
+    Ok(Found::There)
+}

@@ -1,0 +1,34 @@
+//! `tables`: what tables there are.
+
+use super::open;
+use crate::args::Tables;
+use crate::failure::{Found, Result};
+use crate::report;
+use duramen::TableInfo;
+use serde::Serialize;
+
+/// A table in a report.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    key_type: String,
+    value_type: String,
+    entries: u64,
+    keys: &'static str,
+    separators: &'static str,
+}
+
+impl From<TableInfo> for Row {
+    fn from(table: TableInfo) -> Row {
+        let TableInfo { name, key_type, value_type, entries, keys, separators, .. } = table;
+        Row { name, key_type, value_type, entries, keys, separators }
+    }
+}
+
+/// Prints a row for each table.
+pub(super) fn run(args: &Tables) -> Result<Found> {
+    let db = open::reading(&args.database)?;
+    let rows: Vec<Row> = db.begin_read()?.tables()?.into_iter().map(Row::from).collect();
+    report::print(&rows, args.report.format)?;
+    Ok(Found::There)
+}

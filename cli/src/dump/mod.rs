@@ -1,0 +1,115 @@
+//! The file that `dump` writes and `restore` reads; see `docs/dump.md`. Streams only, no database.
+
+mod reader;
+mod writer;
+
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;
+
+use serde::{Deserialize, Serialize};
+
+/// The first line of every dump; the number is the format's version.
+const FIRST_LINE: &[u8] = b"duramen dump 1\n";
+
+/// The line before the entries of a table.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    /// The table's name.
+    pub(crate) table: String,
+    /// Its types, by their names in the catalog.
+    pub(crate) key_type: String,
+    /// Likewise.
+    pub(crate) value_type: String,
+    /// How its pages keep keys.
+    pub(crate) keys: String,
+    /// How long its separators are.
+    pub(crate) separators: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sort::Pair;
+    use proptest::prelude::*;
+
+    fn head(table: &str) -> Head {
+        let [key_type, value_type, keys, separators] = ["bytes", "str", "head", "tail"].map(str::to_owned);
+        Head { table: table.to_owned(), key_type, value_type, keys, separators }
+    }
+
+    fn written(tables: &[(Head, Vec<Pair>)]) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        for (head, entries) in tables {
+            writer.begin(head).unwrap();
+            entries.iter().for_each(|(key, value)| writer.entry(key, value).unwrap());
+            writer.end().unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    fn read(dump: &[u8]) -> crate::failure::Result<Vec<(Head, Vec<Pair>)>> {
+        let mut reader = Reader::new(dump)?;
+        let mut tables = Vec::new();
+        while let Some(head) = reader.table()? {
+            let mut entries = Vec::new();
+            while let Some(pair) = reader.entry()? {
+                entries.push(pair);
+            }
+            tables.push((head, entries));
+        }
+        Ok(tables)
+    }
+
+    fn tables() -> impl Strategy<Value = Vec<(Head, Vec<Pair>)>> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..200);
+        let entries =
+            proptest::collection::btree_map(bytes(), bytes(), 0..20).prop_map(|map| map.into_iter().collect());
+        proptest::collection::vec((any::<String>().prop_map(|name| head(&name)), entries), 0..4)
+    }
+
+    proptest! {
+        #[test]
+        fn tables_come_back(tables in tables()) {
+            prop_assert_eq!(read(&written(&tables)).unwrap(), tables);
+        }
+
+        #[test]
+        fn a_dump_cut_short_anywhere_is_refused(tables in tables(), at: prop::sample::Index) {
+            let dump = written(&tables);
+            prop_assert!(read(&dump[..at.index(dump.len())]).is_err());
+        }
+
+        #[test]
+        fn a_flipped_bit_anywhere_is_refused(tables in tables(), at: prop::sample::Index, bit in 0u8..8) {
+            let mut dump = written(&tables);
+            let at = at.index(dump.len());
+            dump[at] ^= 1 << bit;
+            prop_assert!(read(&dump).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_safe_to_read(rest: Vec<u8>) {
+            let _ = read(&rest);
+            let _ = read(&[FIRST_LINE, &rest].concat());
+            let line = serde_json::to_vec(&head("t")).unwrap();
+            let _ = read(&[FIRST_LINE, &line, b"\n", &rest].concat());
+        }
+    }
+
+    #[test]
+    fn keys_out_of_order_are_refused() {
+        let pair = |key: &[u8]| (key.to_vec(), Vec::new());
+        for keys in [[pair(b"b"), pair(b"a")], [pair(b"a"), pair(b"a")]] {
+            let told = read(&written(&[(head("t"), keys.to_vec())])).unwrap_err().to_string();
+            assert!(told.contains("order"), "{told}");
+        }
+    }
+
+    #[test]
+    fn other_files_and_other_versions_are_told_apart() {
+        let told = |dump: &[u8]| read(dump).unwrap_err().to_string();
+        assert!(told(b"PK\x03\x04").contains("not a dump"));
+        assert!(told(b"duramen dump 2\n").contains("version"));
+        assert!(told(b"").contains("not a dump"));
+    }
+}

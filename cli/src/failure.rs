@@ -1,0 +1,68 @@
+//! How a command ends: what it asked for was there, was not, or it failed. The exit status follows from it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The end of a command that did not fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// Exit status 0.
+    There,
+    /// What was asked for is not there: exit status 1.
+    NotThere,
+}
+
+/// Why a command failed, in one line: exit status 2.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum Failure {
+    /// The engine's own words.
+    #[error(transparent)]
+    Engine(#[from] duramen::Error),
+    /// The input, or an argument, says something that cannot be.
+    #[error("{place}: {why}")]
+    Input {
+        /// Where, as "line 7".
+        place: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// Two options, or an option and the database, contradict each other.
+    #[error("{0}")]
+    Usage(String),
+    /// `check` found something.
+    #[error("{0}")]
+    Unsound(String),
+    /// A file, or standard input, cannot be read or made.
+    #[error("{action} {path}: {source}", path = path.display())]
+    File {
+        /// As "cannot read".
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// The system's own words.
+        source: io::Error,
+    },
+    /// Standard output, or the file to write, does not take what is written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+    /// The reader of standard output has gone: no failure at all, just the end.
+    #[error("standard output was closed")]
+    ClosedPipe,
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// An error of writing the output.
+    pub(crate) fn output(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Output(error),
+        }
+    }
+
+    /// An error of the input at `place`.
+    pub(crate) fn input(place: impl Into<String>, why: impl ToString) -> Failure {
+        Failure::Input { place: place.into(), why: why.to_string() }
+    }
+}

@@ -1,0 +1,94 @@
+//! Where entries come from: files and pipes of lines or comma separated values. Texts only: types come later.
+
+mod csv;
+mod lines;
+
+pub(crate) use csv::CsvSource;
+pub(crate) use lines::LineSource;
+
+use crate::args::{Csv, Look};
+use crate::failure::{Failure, Result};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+/// One entry of the input, as text.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) key: Vec<u8>,
+    /// The value; empty where there is none.
+    pub(crate) value: Vec<u8>,
+    /// Whether there is a value, be it empty.
+    pub(crate) has_value: bool,
+}
+
+/// Gives the entries of the input one after the other.
+pub(crate) trait Source {
+    /// Puts the next entry into `entry`; false at the end.
+    fn next(&mut self, entry: &mut Entry) -> Result<bool>;
+
+    /// Where the last entry stands, for errors: "line 7".
+    fn place(&self) -> String;
+}
+
+/// An open input and what is known of it.
+pub(crate) struct Input {
+    /// Its entries.
+    pub(crate) source: Box<dyn Source>,
+    /// How many bytes have been read from it so far.
+    pub(crate) bytes: Rc<Cell<u64>>,
+    /// How many bytes it has, where that is known.
+    pub(crate) size: Option<u64>,
+}
+
+/// Opens `path`, or standard input for `-`; gives the reader and its size where that is known.
+pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin().lock()), None));
+    }
+    let refused = |source| Failure::File { action: "cannot read", path: path.to_owned(), source };
+    let file = File::open(path).map_err(refused)?;
+    let metadata = file.metadata().map_err(refused)?;
+    if metadata.is_dir() {
+        return Err(refused(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
+}
+
+impl Input {
+    /// Opens the input that the options of `load` describe.
+    pub(crate) fn open(path: &Path, look: Look, csv: &Csv) -> Result<Input> {
+        let (reader, size) = open(path)?;
+        let bytes = Rc::new(Cell::new(0));
+        let counted = Counted { reader, bytes: Rc::clone(&bytes) };
+        let source: Box<dyn Source> = if csv.csv {
+            Box::new(CsvSource::new(counted, csv)?)
+        } else {
+            let end = if look.null { 0 } else { b'\n' };
+            Box::new(LineSource::new(BufReader::with_capacity(1 << 20, counted), end))
+        };
+        Ok(Input { source, bytes, size })
+    }
+}
+
+/// A reader that counts what goes through it.
+struct Counted<R> {
+    reader: R,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buf)?;
+        self.bytes.set(self.bytes.get() + count as u64);
+        Ok(count)
+    }
+}
+
+/// An error of reading the input.
+fn unreadable(source: io::Error) -> Failure {
+    Failure::File { action: "cannot read", path: "the input".into(), source }
+}

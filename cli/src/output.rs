@@ -1,0 +1,58 @@
+//! Writes entries to standard output, one a line: the key, then a TAB and the value, if there is one.
+
+use crate::args::Look;
+use crate::failure::{Failure, Result};
+use crate::typed::Half;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+/// Where entries, values and counts go.
+pub(crate) struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+    end: u8,
+    line: Vec<u8>,
+}
+
+impl Output {
+    /// Standard output, with lines that end as `look` says.
+    pub(crate) fn new(look: Look) -> Output {
+        let end = if look.null { 0 } else { b'\n' };
+        Output { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), end, line: Vec::new() }
+    }
+
+    /// Writes a line with a key and, unless its text is empty, a value.
+    pub(crate) fn entry(&mut self, key: (&Half, &[u8]), value: (&Half, &[u8])) -> Result<()> {
+        self.line.clear();
+        key.0.decode(key.1, &mut self.line)?;
+        let after_key = self.line.len();
+        self.line.push(b'\t');
+        value.0.decode(value.1, &mut self.line)?;
+        if self.line.len() == after_key + 1 {
+            self.line.truncate(after_key);
+        }
+        self.end_line()
+    }
+
+    /// Writes a line with a value alone.
+    pub(crate) fn value(&mut self, half: &Half, value: &[u8]) -> Result<()> {
+        self.line.clear();
+        half.decode(value, &mut self.line)?;
+        self.end_line()
+    }
+
+    /// Writes a line with a number.
+    pub(crate) fn count(&mut self, count: u64) -> Result<()> {
+        self.line.clear();
+        self.line.extend_from_slice(count.to_string().as_bytes());
+        self.end_line()
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        self.line.push(self.end);
+        self.out.write_all(&self.line).map_err(Failure::output)
+    }
+
+    /// Writes what is still in memory. Must be called at the end: dropping tells no error.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.out.flush().map_err(Failure::output)
+    }
+}

@@ -1,0 +1,118 @@
+//! Shows on standard error how far a long command is: a bar, a spinner, or a line every few seconds where standard
+//! error is no terminal. Never writes to standard output.
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How often a line is written where there is no terminal.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// What a meter counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unit {
+    /// Bytes, shown as KiB, MiB, ...
+    Bytes,
+    /// Things, by their name, as "pages".
+    Count(&'static str),
+}
+
+/// Shows one phase of a command.
+pub(crate) struct Meter {
+    phase: &'static str,
+    unit: Unit,
+    total: Option<u64>,
+    shown: Shown,
+}
+
+enum Shown {
+    Bar(ProgressBar),
+    Lines { last: Instant },
+    Nothing,
+}
+
+impl Meter {
+    /// Begins a phase of `total` units, where that is known; `quiet` shows nothing.
+    pub(crate) fn begin(phase: &'static str, unit: Unit, total: Option<u64>, quiet: bool) -> Meter {
+        let shown = if quiet {
+            Shown::Nothing
+        } else if std::io::stderr().is_terminal() {
+            Shown::Bar(bar(phase, unit, total))
+        } else {
+            Shown::Lines { last: Instant::now() }
+        };
+        Meter { phase, unit, total, shown }
+    }
+
+    /// Shows that `done` units are done, and `note` beside it. Cheap enough for every thousandth entry.
+    pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
+        match &mut self.shown {
+            Shown::Bar(bar) => {
+                bar.set_position(done);
+                bar.set_message(note());
+            }
+            Shown::Lines { last } if last.elapsed() >= INTERVAL => {
+                *last = Instant::now();
+                let line = line(self.phase, self.unit, self.total, done, &note());
+                // Whoever closed standard error does not want to know.
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
+            Shown::Lines { .. } | Shown::Nothing => {}
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
+    let template = match (unit, total) {
+        (Unit::Bytes, Some(_)) => "{prefix} [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
+        (Unit::Bytes, None) => "{prefix} {spinner} {bytes} {bytes_per_sec} {msg}",
+        (Unit::Count(_), Some(_)) => "{prefix} [{bar:32}] {human_pos}/{human_len} {per_sec}, {eta} left {msg}",
+        (Unit::Count(_), None) => "{prefix} {spinner} {human_pos} {per_sec} {msg}",
+    };
+    let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(phase);
+    bar
+}
+
+fn line(phase: &str, unit: Unit, total: Option<u64>, done: u64, note: &str) -> String {
+    let amount = |count| match unit {
+        Unit::Bytes => HumanBytes(count).to_string(),
+        Unit::Count(things) => format!("{} {things}", HumanCount(count)),
+    };
+    let of = total.map(|total| format!(" of {}", amount(total))).unwrap_or_default();
+    let comma = if note.is_empty() { "" } else { ", " };
+    format!("{phase}: {}{of}{comma}{note}", amount(done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_tell_phase_amount_and_total() {
+        let told = line("reading", Unit::Bytes, Some(4096), 1024, "7 entries");
+        assert_eq!(told, "reading: 1.00 KiB of 4.00 KiB, 7 entries");
+        assert_eq!(line("checking", Unit::Count("pages"), None, 12_345, ""), "checking: 12,345 pages");
+    }
+
+    #[test]
+    fn every_template_is_sound() {
+        for unit in [Unit::Bytes, Unit::Count("pages")] {
+            for total in [None, Some(9)] {
+                let bar = bar("reading", unit, total);
+                assert_eq!((bar.prefix().as_str(), bar.length()), ("reading", total));
+            }
+        }
+    }
+}

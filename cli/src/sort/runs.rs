@@ -1,0 +1,177 @@
+//! Runs of sorted entries in one nameless temporary file, and their merging.
+//!
+//! An entry in a run is `key length u32 | value length u32 | key | value`, little-endian. The file lives no longer than
+//! the process, so there is nothing to check or to keep compatible.
+
+use super::Pair;
+use crate::failure::{Failure, Result};
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The smallest and the largest read buffer of a run.
+const BUFFER: (usize, usize) = (16 << 10, 4 << 20);
+
+/// Runs being written.
+pub(super) struct Runs {
+    folder: PathBuf,
+    file: Option<BufWriter<File>>,
+    /// Where each run ends in the file.
+    ends: Vec<u64>,
+    written: u64,
+}
+
+impl Runs {
+    pub(super) fn new(folder: &Path) -> Runs {
+        Runs { folder: folder.to_owned(), file: None, ends: Vec::new(), written: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends an entry to the present run. Keys must come in ascending order, each once.
+    pub(super) fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let refused = |source| Failure::File { action: "cannot sort in a file in", path: self.folder.clone(), source };
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = tempfile::tempfile_in(&self.folder).map_err(refused)?;
+                none.insert(BufWriter::with_capacity(1 << 20, file))
+            }
+        };
+        let mut lengths = [0; 8];
+        let (key_field, value_field) = lengths.split_at_mut(4);
+        key_field.copy_from_slice(&(key.len() as u32).to_le_bytes());
+        value_field.copy_from_slice(&(value.len() as u32).to_le_bytes());
+        let write = |bytes| file.write_all(bytes);
+        [&lengths, key, value].into_iter().try_for_each(write).map_err(refused)?;
+        self.written += (lengths.len() + key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    /// Ends the present run.
+    pub(super) fn end_run(&mut self) {
+        self.ends.push(self.written);
+    }
+
+    /// Reads all runs at once, with about `budget` bytes of buffers.
+    pub(super) fn merge(self, budget: usize) -> Result<Merge> {
+        let folder = self.folder;
+        let refused = |source| Failure::File { action: "cannot sort in a file in", path: folder.clone(), source };
+        let mut heads = BinaryHeap::new();
+        if let Some(file) = self.file {
+            let file = Rc::new(file.into_inner().map_err(|error| refused(error.into_error()))?);
+            let buffer = (budget / self.ends.len().max(1)).clamp(BUFFER.0, BUFFER.1);
+            let mut start = 0;
+            for (number, end) in self.ends.into_iter().enumerate() {
+                let part = Part { file: Rc::clone(&file), at: start, end };
+                let mut run = Run { reader: BufReader::with_capacity(buffer, part), number };
+                start = end;
+                if let Some(pair) = run.next().map_err(refused)? {
+                    heads.push(Head { pair, run });
+                }
+            }
+        }
+        Ok(Merge { heads, folder })
+    }
+}
+
+/// A part of the shared file.
+struct Part {
+    file: Rc<File>,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Part {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buf.len());
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(self.at))?;
+        let count = file.read(buf.get_mut(..left).unwrap_or_default())?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// A run being read. Runs are numbered in the order of their writing.
+struct Run {
+    reader: BufReader<Part>,
+    number: usize,
+}
+
+impl Run {
+    fn next(&mut self) -> io::Result<Option<Pair>> {
+        if self.reader.buffer().is_empty() && self.reader.get_ref().at == self.reader.get_ref().end {
+            return Ok(None);
+        }
+        let mut lengths = [[0; 4]; 2];
+        self.reader.read_exact(lengths.as_flattened_mut())?;
+        let [key_len, value_len] = lengths.map(|length| u32::from_le_bytes(length) as usize);
+        let mut pair = (vec![0; key_len], vec![0; value_len]);
+        self.reader.read_exact(&mut pair.0)?;
+        self.reader.read_exact(&mut pair.1)?;
+        Ok(Some(pair))
+    }
+}
+
+/// The next entry of a run. The greatest head has the smallest key, and of one key the latest run.
+struct Head {
+    pair: Pair,
+    run: Run,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
+        other.pair.0.cmp(&self.pair.0).then(self.run.number.cmp(&other.run.number))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+/// Merges runs.
+pub(crate) struct Merge {
+    heads: BinaryHeap<Head>,
+    folder: PathBuf,
+}
+
+impl Merge {
+    /// The entry with the next key, from the latest run that has it.
+    pub(super) fn next(&mut self) -> Result<Option<Pair>> {
+        let Some(next) = self.advance()? else { return Ok(None) };
+        while self.heads.peek().is_some_and(|head| head.pair.0 == next.0) {
+            self.advance()?;
+        }
+        Ok(Some(next))
+    }
+
+    /// Takes the greatest head and puts the next entry of its run in its place.
+    fn advance(&mut self) -> Result<Option<Pair>> {
+        let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
+        let following = head.run.next().map_err(|source| Failure::File {
+            action: "cannot sort in a file in",
+            path: self.folder.clone(),
+            source,
+        })?;
+        Ok(Some(match following {
+            Some(pair) => std::mem::replace(&mut head.pair, pair),
+            None => PeekMut::pop(head).pair,
+        }))
+    }
+}

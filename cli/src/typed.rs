@@ -1,0 +1,89 @@
+//! Between texts and stored bytes, by the types of a table or, with `--hex`, in hexadecimal.
+
+use duramen::db::types::DynType;
+use duramen::{Error, Result};
+
+/// Reads and writes one of the two halves of an entry.
+pub(crate) struct Half {
+    type_: DynType,
+    hex: bool,
+}
+
+impl Half {
+    /// Values of `type_`, as text or in hexadecimal.
+    pub(crate) fn new(type_: DynType, hex: bool) -> Half {
+        Half { type_, hex }
+    }
+
+    /// The type's name in the catalog.
+    pub(crate) fn type_name(&self) -> String {
+        self.type_.to_string()
+    }
+
+    /// The stored bytes of what `text` says.
+    pub(crate) fn encode(&self, text: &[u8]) -> Result<Vec<u8>> {
+        if !self.hex {
+            return self.type_.encode_text(text);
+        }
+        let bytes = unhex(text)?;
+        self.type_.decode_text(&bytes, &mut Vec::new())?;
+        Ok(bytes)
+    }
+
+    /// The stored bytes that begin what begins with `text`.
+    pub(crate) fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
+        if self.hex { unhex(text) } else { self.type_.encode_prefix(text) }
+    }
+
+    /// Appends the text of the stored `bytes`.
+    pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if !self.hex {
+            return self.type_.decode_text(bytes, out);
+        }
+        let start = out.len();
+        out.resize(start + 2 * bytes.len(), 0);
+        let room = out.get_mut(start..).unwrap_or_default();
+        hex::encode_to_slice(bytes, room).map_err(|error| not_hex(bytes, &error))
+    }
+}
+
+fn unhex(text: &[u8]) -> Result<Vec<u8>> {
+    hex::decode(text).map_err(|error| not_hex(text, &error))
+}
+
+fn not_hex(text: &[u8], error: &hex::FromHexError) -> Error {
+    let text = String::from_utf8_lossy(text).chars().take(60).flat_map(char::escape_default).collect();
+    let why = match error {
+        hex::FromHexError::OddLength => "it has an odd number of digits".to_owned(),
+        _ => "it must have two of 0 to 9 and a to f for each byte".to_owned(),
+    };
+    Error::Text { text, type_name: "hexadecimal".to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn half(name: &str, hex: bool) -> Half {
+        Half::new(name.parse().unwrap(), hex)
+    }
+
+    #[test]
+    fn hexadecimal_is_the_stored_bytes() {
+        let numbers = half("i16", true);
+        assert_eq!(numbers.encode(b"8001").unwrap(), half("i16", false).encode(b"1").unwrap());
+        let mut text = b"> ".to_vec();
+        numbers.decode(&[0x7F, 0xFF], &mut text).unwrap();
+        assert_eq!(text, b"> 7fff");
+        assert_eq!(half("str", true).encode_prefix(b"C3").unwrap(), [0xC3]);
+    }
+
+    #[test]
+    fn bad_hexadecimal_and_bytes_of_another_type_are_refused() {
+        for text in [&b"8"[..], b"8g", b"\xFF\xFF"] {
+            assert!(half("bytes", true).encode(text).is_err(), "{text:?}");
+        }
+        assert!(half("i16", true).encode(b"80").is_err());
+        assert!(half("str", true).encode(b"ff").is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Bad input gives one clear line and changes nothing.
+
+use crate::place::Place;
+
+#[test]
+fn a_wrong_line_is_named_and_nothing_is_loaded() {
+    let place = Place::new();
+    let told = place.error("load t.duramen t --key-type u8", "1\n2\n300\n");
+    assert!(told.contains("line 3") && told.contains("\"300\"") && told.contains("0 to 255"), "{told}");
+    assert_eq!(place.files(), [""; 0]);
+    place.ok("load t.duramen t --key-type u8", "1\n");
+    place.error("load t.duramen t", "2\nx\n");
+    assert_eq!(place.ok("scan t.duramen t", ""), "1\n");
+}
+
+#[test]
+fn keys_too_long_are_told_with_their_line() {
+    let place = Place::new();
+    let told = place.error("load t.duramen t", format!("a\n{}\n", "k".repeat(65_537)));
+    assert!(told.contains("line 2") && told.contains("65537"), "{told}");
+}
+
+#[test]
+fn what_is_not_there_is_told_by_its_name() {
+    let place = Place::new();
+    for command in
+        ["scan no.duramen t", "get no.duramen t k", "del no.duramen t k", "tables no.duramen", "dump no.duramen"]
+    {
+        assert!(place.error(command, "").contains("no database at"), "{command}");
+    }
+    place.ok("put t.duramen t a", "");
+    for command in ["scan t.duramen no", "get t.duramen no k", "del t.duramen no k", "dump t.duramen --table no"] {
+        assert!(place.error(command, "").contains("no table \"no\""), "{command}");
+    }
+    assert!(place.error("load t.duramen t no.txt", "").contains("no.txt"));
+    assert!(place.error("load no/t.duramen t", "a\n").contains("no: "));
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+#[test]
+fn other_types_and_layouts_than_the_tables_own_are_refused() {
+    let place = Place::new();
+    place.ok("load t.duramen t --key-type u32", "1\n");
+    let told = place.error("load t.duramen t --key-type str", "a\n");
+    assert!(told.contains("u32") && told.contains("str"), "{told}");
+    let told = place.error("load t.duramen t --keys plain", "1\n");
+    assert!(told.contains("--keys head"), "{told}");
+    let told = place.error("load t.duramen t", "1\tvalue\n");
+    assert!(told.contains("line 1") && told.contains("type ()"), "{told}");
+    assert!(place.error("get t.duramen t oak", "").contains("\"oak\""));
+    assert!(place.error("scan t.duramen t --prefix 1", "").contains("range"));
+}
+
+#[test]
+fn options_that_cannot_be_are_refused_in_one_line() {
+    let place = Place::new();
+    for (arguments, word) in [
+        ("load t.duramen t --keys tail", "plain or fixed or head"),
+        ("load t.duramen t --key-type u7", "u7"),
+        ("load t.duramen t --key-type f64", "f64"),
+        ("load t.duramen t --keys fixed", "fixed"),
+        ("load t.duramen t --page-size 5000", "5000"),
+        ("load t.duramen t --cache many", "many"),
+        ("load t.duramen t --key-column 2", "--csv"),
+        ("load t.duramen", "<TABLE>"),
+        ("scan t.duramen t --limit x", "x"),
+        ("fly", "fly"),
+        ("", "command"),
+    ] {
+        let told = place.error(arguments, "a\n");
+        assert!(told.contains(word), "{arguments}: {told}");
+        assert_eq!(place.files(), [""; 0], "{arguments}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let place = Place::new();
+    for content in [&b"no database"[..], b"", &[0; 100_000]] {
+        std::fs::write(place.path("t.duramen"), content).unwrap();
+        for command in ["scan t.duramen t", "load t.duramen t", "put t.duramen t a", "tables t.duramen"] {
+            assert!(place.error(command, "a\n").contains("t.duramen"), "{command}");
+        }
+        assert_eq!(std::fs::read(place.path("t.duramen")).unwrap(), content);
+        assert_eq!(place.files(), ["t.duramen"]);
+    }
+}
+
+#[test]
+fn bad_hexadecimal_is_named() {
+    let place = Place::new();
+    assert!(place.error("load t.duramen t --hex", "00\nxy\n").contains("line 2"));
+    assert!(place.error("put t.duramen t 0 --hex", "").contains("\"0\""));
+}

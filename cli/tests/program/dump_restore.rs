@@ -1,0 +1,58 @@
+//! A restored database has what the dumped one had; a damaged dump leaves nothing behind.
+
+use crate::place::Place;
+
+fn forest() -> Place {
+    let place = Place::new();
+    place.ok("load t.duramen trees --key-type str --value-type u32 --keys plain", "oak\t700\nelm\t300\n");
+    place.ok("load t.duramen bytes -0", b"\xFF\n\0\xFE\t\x01\0");
+    let numbers: String = (0..30_000).map(|i| format!("{i}\n")).collect();
+    place.ok("load t.duramen numbers --key-type u64 --separators full", numbers);
+    place
+}
+
+#[test]
+fn tables_come_back_with_their_types_and_layouts() {
+    let place = forest();
+    place.ok("dump t.duramen t.dump", "");
+    place.ok("restore u.duramen t.dump --page-size 16K", "");
+    let both = |command: &str| ["t", "u"].map(|db| place.run(&command.replace("DB", &format!("{db}.duramen")), ""));
+    for command in ["tables DB", "scan DB trees", "scan DB numbers", "scan DB bytes -0"] {
+        let [dumped, restored] = both(command);
+        assert_eq!(dumped.status, 0);
+        assert_eq!(dumped, restored, "{command}");
+    }
+    assert_eq!(place.files(), ["t.dump", "t.duramen", "u.duramen"]);
+}
+
+#[test]
+fn a_dump_passes_through_pipes_and_may_hold_one_table() {
+    let place = forest();
+    let dump = place.run("dump t.duramen --table trees", "");
+    assert_eq!((dump.status, dump.err.as_str()), (0, ""));
+    let report: serde_json::Value =
+        serde_json::from_str(&place.ok("restore u.duramen --format json", dump.out)).unwrap();
+    assert_eq!(report["tables"][0]["name"], "trees");
+    assert_eq!(report["tables"][0]["entries"], 2);
+    assert_eq!(place.ok("scan u.duramen trees", ""), "elm\t300\noak\t700\n");
+}
+
+#[test]
+fn a_damaged_dump_is_refused_and_leaves_no_database() {
+    let place = forest();
+    let dump = place.run("dump t.duramen", "").out;
+    let mut flipped = dump.clone();
+    flipped[dump.len() / 2] ^= 1;
+    for bad in [&dump[..dump.len() - 1], &dump[..1000], &flipped, b"oak\n", b""] {
+        assert!(place.error("restore u.duramen", bad).contains("the dump"));
+        assert_eq!(place.files(), ["t.duramen"]);
+    }
+}
+
+#[test]
+fn a_database_that_is_there_is_not_overwritten() {
+    let place = forest();
+    let dump = place.run("dump t.duramen --table trees", "").out;
+    assert!(place.error("restore t.duramen", dump).contains("exists already"));
+    assert_eq!(place.ok("scan t.duramen numbers --count", ""), "30000\n");
+}

@@ -1,0 +1,73 @@
+//! `get`, `put` and `del`, and the exit status that scripts rely on.
+
+use crate::place::Place;
+
+#[test]
+fn put_makes_what_is_missing_and_get_finds_it() {
+    let place = Place::new();
+    place.ok("put t.duramen trees oak 700", "");
+    place.ok("put t.duramen trees oak 701", "");
+    assert_eq!(place.ok("get t.duramen trees oak", ""), "701\n");
+    place.ok("put t.duramen n -7 -9 --key-type i8 --value-type i64", "");
+    assert_eq!(place.ok("get t.duramen n -7", ""), "-9\n");
+    assert_eq!(place.run("get t.duramen n -7 -0", "").out, b"-9\0");
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+#[test]
+fn a_missing_key_is_status_1_and_silence() {
+    let place = Place::new();
+    place.ok("put t.duramen t a 1", "");
+    let nothing = |arguments: &str| {
+        let run = place.run(arguments, "");
+        assert_eq!((run.status, run.out.as_slice(), run.err.as_str()), (1, &b""[..], ""), "{arguments}");
+    };
+    nothing("get t.duramen t b");
+    nothing("del t.duramen t b");
+    nothing("del t.duramen t a b");
+    nothing("get t.duramen t a");
+}
+
+#[test]
+fn del_removes_all_keys_it_is_given() {
+    let place = Place::new();
+    place.ok("load t.duramen t", "a\nb\nc\n");
+    place.ok("del t.duramen t a c", "");
+    assert_eq!(place.ok("scan t.duramen t", ""), "b\n");
+}
+
+#[test]
+fn hexadecimal_keys_and_values_are_stored_bytes() {
+    let place = Place::new();
+    place.ok("put t.duramen t ff00 0a --hex", "");
+    assert_eq!(place.ok("get t.duramen t FF00 --hex", ""), "0a\n");
+    assert_eq!(place.ok("scan t.duramen t --hex --prefix ff", ""), "ff00\t0a\n");
+    place.ok("del t.duramen t ff00 --hex", "");
+    assert_eq!(place.ok("scan t.duramen t --count", ""), "0\n");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let place = Place::new();
+    assert!(place.ok("--help", "").contains("scan"));
+    assert!(place.ok("load --help", "").contains("--csv"));
+    assert!(place.ok("--version", "").starts_with("duramen "));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_ends_a_scan_quietly() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    let place = Place::new();
+    let lines: String = (0..100_000).map(|i| format!("{i:032}\n")).collect();
+    place.ok("load t.duramen t", lines);
+    let mut scan = place.command(&["scan", "t.duramen", "t"]);
+    let mut child = scan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::with_capacity(64, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+    assert_eq!(first, format!("{:032}\n", 0));
+}
