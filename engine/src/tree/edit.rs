@@ -3,7 +3,7 @@
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, limits};
-use crate::page::{Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, apply};
+use crate::page::{Page, PageBuilder, PageKind, PageOp, PageSpec, RecordListKind, apply};
 
 /// A slot as operations carry it.
 pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
