@@ -77,6 +77,10 @@ impl Contestant for Map {
         each!(self, map => changes(map))
     }
 
+    fn compact(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     type Reader<'a> = &'a Map;
 
     fn reader(&self) -> Result<&Map> {

@@ -66,6 +66,12 @@ pub trait Contestant: Sized + Sync {
     /// What the store or `changes` says.
     fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()>;
 
+    /// Makes the store as small as it can be.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn compact(&mut self) -> Result<()>;
+
     /// A hold of one thread on the present state.
     type Reader<'a>: Reader
     where

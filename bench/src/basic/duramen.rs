@@ -69,6 +69,11 @@ impl Contestant for Duramen {
         Ok(tx.commit()?)
     }
 
+    fn compact(&mut self) -> Result<()> {
+        self.db()?.compact(|_| ())?;
+        Ok(())
+    }
+
     type Reader<'a> = ReadOnlyUntypedTable;
 
     fn reader(&self) -> Result<ReadOnlyUntypedTable> {

@@ -93,6 +93,9 @@ impl Run<'_> {
         self.write(&mut store, figures, "delete", gone, Change::Remove)?;
         self.note_sizes(figures, "delete", folder)?;
         verify(&store, self.keys, self.values, |rank| present[rank], 1)?;
+        figures.set("compact_seconds", timed(|| store.compact())?.as_secs_f64());
+        self.note_sizes(figures, "compact", folder)?;
+        verify(&store, self.keys, self.values, |rank| present[rank], 1)?;
         store.close()?;
         let compacted = self.allocated(folder)?;
         figures.set("compact_disk_bytes", compacted as f64);
