@@ -15,6 +15,7 @@ use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct Bp128;
 
+#[inline(always)]
 fn shape<T: Int>(block: &Block<T>) -> Result<Lanes<T>> {
     Ok(Lanes::holding(usize::from(block.count), claimed_width(block)?))
 }
@@ -24,10 +25,10 @@ fn shape_of<T: Int>(values: &[T]) -> Lanes<T> {
     Lanes::holding(values.len(), width(all))
 }
 
-/// The keys in order, from the second on.
+/// The keys in order. Field 0 is added too, as the kernels do: it is zero unless the bytes are hostile.
 fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> impl Iterator<Item = T> + 'a {
-    let mut key = block.first.widen();
-    (1..usize::from(block.count)).map(move |i| {
+    let mut key = block.first.widen().wrapping_sub(1);
+    (0..usize::from(block.count)).map(move |i| {
         key = key.wrapping_add(lanes.get(body, i % lanes.rows, i / lanes.rows)).wrapping_add(1);
         T::narrow(key)
     })
@@ -37,17 +38,28 @@ fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> im
 /// place of the lanes after it; the unused places, which all have the sum of all gaps, are taken off again.
 fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [totals, prefixes]: &[[T; 16]; 2]) -> u128 {
     let (count, places) = (u128::from(block.count), lanes.rows * Lanes::<T>::COUNT);
-    let (mut sum, mut all) = (0u128, 0u128);
-    for (lane, (total, prefix)) in totals.iter().zip(prefixes).enumerate().take(Lanes::<T>::COUNT) {
-        let after = (Lanes::<T>::COUNT - 1 - lane) * lanes.rows;
-        sum += u128::from(prefix.widen()) + u128::from(total.widen()) * after as u128;
-        all += u128::from(total.widen());
-    }
+    let per_lane = totals.iter().zip(prefixes).enumerate().take(Lanes::<T>::COUNT);
+    let after = |lane: usize| ((Lanes::<T>::COUNT - 1 - lane) * lanes.rows) as u64;
+    let (sum, all) = if T::BITS == 32 {
+        // Totals are below 2^29 and places at most 128: nothing here reaches 2^64.
+        let (sum, all) = per_lane.fold((0u64, 0u64), |(sum, all), (lane, (total, prefix))| {
+            (sum + prefix.widen() + total.widen() * after(lane), all + total.widen())
+        });
+        (u128::from(sum), u128::from(all))
+    } else {
+        per_lane.fold((0u128, 0u128), |(sum, all), (lane, (total, prefix))| {
+            let (total, prefix) = (u128::from(total.widen()), u128::from(prefix.widen()));
+            (sum + prefix + total * u128::from(after(lane)), all + total)
+        })
+    };
     let unused = places as u128 - count;
     sum.saturating_sub(all * unused) + u128::from(block.first.widen()) * count + count * (count - 1) / 2
 }
 
 impl<T: Int> Scheme<T> for Bp128 {
+    const MAX_COUNT: usize = 128;
+
+    #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
         Ok(shape(block)?.size())
     }
@@ -80,7 +92,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         if T::gap_decode(level, &lanes, body, block.first, out) {
             return Ok(());
         }
-        for (to, key) in out.iter_mut().zip(core::iter::once(block.first).chain(keys(block, &lanes, body))) {
+        for (to, key) in out.iter_mut().zip(keys(block, &lanes, body)) {
             *to = key;
         }
         Ok(())
@@ -92,7 +104,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         if let Some(sum) = T::gap_select(level, &lanes, body, index) {
             return Ok(at(block, sum.widen().wrapping_add(index as u64)));
         }
-        keys(block, &lanes, body).nth(index - 1).ok_or(Error::OutOfRange)
+        keys(block, &lanes, body).nth(index).ok_or(Error::OutOfRange)
     }
 
     #[inline]
@@ -104,7 +116,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         {
             return Ok(Found { index: found.index.min(usize::from(block.count)), ..found });
         }
-        let found = (1..).zip(keys(block, &lanes, body)).find(|&(_, value)| value >= key);
+        let found = keys(block, &lanes, body).enumerate().find(|&(_, value)| value >= key);
         let (index, value) = found.ok_or(Error::Corrupt("keys end below the last key"))?;
         Ok(Found { index, exact: value == key })
     }
@@ -117,8 +129,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         if fits && T::gap_sums(level, &lanes, body, &mut sums) {
             return Ok(sum_of_lanes(block, &lanes, &sums));
         }
-        let rest: u128 = keys(block, &lanes, body).map(|key| u128::from(key.widen())).sum();
-        Ok(u128::from(block.first.widen()) + rest)
+        Ok(keys(block, &lanes, body).map(|key| u128::from(key.widen())).sum())
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

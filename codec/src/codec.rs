@@ -157,10 +157,12 @@ impl Codec {
     }
 
     /// All keys, in `out`. Errors: `Corrupt`.
+    #[inline]
     pub fn decode<'a, T: Int>(self, block: &Block<T>, bytes: &[u8], out: &'a mut Buffer<T>) -> Result<&'a mut [T]> {
         self.decode_at(Level::best(), block, bytes, out)
     }
 
+    #[inline(always)]
     pub(crate) fn decode_at<'a, T: Int>(
         self,
         level: Level,
@@ -168,51 +170,30 @@ impl Codec {
         bytes: &[u8],
         out: &'a mut Buffer<T>,
     ) -> Result<&'a mut [T]> {
-        let body = self.body(block, bytes)?;
-        if block.count > 0 {
-            each!(self, S => <S as Scheme<T>>::decode(level, block, body, out))?;
-        }
-        let keys = out.get_mut(..usize::from(block.count)).ok_or(Error::Full)?;
-        match keys.last() {
-            Some(&last) if last != block.last => Err(Error::Corrupt("last key is not the descriptor's")),
-            _ => Ok(keys),
-        }
+        each!(self, S => decode::<T, S>(level, block, bytes, out))?;
+        out.get_mut(..usize::from(block.count)).ok_or(Error::Full)
     }
 
     /// The key at `index`. Errors: `OutOfRange`, `Corrupt`.
+    #[inline]
     pub fn select<T: Int>(self, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
         self.select_at(Level::best(), block, bytes, index)
     }
 
+    #[inline(always)]
     pub(crate) fn select_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
-        let body = self.body(block, bytes)?;
-        match index {
-            _ if index >= usize::from(block.count) => Err(Error::OutOfRange),
-            0 => Ok(block.first),
-            _ => each!(self, S => <S as Scheme<T>>::select(level, block, body, index)),
-        }
+        each!(self, S => select::<T, S>(level, block, bytes, index))
     }
 
     /// Where `key` is or belongs. Errors: `Corrupt`.
+    #[inline]
     pub fn lower_bound<T: Int>(self, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
         self.lower_bound_at(Level::best(), block, bytes, key)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower_bound_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
-        let body = self.body(block, bytes)?;
-        let count = usize::from(block.count);
-        if count == 0 || key <= block.first {
-            return Ok(Found { index: 0, exact: count > 0 && key == block.first });
-        }
-        if key > block.last {
-            return Ok(Found { index: count, exact: false });
-        }
-        // Only a hostile descriptor has one key and `first < last`.
-        if count == 1 {
-            return Err(Error::Corrupt("one key, but two bounds"));
-        }
-        each!(self, S => <S as Scheme<T>>::lower_bound(level, block, body, key))
+        each!(self, S => lower_bound::<T, S>(level, block, bytes, key))
     }
 
     /// How many keys lie in `range`. Errors: `Corrupt`.
@@ -227,16 +208,14 @@ impl Codec {
     }
 
     /// The sum of all keys; 256 keys of 64 bits cannot overflow it. Errors: `Corrupt`.
+    #[inline]
     pub fn sum<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
         self.sum_at(Level::best(), block, bytes)
     }
 
+    #[inline(always)]
     pub(crate) fn sum_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
-        let body = self.body(block, bytes)?;
-        match block.count {
-            0 => Ok(0),
-            _ => each!(self, S => <S as Scheme<T>>::sum(level, block, body)),
-        }
+        each!(self, S => sum::<T, S>(level, block, bytes))
     }
 
     /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: byte codecs
@@ -317,15 +296,52 @@ impl Codec {
         Ok(())
     }
 
-    #[inline(always)]
     fn body<'a, T: Int>(self, block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
-        match usize::from(block.count) {
-            0 => Ok(&[]),
-            count if count > self.max_count() => Err(Error::Corrupt("too many keys")),
-            _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
-            _ => each!(self, S => body::<T, S>(block, bytes)),
-        }
+        each!(self, S => body::<T, S>(block, bytes))
     }
+}
+
+/// The operations of one codec, whole: after the one `match` nothing is asked twice.
+fn decode<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
+    let body = body::<T, S>(block, bytes)?;
+    if block.count == 0 {
+        return Ok(());
+    }
+    S::decode(level, block, body, out)?;
+    match out.get(usize::from(block.count) - 1) {
+        Some(&last) if last == block.last => Ok(()),
+        _ => Err(Error::Corrupt("last key is not the descriptor's")),
+    }
+}
+
+fn select<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+    let body = body::<T, S>(block, bytes)?;
+    match index {
+        _ if index >= usize::from(block.count) => Err(Error::OutOfRange),
+        0 => Ok(block.first),
+        _ => S::select(level, block, body, index),
+    }
+}
+
+fn lower_bound<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+    let body = body::<T, S>(block, bytes)?;
+    let count = usize::from(block.count);
+    if count == 0 || key <= block.first {
+        return Ok(Found { index: 0, exact: count > 0 && key == block.first });
+    }
+    if key > block.last {
+        return Ok(Found { index: count, exact: false });
+    }
+    // Only a hostile descriptor has one key and `first < last`.
+    if count == 1 {
+        return Err(Error::Corrupt("one key, but two bounds"));
+    }
+    S::lower_bound(level, block, body, key)
+}
+
+fn sum<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+    let body = body::<T, S>(block, bytes)?;
+    if block.count == 0 { Ok(0) } else { S::sum(level, block, body) }
 }
 
 impl core::fmt::Display for Codec {

@@ -4,6 +4,11 @@
 //! A gap is a key's distance from its predecessor, less one, since keys are strictly increasing. Gap `j` leads from
 //! key `j` to key `j + 1`. How a gap is written is for the formats to say.
 
+#[cfg(target_arch = "x86_64")]
+mod masked;
+#[cfg(target_arch = "x86_64")]
+mod quads;
+
 use crate::scheme::Scheme;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
@@ -51,26 +56,101 @@ pub(crate) trait GapFormat<T: Int> {
     fn splice(bytes: &mut [u8], used: usize, gaps: usize, place: Place, removed: usize, added: &[u64])
     -> Result<usize>;
 
-    /// Decodes by a kernel of `level`, if there is one.
-    fn decode_fast(_: Level, _block: &Block<T>, _body: &[u8], _out: &mut Buffer<T>) -> Option<Result<()>> {
+    /// Which vector kernels read the format, if any.
+    const KERNELS: Option<Kernels>;
+}
+
+/// The formats that have vector kernels.
+#[derive(Clone, Copy)]
+pub enum Kernels {
+    /// Masked VByte.
+    Masked,
+    /// VarInt-GB.
+    Grouped,
+    /// StreamVByte.
+    Streamed,
+}
+
+/// The vector kernels of a key type; `None`: there is none for this format or level.
+pub trait GapKernels: Sized {
+    /// All keys.
+    fn gaps_decode(
+        _: Kernels,
+        _: Level,
+        _block: &Block<Self>,
+        _body: &[u8],
+        _out: &mut Buffer<Self>,
+    ) -> Option<Result<()>> {
         None
     }
 
-    /// Selects by a kernel of `level`, if there is one.
-    fn select_fast(_: Level, _block: &Block<T>, _body: &[u8], _index: usize) -> Option<Result<T>> {
+    /// Where `key`, above the first and not above the last, belongs.
+    fn gaps_search(_: Kernels, _: Level, _block: &Block<Self>, _body: &[u8], _key: Self) -> Option<Result<Found>> {
         None
     }
 
-    /// Searches by a kernel of `level`, if there is one.
-    fn lower_bound_fast(_: Level, _block: &Block<T>, _body: &[u8], _key: T) -> Option<Result<Found>> {
+    /// The key at `index`, at least 1.
+    fn gaps_select(_: Kernels, _: Level, _block: &Block<Self>, _body: &[u8], _index: usize) -> Option<Result<Self>> {
         None
     }
 
-    /// Sums by a kernel of `level`, if there is one.
-    fn sum_fast(_: Level, _block: &Block<T>, _body: &[u8]) -> Option<Result<u128>> {
+    /// The sum of all keys.
+    fn gaps_sum(_: Kernels, _: Level, _block: &Block<Self>, _body: &[u8]) -> Option<Result<u128>> {
         None
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+impl GapKernels for u32 {
+    fn gaps_decode(
+        kernels: Kernels,
+        level: Level,
+        block: &Block<u32>,
+        body: &[u8],
+        out: &mut Buffer<u32>,
+    ) -> Option<Result<()>> {
+        match kernels {
+            Kernels::Masked => masked::decode(level, block, body, out),
+            Kernels::Grouped => quads::decode::<false>(level, block, body, out),
+            Kernels::Streamed => quads::decode::<true>(level, block, body, out),
+        }
+    }
+
+    fn gaps_search(kernels: Kernels, level: Level, block: &Block<u32>, body: &[u8], key: u32) -> Option<Result<Found>> {
+        match kernels {
+            Kernels::Masked => masked::search(level, block, body, key),
+            Kernels::Grouped => quads::search::<false>(level, block, body, key),
+            Kernels::Streamed => quads::search::<true>(level, block, body, key),
+        }
+    }
+
+    fn gaps_select(
+        kernels: Kernels,
+        level: Level,
+        block: &Block<u32>,
+        body: &[u8],
+        index: usize,
+    ) -> Option<Result<u32>> {
+        match kernels {
+            Kernels::Masked => masked::select(level, block, body, index),
+            Kernels::Grouped => quads::select::<false>(level, block, body, index),
+            Kernels::Streamed => quads::select::<true>(level, block, body, index),
+        }
+    }
+
+    fn gaps_sum(kernels: Kernels, level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
+        match kernels {
+            Kernels::Masked => masked::sum(level, block, body),
+            Kernels::Grouped => quads::sum::<false>(level, block, body),
+            Kernels::Streamed => quads::sum::<true>(level, block, body),
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl GapKernels for u32 {}
+
+impl GapKernels for u64 {}
 
 const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
 
@@ -113,7 +193,9 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
     }
 
     fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
-        if let Some(done) = F::decode_fast(level, block, body, out) {
+        if let Some(kernels) = F::KERNELS
+            && let Some(done) = T::gaps_decode(kernels, level, block, body, out)
+        {
             return done;
         }
         let mut walk = walk_of::<T, F>(block, body);
@@ -128,7 +210,9 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
     }
 
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
-        if let Some(done) = F::select_fast(level, block, body, index) {
+        if let Some(kernels) = F::KERNELS
+            && let Some(done) = T::gaps_select(kernels, level, block, body, index)
+        {
             return done;
         }
         let mut walk = walk_of::<T, F>(block, body);
@@ -140,7 +224,9 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
     }
 
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
-        if let Some(done) = F::lower_bound_fast(level, block, body, sought) {
+        if let Some(kernels) = F::KERNELS
+            && let Some(done) = T::gaps_search(kernels, level, block, body, sought)
+        {
             return done;
         }
         let mut walk = walk_of::<T, F>(block, body);
@@ -155,7 +241,9 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
     }
 
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
-        if let Some(done) = F::sum_fast(level, block, body) {
+        if let Some(kernels) = F::KERNELS
+            && let Some(done) = T::gaps_sum(kernels, level, block, body)
+        {
             return done;
         }
         let mut walk = walk_of::<T, F>(block, body);

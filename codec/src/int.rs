@@ -20,6 +20,7 @@ pub trait Int:
     + 'static
     + sealed::Sealed
     + crate::lanes::LaneKernels
+    + crate::gaps::GapKernels
 {
     /// Bits of a key.
     const BITS: u32;
@@ -31,9 +32,16 @@ pub trait Int:
     fn widen(self) -> u64;
     /// The low bits of `wide`.
     fn narrow(wide: u64) -> Self;
+    /// A key's bytes.
+    type Bytes: Copy;
+    /// The key whose little-endian bytes these are.
+    fn from_le(bytes: Self::Bytes) -> Self;
+    /// A slice as keys' bytes; what is left over at its end is not there.
+    fn chunks(bytes: &[u8]) -> &[Self::Bytes];
 }
 
 impl Int for u32 {
+    type Bytes = [u8; 4];
     const BITS: u32 = 32;
     const BYTES: usize = 4;
     const MAX: u32 = u32::MAX;
@@ -48,9 +56,20 @@ impl Int for u32 {
     fn narrow(wide: u64) -> u32 {
         wide as u32
     }
+
+    #[inline(always)]
+    fn from_le(bytes: [u8; 4]) -> u32 {
+        u32::from_le_bytes(bytes)
+    }
+
+    #[inline(always)]
+    fn chunks(bytes: &[u8]) -> &[[u8; 4]] {
+        bytes.as_chunks().0
+    }
 }
 
 impl Int for u64 {
+    type Bytes = [u8; 8];
     const BITS: u32 = 64;
     const BYTES: usize = 8;
     const MAX: u64 = u64::MAX;
@@ -63,5 +82,15 @@ impl Int for u64 {
     #[inline(always)]
     fn narrow(wide: u64) -> u64 {
         wide
+    }
+
+    #[inline(always)]
+    fn from_le(bytes: [u8; 8]) -> u64 {
+        u64::from_le_bytes(bytes)
+    }
+
+    #[inline(always)]
+    fn chunks(bytes: &[u8]) -> &[[u8; 8]] {
+        bytes.as_chunks().0
     }
 }

@@ -8,6 +8,8 @@
 //! What a field means is for the two codecs to say. The kernels are in `lanes/`.
 
 #[cfg(target_arch = "x86_64")]
+mod full;
+#[cfg(target_arch = "x86_64")]
 mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod vector;
@@ -30,30 +32,36 @@ impl<T: Int> Lanes<T> {
     pub(crate) const COUNT: usize = 64 / T::BYTES;
 
     /// A stream of enough rows for `fields` fields.
+    #[inline(always)]
     pub(crate) fn holding(fields: usize, width: u32) -> Lanes<T> {
         Lanes { rows: fields.div_ceil(Self::COUNT), width, key: PhantomData }
     }
 
+    #[inline(always)]
     fn lane_bytes(&self) -> usize {
         (self.rows * self.width as usize).div_ceil(8)
     }
 
     /// Bytes of the whole stream.
+    #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         Self::COUNT * self.lane_bytes()
     }
 
     /// Whole words of each lane.
+    #[inline(always)]
     pub(crate) fn words(&self) -> usize {
         self.lane_bytes() / T::BYTES
     }
 
     /// Bytes of each lane after its whole words.
+    #[inline(always)]
     pub(crate) fn tail(&self) -> usize {
         self.lane_bytes() % T::BYTES
     }
 
     /// Word `word` of `lane`; the last one may be only the tail.
+    #[inline(always)]
     fn word(&self, body: &[u8], word: usize, lane: usize) -> u64 {
         let at = word * 64;
         if word < self.words() {
@@ -74,15 +82,32 @@ impl<T: Int> Lanes<T> {
 
     /// The word and the bit in it where `row` starts.
     #[expect(clippy::cast_possible_truncation, reason = "a bit number below 64")]
+    #[inline(always)]
     fn place(&self, row: usize) -> (usize, u32) {
         let bit = row * self.width as usize;
         (bit / T::BITS as usize, (bit % T::BITS as usize) as u32)
     }
 
     /// The field at (`row`, `lane`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, body: &[u8], row: usize, lane: usize) -> u64 {
         let (word, shift) = self.place(row);
+        // Where the field ends: the same word again, or the next. Both are loaded, so that no branch depends on it.
+        let next = (row * self.width as usize + self.width.max(1) as usize - 1) / T::BITS as usize;
+        if next < self.words() {
+            let chunks = T::chunks(body);
+            if let (Some(&low), Some(&high)) =
+                (chunks.get(word * Self::COUNT + lane), chunks.get(next * Self::COUNT + lane))
+            {
+                let (low, high) = (T::from_le(low).widen(), T::from_le(high).widen());
+                let above = high.checked_shl(T::BITS - shift).unwrap_or(0);
+                return (low >> shift | above) & mask(self.width);
+            }
+        }
+        self.get_from_tail(body, word, shift, lane)
+    }
+
+    fn get_from_tail(&self, body: &[u8], word: usize, shift: u32, lane: usize) -> u64 {
         let mut field = if self.width > 0 { self.word(body, word, lane) >> shift } else { 0 };
         if shift + self.width > T::BITS {
             field |= self.word(body, word + 1, lane) << (T::BITS - shift);

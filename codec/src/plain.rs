@@ -13,18 +13,13 @@ fn key_at<T: Int>(body: &[u8], index: usize) -> T {
 }
 
 fn keys<T: Int>(body: &[u8]) -> impl Iterator<Item = T> {
-    body.chunks_exact(T::BYTES).map(|key| T::narrow(get_bytes(key, 0, T::BYTES)))
+    T::chunks(body).iter().map(|&key| T::from_le(key))
 }
 
 /// The index of the first key not below `key`, which is above the block's first.
-fn lower_bound<T: Int>(count: usize, body: &[u8], key: T) -> usize {
-    let (mut low, mut len) = (1, count - 1);
-    while len > 0 {
-        let half = len / 2;
-        low = if key_at::<T>(body, low + half) < key { low + len - half } else { low };
-        len = half;
-    }
-    low
+#[inline(always)]
+fn lower_bound<T: Int>(body: &[u8], key: T) -> usize {
+    1 + T::chunks(body).partition_point(|&other| T::from_le(other) < key)
 }
 
 fn set_size<T: Int>(block: &mut Block<T>, count: usize) -> Result<()> {
@@ -54,8 +49,10 @@ impl<T: Int> Scheme<T> for Plain {
     }
 
     fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
-        for (to, key) in out.iter_mut().zip(core::iter::once(block.first).chain(keys(body))) {
-            *to = key;
+        let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+        *first = block.first;
+        for (to, &key) in rest.iter_mut().zip(T::chunks(body)) {
+            *to = T::from_le(key);
         }
         Ok(())
     }
@@ -65,7 +62,7 @@ impl<T: Int> Scheme<T> for Plain {
     }
 
     fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
-        let index = lower_bound(usize::from(block.count), body, key);
+        let index = lower_bound(body, key);
         if index >= usize::from(block.count) {
             return Err(Error::Corrupt("keys end below the last key"));
         }
@@ -97,7 +94,7 @@ impl<T: Int> Scheme<T> for Plain {
         let index = match key.cmp(&block.first) {
             core::cmp::Ordering::Less => 0,
             core::cmp::Ordering::Equal => return Ok(Edit::Unchanged(0)),
-            core::cmp::Ordering::Greater => lower_bound(count, body, key),
+            core::cmp::Ordering::Greater => lower_bound(body, key),
         };
         if index > 0 && key_at::<T>(body, index) == key {
             return Ok(Edit::Unchanged(index));

@@ -5,6 +5,9 @@ use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 /// One codec for one key type. `body` is always exactly `size(block)` bytes long, `block.count` at least 1.
 pub(crate) trait Scheme<T: Int> {
+    /// The most keys of a block.
+    const MAX_COUNT: usize = MAX_BLOCK;
+
     /// Bytes that the descriptor claims; an error when its extent cannot be.
     fn size(block: &Block<T>) -> Result<usize>;
 
@@ -54,9 +57,15 @@ pub(crate) trait Scheme<T: Int> {
     }
 }
 
-/// The part of `bytes` that the block uses.
+/// The part of `bytes` that the block uses; an error for a descriptor that no encoder makes.
+#[inline(always)]
 pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
-    bytes.get(..S::size(block)?).ok_or(Error::Corrupt("block longer than its bytes"))
+    match usize::from(block.count) {
+        0 => Ok(&[]),
+        count if count > S::MAX_COUNT => Err(Error::Corrupt("too many keys")),
+        _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
+        _ => bytes.get(..S::size(block)?).ok_or(Error::Corrupt("block longer than its bytes")),
+    }
 }
 
 /// Decodes a block to be edited; gives its count, at least 1.

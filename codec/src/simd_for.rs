@@ -9,6 +9,7 @@ use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct SimdFor;
 
+#[inline(always)]
 fn shape<T: Int>(block: &Block<T>) -> Result<Lanes<T>> {
     Ok(Lanes::holding(usize::from(block.count), claimed_width(block)?))
 }
@@ -19,6 +20,7 @@ fn offset_at<T: Int>(lanes: &Lanes<T>, body: &[u8], index: usize) -> u64 {
 }
 
 impl<T: Int> Scheme<T> for SimdFor {
+    #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
         Ok(shape(block)?.size())
     }

@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes};
-use crate::gaps::{GapFormat, Place, Walk};
+use crate::gaps::{GapFormat, Kernels, Place, Walk};
 use crate::varint_gb::{code_of, gap_len, len_in, per_control};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
@@ -21,7 +21,12 @@ pub(crate) struct StreamWalk<'a, T> {
     key: PhantomData<T>,
 }
 
-impl<T: Int> StreamWalk<'_, T> {
+impl<'a, T: Int> StreamWalk<'a, T> {
+    /// A walk from a gap on: its number, and where its bytes are.
+    pub(crate) fn resume(body: &'a [u8], gap: usize, at: usize) -> StreamWalk<'a, T> {
+        StreamWalk { body, at, gap, key: PhantomData }
+    }
+
     /// Steps over a gap; gives where its bytes are.
     #[inline(always)]
     fn skip(&mut self) -> Result<(usize, usize)> {
@@ -68,23 +73,28 @@ fn splice_codes<T: Int>(
     new: &mut [u8; MAX_CONTROLS],
 ) {
     let per = per_control::<T>();
+    let start = place.gap - place.gap % per;
+    if let (Some(to), Some(from)) = (new.get_mut(..start / per), old.get(..start / per)) {
+        to.copy_from_slice(from);
+    }
     let mut push = |gap: usize, len: usize| {
         if let Some(control) = new.get_mut(gap / per) {
             *control |= code_of::<T>(len, gap % per);
         }
     };
     let len_of = |gap: usize| len_in::<T>(old.get(gap / per).copied().unwrap_or(0), gap % per);
-    (0..place.gap).for_each(|gap| push(gap, len_of(gap)));
+    (start..place.gap).for_each(|gap| push(gap, len_of(gap)));
     (place.gap..).zip(added).for_each(|(gap, &value)| push(gap, gap_len(value)));
     let to = place.gap + added.len();
     (to..).zip(place.gap + removed..gaps).for_each(|(to, from)| push(to, len_of(from)));
 }
 
 impl<T: Int> GapFormat<T> for StreamVByte {
+    const KERNELS: Option<Kernels> = Some(Kernels::Streamed);
     type Walk<'a> = StreamWalk<'a, T>;
 
     fn walk(body: &[u8], gaps: usize) -> StreamWalk<'_, T> {
-        StreamWalk { body, at: gaps.div_ceil(per_control::<T>()), gap: 0, key: PhantomData }
+        StreamWalk::resume(body, 0, gaps.div_ceil(per_control::<T>()))
     }
 
     fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<Place> {

@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes, width};
-use crate::gaps::{GapFormat, Place, Walk};
+use crate::gaps::{GapFormat, Kernels, Place, Walk};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct VarIntGb;
@@ -61,6 +61,12 @@ pub(crate) struct GbWalk<'a, T> {
 impl<'a, T: Int> GbWalk<'a, T> {
     fn new(body: &'a [u8], gaps: usize) -> GbWalk<'a, T> {
         GbWalk { body, at: 0, group: 0, control: 0, gap: 0, gaps, key: PhantomData }
+    }
+
+    /// A walk from the start of a group on: its first gap, and where it starts.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn resume(body: &'a [u8], gaps: usize, gap: usize, at: usize) -> GbWalk<'a, T> {
+        GbWalk { body, at, group: at, control: 0, gap, gaps, key: PhantomData }
     }
 
     /// Steps over a gap; gives where its bytes are.
@@ -143,6 +149,7 @@ impl<T: Int> Writer<'_, T> {
 const MAX_BODY: usize = MAX_BLOCK * 9;
 
 impl<T: Int> GapFormat<T> for VarIntGb {
+    const KERNELS: Option<Kernels> = Some(Kernels::Grouped);
     type Walk<'a> = GbWalk<'a, T>;
 
     fn walk(body: &[u8], gaps: usize) -> GbWalk<'_, T> {
@@ -184,8 +191,7 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         let rest = copy.get_mut(..old.len()).ok_or(LONG)?;
         rest.copy_from_slice(old);
         let slot = place.gap % per_control::<T>();
-        let start = place.gap - slot;
-        let mut walk = GbWalk::<T>::new(rest, gaps - start);
+        let mut walk = GbWalk::<T>::new(rest, gaps - (place.gap - slot));
         for _ in 0..slot {
             walk.skip()?;
         }
@@ -193,30 +199,36 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         for _ in 0..removed {
             needed -= walk.skip()?.1;
         }
-        for _ in place.gap + removed..gaps {
-            walk.skip()?;
-        }
-        if !walk.at_end() {
-            return Err(Error::Corrupt("bytes after the last gap"));
-        }
         needed += (gaps - removed + added.len()).div_ceil(per_control::<T>());
         needed -= gaps.div_ceil(per_control::<T>());
         let out = bytes.get_mut(place.at..needed).ok_or(Error::NoRoom { needed })?;
-        let mut walk = GbWalk::<T>::new(rest, gaps - start);
-        let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };
-        for gap in start..gaps {
-            if gap == place.gap {
-                added.iter().for_each(|&gap| writer.push(gap, gap_len(gap)));
+        if let Err(error) = rewrite::<T>(rest, gaps - (place.gap - slot), slot, removed, added, out) {
+            // Damaged groups: what was written goes again.
+            if let Some(out) = bytes.get_mut(place.at..used) {
+                out.copy_from_slice(rest);
             }
-            let (at, len) = walk.skip()?;
-            if gap < place.gap || gap >= place.gap + removed {
-                writer.push(get_bytes(rest, at, len), len);
-            }
+            return Err(error);
         }
-        if place.gap == gaps {
-            added.iter().for_each(|&gap| writer.push(gap, gap_len(gap)));
-        }
-        writer.finish();
         Ok(needed)
     }
+}
+
+/// Writes the `gaps` gaps of `rest` into `out`, with `added` in place of the `removed` ones from `at` on.
+fn rewrite<T: Int>(rest: &[u8], gaps: usize, at: usize, removed: usize, added: &[u64], out: &mut [u8]) -> Result<()> {
+    let mut walk = GbWalk::<T>::new(rest, gaps);
+    let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };
+    for _ in 0..at {
+        let (from, len) = walk.skip()?;
+        writer.push(get_bytes(rest, from, len), len);
+    }
+    added.iter().for_each(|&gap| writer.push(gap, gap_len(gap)));
+    for _ in 0..removed {
+        walk.skip()?;
+    }
+    for _ in at + removed..gaps {
+        let (from, len) = walk.skip()?;
+        writer.push(get_bytes(rest, from, len), len);
+    }
+    writer.finish();
+    if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
 }

@@ -1,7 +1,7 @@
 //! VByte and Masked VByte: gaps in groups of seven bits, low group first, the top bit of a byte set on all but a
 //! gap's last byte. The two codecs share every byte; Masked VByte reads them with vector kernels.
 
-use crate::gaps::{GapFormat, Place, Walk};
+use crate::gaps::{GapFormat, Kernels, Place, Walk};
 use crate::{Error, Int, Result};
 
 pub(crate) struct VByte;
@@ -97,8 +97,9 @@ fn splice<T: Int>(bytes: &mut [u8], used: usize, place: Place, removed: usize, a
 }
 
 macro_rules! vbyte_format {
-    ($codec:ident { $($fast:item)* }) => {
+    ($codec:ident, $kernels:expr) => {
         impl<T: Int> GapFormat<T> for $codec {
+            const KERNELS: Option<Kernels> = $kernels;
             type Walk<'a> = VByteWalk<'a, T>;
 
             fn walk(body: &[u8], _gaps: usize) -> VByteWalk<'_, T> {
@@ -117,16 +118,19 @@ macro_rules! vbyte_format {
                 gaps.fold(0, |at, gap| at + write_gap(out, at, gap));
             }
 
-            fn splice(bytes: &mut [u8], used: usize, _: usize, place: Place, removed: usize, added: &[u64])
-                -> Result<usize>
-            {
+            fn splice(
+                bytes: &mut [u8],
+                used: usize,
+                _: usize,
+                place: Place,
+                removed: usize,
+                added: &[u64],
+            ) -> Result<usize> {
                 splice::<T>(bytes, used, place, removed, added)
             }
-
-            $($fast)*
         }
     };
 }
 
-vbyte_format!(VByte {});
-vbyte_format!(MaskedVByte {});
+vbyte_format!(VByte, None);
+vbyte_format!(MaskedVByte, Some(Kernels::Masked));

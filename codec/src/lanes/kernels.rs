@@ -6,6 +6,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::full::{full32, full64};
 use super::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector};
 use super::{LaneKernels, Lanes};
 use crate::{Buffer, Found, Int, Level};
@@ -113,7 +114,11 @@ unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usi
         let mut copy = Copy::uninit();
         let words = Words::<V>::new(lanes, body, &mut copy);
         let sought = V::splat(sought);
-        (0..per_row / V::LANES).fold(0, |bits, part| bits | words.row(row, part).less(sought) << (part * V::LANES))
+        let mut bits = 0;
+        for part in 0..per_row / V::LANES {
+            bits |= words.row(row, part).less(sought) << (part * V::LANES);
+        }
+        bits
     };
     // Unused places are zero, below everything.
     let used = (count - row * per_row).min(per_row);
@@ -441,11 +446,16 @@ macro_rules! at_level {
 }
 
 macro_rules! lane_kernels {
-    ($key:ty, $sse:ident $avx2:ident $avx512:ident) => {
+    ($key:ty, $sse:ident $avx2:ident $avx512:ident $full:ident) => {
         impl LaneKernels for $key {
             #[inline]
             fn frame_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= out.len());
+                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
+                    // SAFETY: as below, and the block is full.
+                    unsafe { $full::frame_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
+                    return true;
+                }
                 at_level!(level, false, $sse $avx2 $avx512 => frame_decode(lanes, body, first, out.as_mut_ptr()));
                 true
             }
@@ -455,12 +465,21 @@ macro_rules! lane_kernels {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
                 assert!(lanes.rows > 0 && count <= lanes.rows * Lanes::<$key>::COUNT);
                 assert!(count > (lanes.rows - 1) * Lanes::<$key>::COUNT);
+                if level == Level::Avx512 && count == 256 {
+                    // SAFETY: as below, and the block is full.
+                    return Some(unsafe { $full::frame_search(lanes.width, body.as_ptr(), sought) });
+                }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => frame_search(lanes, body, count, sought)))
             }
 
             #[inline]
             fn frame_sums(level: Level, lanes: &Lanes<$key>, body: &[u8], sums: &mut [$key; 16]) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
+                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
+                    // SAFETY: as below, and the block is full.
+                    unsafe { $full::frame_sums(lanes.width, body.as_ptr(), sums.as_mut_ptr()) }
+                    return true;
+                }
                 at_level!(level, false, $sse $avx2 $avx512 => frame_sums(lanes, body, sums.as_mut_ptr()));
                 true
             }
@@ -468,6 +487,11 @@ macro_rules! lane_kernels {
             #[inline]
             fn gap_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                    // SAFETY: as below, and the block is full.
+                    unsafe { $full::gap_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
+                    return true;
+                }
                 at_level!(level, false, $sse $avx2 $avx512 => gap_decode(lanes, body, first, out));
                 true
             }
@@ -475,6 +499,10 @@ macro_rules! lane_kernels {
             #[inline]
             fn gap_search(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Option<Found> {
                 assert!(body.len() == lanes.size() && lanes.rows > 0 && lanes.rows * Lanes::<$key>::COUNT <= 128);
+                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                    // SAFETY: as below, and the block is full.
+                    return Some(unsafe { $full::gap_search(lanes.width, body.as_ptr(), first, sought) });
+                }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => gap_search(lanes, body, first, sought)))
             }
 
@@ -483,6 +511,11 @@ macro_rules! lane_kernels {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
                 let [totals, sums] = sums;
                 let (totals, sums) = (totals.as_mut_ptr(), sums.as_mut_ptr());
+                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                    // SAFETY: as below, and the block is full.
+                    unsafe { $full::gap_sums(lanes.width, body.as_ptr(), totals, sums) }
+                    return true;
+                }
                 at_level!(level, false, $sse $avx2 $avx512 => gap_sums(lanes, body, totals, sums));
                 true
             }
@@ -504,5 +537,5 @@ macro_rules! lane_kernels {
     };
 }
 
-lane_kernels!(u32, sse32 avx2x32 avx512x32);
-lane_kernels!(u64, sse64 avx2x64 avx512x64);
+lane_kernels!(u32, sse32 avx2x32 avx512x32 full32);
+lane_kernels!(u64, sse64 avx2x64 avx512x64 full64);

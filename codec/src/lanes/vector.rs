@@ -57,24 +57,6 @@ pub(crate) unsafe trait Vector: Copy {
     }
 }
 
-/// Shift counts to broadcast from memory: cheaper than from a general register.
-static COUNTS: [u64; 65] = {
-    let mut counts = [0; 65];
-    let mut i = 0;
-    while i < 65 {
-        counts[i] = i as u64;
-        i += 1;
-    }
-    counts
-};
-
-/// The entry for `by`, at most 64.
-#[inline(always)]
-fn count(by: u32) -> u64 {
-    // SAFETY: the index is at most 64.
-    unsafe { *COUNTS.as_ptr().add(by.min(64) as usize) }
-}
-
 #[derive(Clone, Copy)]
 pub(crate) struct Sse32(__m128i);
 #[derive(Clone, Copy)]
@@ -263,12 +245,12 @@ unsafe impl Vector for Avx2x32 {
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm256_srlv_epi32(self.0, _mm256_set1_epi32(count(by) as i32)) })
+        Self(unsafe { _mm256_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm256_sllv_epi32(self.0, _mm256_set1_epi32(count(by) as i32)) })
+        Self(unsafe { _mm256_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
@@ -299,17 +281,24 @@ unsafe impl Vector for Avx2x32 {
         // SAFETY: the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m256i; 8]>().read();
-            let pair = |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
-            let ((a, b), (c, d), (e, f), (g, h)) = (pair(0), pair(2), pair(4), pair(6));
-            let quads = [
-                (_mm256_unpacklo_epi64(a, c), _mm256_unpacklo_epi64(e, g)),
-                (_mm256_unpackhi_epi64(a, c), _mm256_unpackhi_epi64(e, g)),
-                (_mm256_unpacklo_epi64(b, d), _mm256_unpacklo_epi64(f, h)),
-                (_mm256_unpackhi_epi64(b, d), _mm256_unpackhi_epi64(f, h)),
-            ];
-            let low = quads.map(|(x, y)| _mm256_permute2x128_si256::<0x20>(x, y));
-            let high = quads.map(|(x, y)| _mm256_permute2x128_si256::<0x31>(x, y));
-            rows.cast::<[[__m256i; 4]; 2]>().write([low, high]);
+            let (a, b) = (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
+            let (c, d) = (_mm256_unpacklo_epi32(r[2], r[3]), _mm256_unpackhi_epi32(r[2], r[3]));
+            let (e, f) = (_mm256_unpacklo_epi32(r[4], r[5]), _mm256_unpackhi_epi32(r[4], r[5]));
+            let (g, h) = (_mm256_unpacklo_epi32(r[6], r[7]), _mm256_unpackhi_epi32(r[6], r[7]));
+            let (ac, eg) = (_mm256_unpacklo_epi64(a, c), _mm256_unpacklo_epi64(e, g));
+            let (ca, ge) = (_mm256_unpackhi_epi64(a, c), _mm256_unpackhi_epi64(e, g));
+            let (bd, fh) = (_mm256_unpacklo_epi64(b, d), _mm256_unpacklo_epi64(f, h));
+            let (db, hf) = (_mm256_unpackhi_epi64(b, d), _mm256_unpackhi_epi64(f, h));
+            rows.cast::<[__m256i; 8]>().write([
+                _mm256_permute2x128_si256::<0x20>(ac, eg),
+                _mm256_permute2x128_si256::<0x20>(ca, ge),
+                _mm256_permute2x128_si256::<0x20>(bd, fh),
+                _mm256_permute2x128_si256::<0x20>(db, hf),
+                _mm256_permute2x128_si256::<0x31>(ac, eg),
+                _mm256_permute2x128_si256::<0x31>(ca, ge),
+                _mm256_permute2x128_si256::<0x31>(bd, fh),
+                _mm256_permute2x128_si256::<0x31>(db, hf),
+            ]);
         }
     }
 }
@@ -333,12 +322,12 @@ unsafe impl Vector for Avx2x64 {
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm256_srlv_epi64(self.0, _mm256_set1_epi64x(count(by) as i64)) })
+        Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm256_sllv_epi64(self.0, _mm256_set1_epi64x(count(by) as i64)) })
+        Self(unsafe { _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
@@ -399,12 +388,12 @@ unsafe impl Vector for Avx512x32 {
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm512_srlv_epi32(self.0, _mm512_set1_epi32(count(by) as i32)) })
+        Self(unsafe { _mm512_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm512_sllv_epi32(self.0, _mm512_set1_epi32(count(by) as i32)) })
+        Self(unsafe { _mm512_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
@@ -436,20 +425,27 @@ unsafe impl Vector for Avx512x32 {
         // SAFETY: the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m512i; 8]>().read();
-            let pair = |i: usize| (_mm512_unpacklo_epi32(r[i], r[i + 1]), _mm512_unpackhi_epi32(r[i], r[i + 1]));
-            let ((a, b), (c, d), (e, f), (g, h)) = (pair(0), pair(2), pair(4), pair(6));
-            // Quarter q of the i-th: rows 0 to 3, and rows 4 to 7, of lane 4q + i.
-            let quads = [
-                (_mm512_unpacklo_epi64(a, c), _mm512_unpacklo_epi64(e, g)),
-                (_mm512_unpackhi_epi64(a, c), _mm512_unpackhi_epi64(e, g)),
-                (_mm512_unpacklo_epi64(b, d), _mm512_unpacklo_epi64(f, h)),
-                (_mm512_unpackhi_epi64(b, d), _mm512_unpackhi_epi64(f, h)),
-            ];
-            let first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-            let second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-            let low = quads.map(|(x, y)| _mm512_permutex2var_epi64(x, first, y));
-            let high = quads.map(|(x, y)| _mm512_permutex2var_epi64(x, second, y));
-            rows.cast::<[[__m512i; 4]; 2]>().write([low, high]);
+            let (a, b) = (_mm512_unpacklo_epi32(r[0], r[1]), _mm512_unpackhi_epi32(r[0], r[1]));
+            let (c, d) = (_mm512_unpacklo_epi32(r[2], r[3]), _mm512_unpackhi_epi32(r[2], r[3]));
+            let (e, f) = (_mm512_unpacklo_epi32(r[4], r[5]), _mm512_unpackhi_epi32(r[4], r[5]));
+            let (g, h) = (_mm512_unpacklo_epi32(r[6], r[7]), _mm512_unpackhi_epi32(r[6], r[7]));
+            // Quarter q of the i-th pair: rows 0 to 3, and rows 4 to 7, of lane 4q + i.
+            let (ac, eg) = (_mm512_unpacklo_epi64(a, c), _mm512_unpacklo_epi64(e, g));
+            let (ca, ge) = (_mm512_unpackhi_epi64(a, c), _mm512_unpackhi_epi64(e, g));
+            let (bd, fh) = (_mm512_unpacklo_epi64(b, d), _mm512_unpacklo_epi64(f, h));
+            let (db, hf) = (_mm512_unpackhi_epi64(b, d), _mm512_unpackhi_epi64(f, h));
+            let near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+            let far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+            rows.cast::<[__m512i; 8]>().write([
+                _mm512_permutex2var_epi64(ac, near, eg),
+                _mm512_permutex2var_epi64(ca, near, ge),
+                _mm512_permutex2var_epi64(bd, near, fh),
+                _mm512_permutex2var_epi64(db, near, hf),
+                _mm512_permutex2var_epi64(ac, far, eg),
+                _mm512_permutex2var_epi64(ca, far, ge),
+                _mm512_permutex2var_epi64(bd, far, fh),
+                _mm512_permutex2var_epi64(db, far, hf),
+            ]);
         }
     }
 
@@ -492,12 +488,12 @@ unsafe impl Vector for Avx512x64 {
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm512_srlv_epi64(self.0, _mm512_set1_epi64(count(by) as i64)) })
+        Self(unsafe { _mm512_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
-        Self(unsafe { _mm512_sllv_epi64(self.0, _mm512_set1_epi64(count(by) as i64)) })
+        Self(unsafe { _mm512_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
@@ -524,23 +520,29 @@ unsafe impl Vector for Avx512x64 {
         // SAFETY: the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m512i; 8]>().read();
-            let even = |i: usize| _mm512_unpacklo_epi64(r[2 * i], r[2 * i + 1]);
-            let odd = |i: usize| _mm512_unpackhi_epi64(r[2 * i], r[2 * i + 1]);
             // Quarter q of pair i: rows 2i and 2i + 1 of lane 2q (even) or 2q + 1 (odd).
-            let (a, b, c, d) = (even(0), even(1), even(2), even(3));
-            let (e, f, g, h) = (odd(0), odd(1), odd(2), odd(3));
-            let square = |a, b, c, d| {
-                let (p, q) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
-                let (s, t) = (_mm512_shuffle_i64x2::<0xEE>(a, b), _mm512_shuffle_i64x2::<0xEE>(c, d));
-                [
-                    _mm512_shuffle_i64x2::<0x88>(p, q),
-                    _mm512_shuffle_i64x2::<0xDD>(p, q),
-                    _mm512_shuffle_i64x2::<0x88>(s, t),
-                    _mm512_shuffle_i64x2::<0xDD>(s, t),
-                ]
-            };
-            let (x, y) = (square(a, b, c, d), square(e, f, g, h));
+            let (a, b) = (_mm512_unpacklo_epi64(r[0], r[1]), _mm512_unpacklo_epi64(r[2], r[3]));
+            let (c, d) = (_mm512_unpacklo_epi64(r[4], r[5]), _mm512_unpacklo_epi64(r[6], r[7]));
+            let (e, f) = (_mm512_unpackhi_epi64(r[0], r[1]), _mm512_unpackhi_epi64(r[2], r[3]));
+            let (g, h) = (_mm512_unpackhi_epi64(r[4], r[5]), _mm512_unpackhi_epi64(r[6], r[7]));
+            let (x, y) = (quarters(a, b, c, d), quarters(e, f, g, h));
             rows.cast::<[__m512i; 8]>().write([x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]]);
         }
+    }
+}
+
+/// The 128-bit quarters of four vectors as a square matrix, transposed.
+#[inline(always)]
+unsafe fn quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+    // SAFETY: called in AVX-512 code only.
+    unsafe {
+        let (p, q) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
+        let (s, t) = (_mm512_shuffle_i64x2::<0xEE>(a, b), _mm512_shuffle_i64x2::<0xEE>(c, d));
+        [
+            _mm512_shuffle_i64x2::<0x88>(p, q),
+            _mm512_shuffle_i64x2::<0xDD>(p, q),
+            _mm512_shuffle_i64x2::<0x88>(s, t),
+            _mm512_shuffle_i64x2::<0xDD>(s, t),
+        ]
     }
 }

@@ -1,0 +1,368 @@
+//! Vector kernels for VarInt-GB and StreamVByte over `u32` keys: a control byte picks the shuffle that spreads four
+//! gaps over a 128-bit vector. No other codec belongs here.
+//!
+//! A kernel takes whole groups as long as 16 bytes can be read; the walk of the codec itself takes the rest, so that
+//! the last bytes of a body are judged by one piece of code only.
+#![allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
+use core::arch::x86_64::*;
+
+use crate::gaps::Walk;
+use crate::stream_vbyte::StreamWalk;
+use crate::varint_gb::GbWalk;
+use crate::{Block, Buffer, Error, Found, Level, Result};
+
+const CUT: Error = Error::Corrupt("gap cut short");
+
+/// Bytes of the four gaps under each control byte.
+static LENGTHS: [u8; 256] = {
+    let mut lengths = [0; 256];
+    let mut control = 0;
+    while control < 256 {
+        lengths[control] =
+            4 + (control & 3) as u8 + (control >> 2 & 3) as u8 + (control >> 4 & 3) as u8 + (control >> 6) as u8;
+        control += 1;
+    }
+    lengths
+};
+
+/// For each control byte, which byte goes where; 0x80 brings in a zero.
+static SHUFFLES: [[u8; 16]; 256] = {
+    let mut shuffles = [[0x80; 16]; 256];
+    let mut control = 0;
+    while control < 256 {
+        let (mut from, mut gap) = (0, 0);
+        while gap < 4 {
+            let len = (control >> (2 * gap) & 3) + 1;
+            let mut byte = 0;
+            while byte < len {
+                shuffles[control][4 * gap + byte] = from;
+                from += 1;
+                byte += 1;
+            }
+            gap += 1;
+        }
+        control += 1;
+    }
+    shuffles
+};
+
+/// What is done with the keys, in order from the second on.
+///
+/// # Safety
+/// `four` needs SSE4.2.
+unsafe trait Sink {
+    /// Four keys; true to stop.
+    unsafe fn four(&mut self, keys: __m128i) -> bool;
+    /// One key; true to stop.
+    fn one(&mut self, key: u32) -> bool;
+}
+
+/// Writes the keys after the first.
+struct Store<'a> {
+    to: &'a mut [u32],
+    at: usize,
+}
+
+// SAFETY: SSE2 only; the slice is as long as the keys that come, and is checked.
+unsafe impl Sink for Store<'_> {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        let Some(to) = self.to.get_mut(self.at..self.at + 4) else { return true };
+        // SAFETY: four keys of room.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), keys) };
+        self.at += 4;
+        false
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        if let Some(to) = self.to.get_mut(self.at) {
+            *to = key;
+        }
+        self.at += 1;
+        false
+    }
+}
+
+/// Adds the keys up.
+struct Sum {
+    four: __m128i,
+    one: u64,
+}
+
+// SAFETY: SSE2 only.
+unsafe impl Sink for Sum {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        // SAFETY: the caller has SSE4.2.
+        unsafe {
+            let even = _mm_and_si128(keys, _mm_set1_epi64x(0xFFFF_FFFF));
+            self.four = _mm_add_epi64(self.four, _mm_add_epi64(even, _mm_srli_epi64::<32>(keys)));
+        }
+        false
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.one += u64::from(key);
+        false
+    }
+}
+
+/// Stops at the first key not below `sought`.
+struct Search {
+    sought: u32,
+    index: usize,
+    exact: bool,
+    found: bool,
+}
+
+// SAFETY: SSE4.1 and less.
+unsafe impl Sink for Search {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        // SAFETY: the caller has SSE4.2. `max(keys, sought) == keys` where a key is not below what is sought.
+        let (reached, equal) = unsafe {
+            let sought = _mm_set1_epi32(self.sought as i32);
+            let reached = _mm_cmpeq_epi32(_mm_max_epu32(keys, sought), keys);
+            let equal = _mm_cmpeq_epi32(keys, sought);
+            (_mm_movemask_ps(_mm_castsi128_ps(reached)) as u32, _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32)
+        };
+        if reached == 0 {
+            self.index += 4;
+            return false;
+        }
+        let lane = reached.trailing_zeros();
+        self.index += lane as usize;
+        self.exact = equal >> lane & 1 == 1;
+        self.found = true;
+        true
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.found = key >= self.sought;
+        self.exact = key == self.sought;
+        self.index += usize::from(!self.found);
+        self.found
+    }
+}
+
+/// Stops at the key that `left` others come before.
+struct Select {
+    left: usize,
+    key: u32,
+}
+
+// SAFETY: SSE2 only.
+unsafe impl Sink for Select {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        if self.left >= 4 {
+            self.left -= 4;
+            return false;
+        }
+        let mut four = [0u32; 4];
+        // SAFETY: four keys of room.
+        unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), keys) };
+        self.key = four[self.left & 3];
+        true
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.key = key;
+        let done = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        done
+    }
+}
+
+/// Where the groups of a body start: StreamVByte's control bytes come first.
+#[derive(Clone, Copy)]
+struct Start {
+    gap: usize,
+    at: usize,
+    key: u32,
+}
+
+/// Feeds every key to `sink`, from `start` on.
+///
+/// # Safety
+/// SSE4.2.
+#[inline(always)]
+unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink: &mut impl Sink) -> Result<()> {
+    let Start { mut gap, mut at, mut key } = start;
+    if STREAM && body.len() < gaps.div_ceil(4) {
+        return Err(CUT);
+    }
+    // SAFETY: the caller's; 16 bytes are read only where the body has them.
+    unsafe {
+        let one = _mm_set1_epi32(1);
+        let mut before = _mm_set1_epi32(key as i32);
+        // Most groups have their predecessor's control byte: comparing them lets the processor guess the next group's
+        // place instead of waiting for this one's.
+        let (mut known, mut len) = (0, 4);
+        let mut shuffle = _mm_loadu_si128(SHUFFLES[0].as_ptr().cast());
+        while gap + 4 <= gaps {
+            let from = if STREAM { at } else { at + 1 };
+            if from + 16 > body.len() {
+                break;
+            }
+            let control = *body.as_ptr().add(if STREAM { gap / 4 } else { at });
+            if control != known {
+                known = control;
+                len = usize::from(LENGTHS[usize::from(control)]);
+                shuffle = _mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast());
+            }
+            let spread = _mm_shuffle_epi8(_mm_loadu_si128(body.as_ptr().add(from).cast()), shuffle);
+            let steps = _mm_add_epi32(spread, one);
+            let pairs = _mm_add_epi32(steps, _mm_slli_si128::<4>(steps));
+            let keys = _mm_add_epi32(_mm_add_epi32(pairs, _mm_slli_si128::<8>(pairs)), before);
+            if sink.four(keys) {
+                return Ok(());
+            }
+            before = _mm_shuffle_epi32::<0xFF>(keys);
+            at = from + len;
+            gap += 4;
+        }
+        key = _mm_cvtsi128_si32(before) as u32;
+    }
+    if STREAM {
+        rest(StreamWalk::<u32>::resume(body, gap, at), gaps - gap, key, sink)
+    } else {
+        rest(GbWalk::<u32>::resume(body, gaps, gap, at), gaps - gap, key, sink)
+    }
+}
+
+fn rest(mut walk: impl Walk, gaps: usize, mut key: u32, sink: &mut impl Sink) -> Result<()> {
+    for _ in 0..gaps {
+        key = key.wrapping_add(walk.step()? as u32).wrapping_add(1);
+        if sink.one(key) {
+            return Ok(());
+        }
+    }
+    if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
+}
+
+/// Steps over groups of VarInt-GB whose gaps are all of one byte, sixteen gaps at a time, while their sum stays below
+/// `sought`. Their control bytes are zero, so that a sum of bytes need not leave them out.
+///
+/// # Safety
+/// SSE4.2.
+#[inline(always)]
+unsafe fn skip_small(body: &[u8], gaps: usize, first: u32, sought: u32) -> Start {
+    let mut start = Start { gap: 0, at: 0, key: first };
+    let mut left = sought.wrapping_sub(first);
+    while start.gap + 16 <= gaps && start.at + 20 <= body.len() {
+        // SAFETY: 20 bytes can be read.
+        let (controls, sum) = unsafe {
+            let from = body.as_ptr().add(start.at);
+            let low = _mm_loadu_si128(from.cast());
+            let high = _mm_cvtsi32_si128(from.add(16).cast::<i32>().read_unaligned());
+            let zero = _mm_setzero_si128();
+            let sums = _mm_add_epi64(_mm_sad_epu8(low, zero), _mm_sad_epu8(high, zero));
+            let sum = _mm_cvtsi128_si32(sums) as u32 + _mm_extract_epi16::<4>(sums) as u32;
+            (_mm_movemask_epi8(_mm_cmpeq_epi8(low, zero)) as u32, sum + 16)
+        };
+        // Positions 0, 5, 10 and 15.
+        if controls & 0x8421 != 0x8421 || sum >= left {
+            break;
+        }
+        left -= sum;
+        start = Start { gap: start.gap + 16, at: start.at + 20, key: start.key };
+    }
+    start.key = sought.wrapping_sub(left);
+    start
+}
+
+#[inline(always)]
+fn begin<const STREAM: bool>(block: &Block<u32>) -> (usize, Start) {
+    let gaps = usize::from(block.count) - 1;
+    (gaps, Start { gap: 0, at: if STREAM { gaps.div_ceil(4) } else { 0 }, key: block.first })
+}
+
+#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
+unsafe fn decode_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
+    let (gaps, start) = begin::<STREAM>(block);
+    let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+    *first = block.first;
+    let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
+    // SAFETY: the caller's.
+    unsafe { feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
+}
+
+#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
+unsafe fn search_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+    let (gaps, mut start) = begin::<STREAM>(block);
+    // SAFETY: the caller's.
+    unsafe {
+        if !STREAM {
+            start = skip_small(body, gaps, block.first, sought);
+        }
+        let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
+        feed::<STREAM>(body, gaps, start, &mut sink)?;
+        if sink.found {
+            return Ok(Found { index: sink.index, exact: sink.exact });
+        }
+    }
+    Err(Error::Corrupt("keys end below the last key"))
+}
+
+#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
+unsafe fn select_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
+    let (gaps, start) = begin::<STREAM>(block);
+    let mut sink = Select { left: index - 1, key: 0 };
+    // SAFETY: the caller's.
+    unsafe { feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
+}
+
+#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
+unsafe fn sum_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
+    let (gaps, start) = begin::<STREAM>(block);
+    // SAFETY: the caller's; two sums of room.
+    unsafe {
+        let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
+        feed::<STREAM>(body, gaps, start, &mut sink)?;
+        let mut halves = [0u64; 2];
+        _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
+        Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
+    }
+}
+
+/// The functions that the codecs call; `None` below SSE4. `STREAM`: StreamVByte, else VarInt-GB.
+pub(super) fn decode<const STREAM: bool>(
+    level: Level,
+    block: &Block<u32>,
+    body: &[u8],
+    out: &mut Buffer<u32>,
+) -> Option<Result<()>> {
+    // SAFETY: every level but scalar has SSE4.2.
+    (level >= Level::Sse4).then(|| unsafe { decode_sse::<STREAM>(block, body, out) })
+}
+
+/// Where `sought` belongs; above the first key.
+pub(super) fn search<const STREAM: bool>(
+    level: Level,
+    block: &Block<u32>,
+    body: &[u8],
+    sought: u32,
+) -> Option<Result<Found>> {
+    // SAFETY: every level but scalar has SSE4.2.
+    (level >= Level::Sse4).then(|| unsafe { search_sse::<STREAM>(block, body, sought) })
+}
+
+/// The key at `index`, at least 1.
+pub(super) fn select<const STREAM: bool>(
+    level: Level,
+    block: &Block<u32>,
+    body: &[u8],
+    index: usize,
+) -> Option<Result<u32>> {
+    // SAFETY: every level but scalar has SSE4.2.
+    (level >= Level::Sse4).then(|| unsafe { select_sse::<STREAM>(block, body, index) })
+}
+
+/// The sum of all keys.
+pub(super) fn sum<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
+    // SAFETY: every level but scalar has SSE4.2.
+    (level >= Level::Sse4).then(|| unsafe { sum_sse::<STREAM>(block, body) })
+}

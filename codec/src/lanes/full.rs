@@ -1,0 +1,322 @@
+//! AVX-512 kernels for full blocks, one for each width: with rows and width known, every shift is an immediate and
+//! every word's place a constant. Blocks that are not full, and smaller vectors, take the kernels of `kernels.rs`.
+#![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
+
+use core::marker::PhantomData;
+
+use super::vector::{Avx512x32, Avx512x64, Vector};
+use crate::{Found, Int};
+
+/// A stream of `R` rows of `W` bits whose vectors are whole rows.
+struct Full<V: Vector, const W: u32, const R: usize> {
+    base: *const u8,
+    /// The partial last word, if there is one.
+    tail: V,
+    mask: V,
+    key: PhantomData<V>,
+}
+
+impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
+    const LANE_BYTES: usize = (R * W as usize).div_ceil(8);
+    const WORDS: usize = Self::LANE_BYTES / V::Key::BYTES;
+    const TAIL: usize = Self::LANE_BYTES % V::Key::BYTES;
+
+    /// # Safety
+    /// `body` has `LANE_BYTES` bytes a lane.
+    #[inline(always)]
+    unsafe fn new(body: *const u8) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut tail = V::splat(V::Key::default());
+            let mut byte = 0;
+            while byte < Self::TAIL {
+                let bytes = V::load_bytes(body.add(Self::WORDS * 64 + byte * V::LANES));
+                tail = tail.or(bytes.shl(8 * byte as u32));
+                byte += 1;
+            }
+            let mask = V::splat(V::Key::narrow(crate::bits::mask(W)));
+            Full { base: body, tail, mask, key: PhantomData }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn word(&self, word: usize) -> V {
+        // SAFETY: whole words are inside the body.
+        if word < Self::WORDS { unsafe { V::load(self.base.add(word * 64)) } } else { self.tail }
+    }
+
+    /// # Safety
+    /// `row < R`.
+    #[inline(always)]
+    unsafe fn row(&self, row: usize) -> V {
+        let bit = row * W as usize;
+        let (word, shift) = (bit / V::Key::BITS as usize, (bit % V::Key::BITS as usize) as u32);
+        // SAFETY: the row's words are inside the stream.
+        unsafe {
+            if W == 0 {
+                return self.tail;
+            }
+            if shift == 0 && W == V::Key::BITS {
+                return self.word(word);
+            }
+            let low = if shift == 0 { self.word(word) } else { self.word(word).shr(shift) };
+            if shift + W > V::Key::BITS {
+                return low.or(self.word(word + 1).shl(V::Key::BITS - shift)).and(self.mask);
+            }
+            if shift + W == V::Key::BITS { low } else { low.and(self.mask) }
+        }
+    }
+}
+
+impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
+    /// The field of lane 0 in `row`.
+    ///
+    /// # Safety
+    /// `row < R`.
+    #[inline(always)]
+    unsafe fn first_of(&self, row: usize) -> u64 {
+        let bit = row * W as usize;
+        let (word, shift) = (bit / V::Key::BITS as usize, (bit % V::Key::BITS as usize) as u32);
+        // SAFETY: the row's words are inside the stream.
+        unsafe {
+            let mut field = self.first_word(word) >> shift;
+            if shift + W > V::Key::BITS {
+                field |= self.first_word(word + 1) << (V::Key::BITS - shift);
+            }
+            field & crate::bits::mask(W)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first_word(&self, word: usize) -> u64 {
+        // SAFETY: the word, or what there is of it, is inside the stream.
+        unsafe {
+            let at = self.base.add(word * 64);
+            if word < Self::WORDS {
+                return at.cast::<V::Key>().read_unaligned().widen();
+            }
+            let (mut value, mut byte) = (0, 0);
+            while byte < Self::TAIL {
+                value |= u64::from(at.add(byte * V::LANES).read()) << (8 * byte);
+                byte += 1;
+            }
+            value
+        }
+    }
+
+    /// The fields of a row that is not known before: `tail` is where the partial last word has been stored.
+    ///
+    /// # Safety
+    /// `row < R`.
+    #[inline(always)]
+    unsafe fn any_row(&self, row: usize, tail: *const V::Key) -> V {
+        let bit = row as u32 * W;
+        let (word, next) = (bit / V::Key::BITS, (bit + W.max(1) - 1) / V::Key::BITS);
+        // SAFETY: both words are inside the stream.
+        unsafe {
+            let place = |word: u32| {
+                if (word as usize) < Self::WORDS { self.base.add(word as usize * 64) } else { tail.cast() }
+            };
+            let low = V::load(place(word)).shr(bit % V::Key::BITS);
+            let high = V::load(place(next)).shl(V::Key::BITS - bit % V::Key::BITS);
+            low.or(high).and(self.mask)
+        }
+    }
+}
+
+/// Runs a statement for each of the first 8, 16 or 32 rows, with the row a constant.
+macro_rules! each_row {
+    (8, $row:ident => $do:expr) => {
+        each_row!(@ $row, $do, 0 1 2 3 4 5 6 7)
+    };
+    (16, $row:ident => $do:expr) => {
+        each_row!(@ $row, $do, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    (32, $row:ident => $do:expr) => {
+        each_row!(@ $row, $do, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    (@ $row:ident, $do:expr, $($n:literal)*) => {
+        $({ const $row: usize = $n; $do; })*
+    };
+}
+
+/// The functions of one key type. `$features` is on in all of them.
+macro_rules! full_kernels {
+    ($module:ident, $vector:ty, $key:ty, $frame:tt, $gap:tt, $($width:literal)*) => {
+        pub(super) mod $module {
+            use super::*;
+
+            type V = $vector;
+            const LANES: usize = <$vector>::LANES;
+
+            /// # Safety
+            /// AVX-512; `body` is a full frame of width `W`, `out` has room for 256 keys.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn frame_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let rows = Full::<V, W, $frame>::new(body);
+                    let first = V::splat(first);
+                    each_row!($frame, ROW => rows.row(ROW).add(first).store(out.add(ROW * LANES)));
+                }
+            }
+
+            /// Where `sought` belongs among 256 increasing fields: three of them say in which quarter.
+            ///
+            /// # Safety
+            /// As for `frame_decode_of`.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn frame_search_of<const W: u32>(body: *const u8, sought: $key) -> Found {
+                const QUARTER: usize = $frame / 4;
+                // SAFETY: the caller's.
+                unsafe {
+                    let rows = Full::<V, W, $frame>::new(body);
+                    let mut tail = [0; LANES];
+                    rows.tail.store(tail.as_mut_ptr());
+                    let wide = u64::from(sought);
+                    let quarter = usize::from(rows.first_of(QUARTER) <= wide)
+                        + usize::from(rows.first_of(2 * QUARTER) <= wide)
+                        + usize::from(rows.first_of(3 * QUARTER) <= wide);
+                    let target = V::splat(sought);
+                    let (mut index, mut differ) = (quarter * 64, 0);
+                    let mut row = 0;
+                    while row < QUARTER {
+                        let fields = rows.any_row(quarter * QUARTER + row, tail.as_ptr());
+                        let below = fields.less(target).count_ones();
+                        index += below as usize;
+                        differ += below + target.less(fields).count_ones();
+                        row += 1;
+                    }
+                    let exact = differ < 64;
+                    Found { index, exact }
+                }
+            }
+
+            /// # Safety
+            /// As for `frame_decode_of`; `sums` has room for a row.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn frame_sums_of<const W: u32>(body: *const u8, sums: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let rows = Full::<V, W, $frame>::new(body);
+                    let mut sum = V::splat(0);
+                    each_row!($frame, ROW => sum = sum.add(rows.row(ROW)));
+                    sum.store(sums);
+                }
+            }
+
+            /// # Safety
+            /// As for `frame_decode_of`, with a full block of 128 gaps.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn gap_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let rows = Full::<V, W, $gap>::new(body);
+                    let one = V::splat(1);
+                    let mut run = [V::splat(0); $gap];
+                    let mut totals = V::splat(0);
+                    each_row!($gap, ROW => {
+                        totals = totals.add(rows.row(ROW)).add(one);
+                        run[ROW] = totals;
+                    });
+                    // Field 0 is zero, so the first key would come out one too large.
+                    let before = V::splat(first.wrapping_sub(1));
+                    let base = totals.prefix_sums().sub(totals).add(before);
+                    each_row!($gap, ROW => run[ROW] = run[ROW].add(base));
+                    let run = run.as_mut_ptr();
+                    each_row!(@ CHUNK, {
+                        if CHUNK * V::ROWS < $gap {
+                            V::store_columns(run.add(CHUNK * V::ROWS), out.add(CHUNK * V::ROWS), $gap);
+                        }
+                    }, 0 1);
+                }
+            }
+
+            /// # Safety
+            /// As for `gap_decode_of`; no key is beyond the key type.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
+                // SAFETY: the caller's; every row of `keys` is written before one of them is read.
+                unsafe {
+                    let rows = Full::<V, W, $gap>::new(body);
+                    let one = V::splat(1);
+                    let mut run = [V::splat(0); $gap];
+                    let mut totals = V::splat(0);
+                    each_row!($gap, ROW => {
+                        totals = totals.add(rows.row(ROW)).add(one);
+                        run[ROW] = totals;
+                    });
+                    // The key of a place is `base + sum - 1`, and no base is beyond the key type. So a key is below
+                    // what is sought if its sum is at most the distance from the base, where there is one.
+                    let base = totals.prefix_sums().sub(totals).add(V::splat(first));
+                    let target = V::splat(sought);
+                    let beyond = target.less(base);
+                    let distance = target.sub(base);
+                    let base = base.sub(one);
+                    let mut above = 0;
+                    let mut keys = core::mem::MaybeUninit::<[$key; 128]>::uninit();
+                    let keys = keys.as_mut_ptr().cast::<$key>();
+                    each_row!($gap, ROW => {
+                        above += (distance.less(run[ROW]) | beyond).count_ones() as usize;
+                        run[ROW].add(base).store(keys.add(ROW * LANES));
+                    });
+                    let index = 128 - above;
+                    let exact = index < 128 && keys.add(index % $gap * LANES + index / $gap).read() == sought;
+                    Found { index, exact }
+                }
+            }
+
+            /// # Safety
+            /// As for `gap_decode_of`; `totals` and `sums` have room for a row each.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            unsafe fn gap_sums_of<const W: u32>(body: *const u8, totals: *mut $key, sums: *mut $key) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let rows = Full::<V, W, $gap>::new(body);
+                    let mut total = V::splat(0);
+                    let mut sum = total;
+                    each_row!($gap, ROW => {
+                        total = total.add(rows.row(ROW));
+                        sum = sum.add(total);
+                    });
+                    total.store(totals);
+                    sum.store(sums);
+                }
+            }
+
+            full_kernels!(@entry frame_decode frame_decode_of [body: *const u8, first: $key, out: *mut $key] (body, first, out) -> (), $($width)*);
+            full_kernels!(@entry frame_search frame_search_of [body: *const u8, sought: $key] (body, sought) -> Found, $($width)*);
+            full_kernels!(@entry frame_sums frame_sums_of [body: *const u8, sums: *mut $key] (body, sums) -> (), $($width)*);
+            full_kernels!(@entry gap_decode gap_decode_of [body: *const u8, first: $key, out: *mut $key] (body, first, out) -> (), $($width)*);
+            full_kernels!(@entry gap_search gap_search_of [body: *const u8, first: $key, sought: $key] (body, first, sought) -> Found, $($width)*);
+            full_kernels!(@entry gap_sums gap_sums_of [body: *const u8, totals: *mut $key, sums: *mut $key] (body, totals, sums) -> (), $($width)*);
+        }
+    };
+    (@entry $name:ident $of:ident [$($param:tt)*] $call:tt -> $result:ty, $($width:literal)*) => {
+        /// The kernel of a width; an impossible width takes the widest.
+        ///
+        /// # Safety
+        /// As for the kernel.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+        pub(in crate::lanes) unsafe fn $name(width: u32, $($param)*) -> $result {
+            // SAFETY: the caller's.
+            unsafe {
+                match width {
+                    $($width => $of::<$width> $call,)*
+                    _ => $of::<{ <V as Vector>::Key::BITS }> $call,
+                }
+            }
+        }
+    };
+}
+
+full_kernels!(
+    full32, Avx512x32, u32, 16, 8,
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+);
+full_kernels!(
+    full64, Avx512x64, u64, 32, 16,
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+);
