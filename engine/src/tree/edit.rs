@@ -3,7 +3,7 @@
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, limits};
-use crate::page::{Page, PageBuilder, PageKind, PageOp, PageSpec, RecordListKind, apply};
+use crate::page::{Page, PageKind, PageOp, PageSpec, RecordListKind, apply};
 
 /// A slot as operations carry it.
 pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
@@ -69,17 +69,6 @@ impl Tree {
         let page = Page::new(page);
         Err(Error::corrupt(page.id(), "a change that makes it smaller does not fit in it"))
     }
-}
-
-/// Appends the entries `[from, to)` of `page` to `into`; false: they do not all fit. `first` replaces the key of the
-/// first one: an inner page's slot 0 has none of its own.
-pub(super) fn push_entries(
-    into: &mut PageBuilder,
-    page: Page<'_>,
-    entries: std::ops::Range<usize>,
-    first: Option<&[u8]>,
-) -> bool {
-    into.push_entries(page, entries, first)
 }
 
 /// Reads a page and lets go of it again: for the writer, which knows that nobody changes it.

@@ -1,7 +1,7 @@
 //! Merging: a page whose entries take less than a quarter goes together with a neighbour under the same parent if
 //! both fit; a root with one child takes the child's content up.
 
-use super::edit::{is_underfull, overhead, peek, push_entries, slot_u16};
+use super::edit::{is_underfull, overhead, peek, slot_u16};
 use super::search::{Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Tree};
@@ -99,8 +99,8 @@ impl Tree {
         let mut builder = PageBuilder::new(page_size, &spec);
         let front = builder.used();
         let first = right.is_inner().then_some(separator);
-        let fits = push_entries(&mut builder, left, 0..left.count(), None)
-            && push_entries(&mut builder, right, 0..right.count(), first);
+        let fits =
+            builder.push_entries(left, 0..left.count(), None) && builder.push_entries(right, 0..right.count(), first);
         let spare = 4 * (builder.used() - front) <= 3 * page_size.saturating_sub(front);
         (fits && (spare || empty)).then(|| builder.finish())
     }
@@ -122,7 +122,7 @@ impl Tree {
         let (lower, upper) = fences(page);
         let spec = self.spec(self.root, level, &lower, upper.as_deref(), PageId::NONE);
         let mut builder = PageBuilder::new(store.page_size(), &spec);
-        if !push_entries(&mut builder, content, 0..content.count(), None) {
+        if !builder.push_entries(content, 0..content.count(), None) {
             return Ok(false);
         }
         self.format_page(store, &mut root, builder.finish())?;

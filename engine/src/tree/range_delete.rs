@@ -4,7 +4,7 @@
 //! In each inner page at the range's edges the covered children are one run of slots. A fresh, empty child takes
 //! their place and their range, so that no neighbour's fences have to change; merging does away with it afterwards.
 
-use super::edit::{child_record, peek, push_entries, slot_u16};
+use super::edit::{child_record, peek, slot_u16};
 use super::search::{Range, Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Tree};
@@ -214,7 +214,7 @@ impl Tree {
             let (root, mut above) = store.create()?;
             let spec = self.spec(root, page.level(), &lower, upper.as_deref(), PageId::NONE);
             let mut builder = PageBuilder::new(store.page_size(), &spec);
-            if !push_entries(&mut builder, page, slots.clone(), None) {
+            if !builder.push_entries(page, slots.clone(), None) {
                 return Err(Error::corrupt(id, "some of its entries do not fit in a page"));
             }
             self.format_page(store, &mut above, builder.finish())?;
@@ -247,7 +247,7 @@ impl Tree {
         let (id, mut copy) = store.create()?;
         let spec = self.spec(id, page.level(), &[], None, PageId::NONE);
         let mut builder = PageBuilder::new(store.page_size(), &spec);
-        if !push_entries(&mut builder, page, 0..page.count(), None) {
+        if !builder.push_entries(page, 0..page.count(), None) {
             return Err(Error::corrupt(self.root, "its entries do not fit in a page"));
         }
         self.format_page(store, &mut copy, builder.finish())?;

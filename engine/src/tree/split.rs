@@ -2,7 +2,7 @@
 //! split is one step that leaves a valid tree; where the parent has no room for the separator, splitting the parent
 //! is that step, and the caller starts again.
 
-use super::edit::{child_record, push_entries, slot_u16, would_fit};
+use super::edit::{child_record, slot_u16, would_fit};
 use super::long_key::trial_image;
 use super::search::{MAX_LEVEL, Step};
 use super::{PageRead, PageWrite, Tree};
@@ -164,7 +164,7 @@ pub(super) fn fences(page: Page<'_>) -> (Vec<u8>, Option<Vec<u8>>) {
 /// A page of some of another page's entries.
 fn half(page_size: usize, spec: &PageSpec<'_>, page: Page<'_>, entries: std::ops::Range<usize>) -> Result<Vec<u8>> {
     let mut builder = PageBuilder::new(page_size, spec);
-    if push_entries(&mut builder, page, entries, None) {
+    if builder.push_entries(page, entries, None) {
         return Ok(builder.finish());
     }
     Err(Error::corrupt(page.id(), "half of its entries do not fit in a page"))

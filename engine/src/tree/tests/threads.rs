@@ -88,7 +88,11 @@ impl PageWrite for LatchStore {
 
 /// Keys that stay: inline ones, and long ones that only their runs tell apart.
 fn steady(n: u32) -> Vec<u8> {
-    if n % 9 == 0 { [vec![b'k'; 300], n.to_be_bytes().to_vec()].concat() } else { format!("k{n:05}").into_bytes() }
+    if n.is_multiple_of(9) {
+        [vec![b'k'; 300], n.to_be_bytes().to_vec()].concat()
+    } else {
+        format!("k{n:05}").into_bytes()
+    }
 }
 
 /// Keys that come and go around them.
@@ -153,7 +157,7 @@ fn readers_find_all_that_is_always_there() {
         let readers = [(); 2].map(|()| scope.spawn(|| read(&tree, &store, &keys, &stop)));
         write(&tree, &store, 40);
         stop.store(true, Ordering::Relaxed);
-        readers.map(|reader| reader.join().unwrap());
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
     let stats = tree.verify(&store, &mut |_| ()).unwrap();
     assert_eq!(stats.problems, []);
