@@ -7,8 +7,11 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
-/// The figures that a table shows, and how: those in `kops` (the more the better) first.
-const ROWS: &[(&str, &str, fn(f64) -> String)] = &[
+/// A figure's name in JSON, its words in a table, and how it is written there.
+type Row = (&'static str, &'static str, fn(f64) -> String);
+
+/// The figures that a table shows: those in `kops` (the more the better) first.
+const ROWS: &[Row] = &[
     ("load_kops", "load, K entries/s", plain),
     ("read_kops", "point reads, K/s", plain),
     ("scan_kops", "scans of 100, K/s", plain),
