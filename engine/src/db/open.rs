@@ -9,7 +9,11 @@ use crate::io::{FileVolume, OpenMode, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::page::Page;
 use crate::store::{Backing, Meta, Pool, TableStore};
-use crate::txn::{CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, PageIds, Redo, Redone, Step, Waiting, ids_per_map};
+use crate::txn::{
+    CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, Step, Waiting,
+    ids_per_map,
+};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -106,7 +110,7 @@ impl Builder {
         let high = meta.high_water.max(redone.high).max(1);
         let ids = PageIds::new(meta.page_size, high);
         let engine = Engine::new(pool, Some(store), slot, ids, redone.end);
-        load_maps(&engine, high)?;
+        load_maps(&engine, high, redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect())?;
         finish_opening(&engine, redone, !meta.clean)?;
         let shared = shared(self, engine, path, false, Some(lock));
         if self.background {
@@ -175,20 +179,24 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
 }
 
 /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
-/// transactions that never committed.
-fn load_maps(engine: &Engine, high: u32) -> Result<()> {
+/// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish.
+fn load_maps(engine: &Engine, high: u32, reserved: BTreeSet<PageId>) -> Result<()> {
     let per_map = ids_per_map(engine.pool.page_size());
     let mut ids = engine.ids.lock();
     for map in (0..high).step_by(per_map as usize).map(PageId) {
-        if !engine.pool.exists(map) {
-            (map.0 + 1..high.min(map.0.saturating_add(per_map))).for_each(|id| ids.give_back(PageId(id)));
-            continue;
+        let known = match engine.pool.exists(map) {
+            true => Some(engine.pool.read(map)?),
+            false => None,
+        };
+        if known.is_some() {
+            engine.map_created(map);
         }
-        engine.map_created(map);
-        let page = engine.pool.read(map)?;
-        let page = Page::new(&page);
-        for bit in (1..per_map).take_while(|bit| map.0 + bit < high).filter(|bit| !page.bit(*bit)) {
+        let taken = |bit: u32| known.as_ref().is_some_and(|page| Page::new(page).bit(bit));
+        for bit in (1..per_map).take_while(|bit| map.0 + bit < high) {
             let id = PageId(map.0 + bit);
+            if taken(bit) || reserved.contains(&id) {
+                continue;
+            }
             engine.pool.forget(id);
             if let Some(store) = &engine.store {
                 store.drop_page(id);

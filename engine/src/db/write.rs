@@ -227,10 +227,13 @@ impl WriteTransaction {
         let end = self.apply()?;
         self.adopted.get_mut().clear();
         self.names.get_mut().clear();
+        // Nothing to write may still mean earlier commits to wait for.
+        let end = end.unwrap_or_else(|| self.shared.engine.last_end());
+        self.shared.engine.announce(end, self.durability);
         drop(self.writer.take());
-        let Some(end) = end else { return Ok(()) };
         self.shared.engine.settle(end, self.durability)?;
-        self.shared.after_commit()
+        self.shared.after_commit();
+        Ok(())
     }
 
     /// Forgets all changes; the same as dropping the transaction.

@@ -85,8 +85,8 @@ pub(super) fn set_lists(page: &mut [u8], count: usize, key_bytes: usize, record_
     bytes::put_u16(page, RECORD_BYTES, bytes::u16_of(record_bytes));
 }
 
-/// Writes the LSN of the last operation.
-pub(super) fn set_lsn(page: &mut [u8], lsn: Lsn) {
+/// Writes the LSN of the last operation; also of a packed page, which begins with the same header.
+pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     bytes::put_u64(page, LSN, lsn.0);
 }
 

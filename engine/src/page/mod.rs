@@ -28,7 +28,7 @@ mod view;
 
 pub use apply::apply;
 pub use builder::{PageBuilder, PageSpec};
-pub use header::PageKind;
+pub use header::{PageKind, set_lsn};
 pub use keys::KeyListKind;
 pub use op::PageOp;
 pub use order::compare_images;

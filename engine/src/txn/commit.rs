@@ -78,7 +78,8 @@ impl Engine {
             if steps.iter().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
                 && let Some(store) = &self.store
             {
-                store.sync()?;
+                // After a failed sync the store takes no checkpoint any more, so the log could only grow.
+                store.sync().inspect_err(|cause| self.poison(cause))?;
             }
         }
         let outcome = if covered == steps.len() {
@@ -92,8 +93,12 @@ impl Engine {
 
     /// A transaction that needs too much of the pool at once: the log gets it whole, then it is applied piece by piece.
     fn commit_large(&self, steps: &[Step<'_>], catalog: &Tree) -> Result<Lsn> {
-        let start = logical::write(self.log()?, steps)?;
-        self.unfinished.store(start.0, Ordering::Release);
+        {
+            // A checkpoint must not begin behind the record and before it is known to be needed.
+            let _between_batches = self.apply.lock();
+            let start = logical::write(self.log()?, steps)?;
+            self.unfinished.store(start.0, Ordering::Release);
+        }
         self.apply_pieces(steps, 0, catalog)
     }
 
@@ -266,15 +271,25 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until a commit that ends at `end` is as durable as asked, then makes it visible.
+    /// The end of the last batch; the caller holds the writer's lock.
+    pub(crate) fn last_end(&self) -> Lsn {
+        *self.apply.lock()
+    }
+
+    /// Says that a commit waits for the device; to be called before the writer's lock is given up, so that no later
+    /// commit, whose publishing makes this one visible as well, overtakes it.
+    pub(crate) fn announce(&self, end: Lsn, durability: Durability) {
+        if durability == Durability::Commit {
+            self.awaited.fetch_max(end.0, Ordering::AcqRel);
+        }
+    }
+
+    /// Waits until a commit that ends at `end`, and what was announced before it, is as durable as asked, then makes it
+    /// visible.
     pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
         if let Some(log) = self.log.get() {
             let target = match durability {
-                Durability::Commit => {
-                    self.awaited.fetch_max(end.0, Ordering::AcqRel);
-                    end
-                }
-                // What came before and waits for the device becomes visible first.
+                Durability::Commit => end,
                 Durability::Interval | Durability::None => Lsn(self.awaited.load(Ordering::Acquire)),
             };
             if log.durable() < target {

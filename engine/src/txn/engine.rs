@@ -77,7 +77,7 @@ pub(crate) struct Engine {
     pub(crate) snapshots: Snapshots,
     pub(crate) ids: Mutex<PageIds>,
     pub(crate) writer: Arc<Mutex<()>>,
-    /// Guards the batch being applied; holds the clock of an in-memory database, which has no log to tell the time.
+    /// Guards the batch being applied; holds the end of the last one, which is the clock of an in-memory database.
     pub(crate) apply: Mutex<Lsn>,
     pub(crate) checkpointing: Mutex<()>,
     /// Start of the large transaction that is being applied, which its logical record must outlive.

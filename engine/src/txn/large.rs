@@ -86,9 +86,16 @@ pub(crate) fn write(
 }
 
 /// Writes a page outside the log: to the store, or to the pool of an in-memory database.
+///
+/// Its LSN is the log's end, which is beyond every operation on what had the id before: redo, coming by those, must
+/// leave the page alone.
 pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<Option<Location>> {
     match &engine.store {
-        Some(store) => store.write_unlogged(id, packed).map(Some),
+        Some(store) => {
+            let mut packed = packed.to_vec();
+            page::set_lsn(&mut packed, engine.log()?.next_lsn());
+            store.write_unlogged(id, &packed).map(Some)
+        }
         None => {
             let mut page = engine.pool.create(id)?;
             page::apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;

@@ -198,6 +198,15 @@ impl LogicalTransaction {
         self.steps.iter().filter_map(|step| step.borrow(&self.trees)).collect()
     }
 
+    /// The pages that the transaction has reserved and that no allocation map knows yet.
+    pub(crate) fn reserved(&self) -> impl Iterator<Item = PageId> {
+        self.steps.iter().skip(self.done).filter_map(|step| match step {
+            OwnedStep::Adopt { page, .. } => Some(*page),
+            OwnedStep::Create { tree } => self.trees.get(*tree).map(|tree| tree.root),
+            _ => None,
+        })
+    }
+
     /// The pages written outside the log that belong to the transaction.
     pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> {
         self.steps.iter().filter_map(|step| match step {

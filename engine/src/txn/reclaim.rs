@@ -2,7 +2,7 @@
 
 use super::applier::Applier;
 use super::commit::detached_key;
-use super::engine::Engine;
+use super::engine::{Durability, Engine};
 use super::large;
 use crate::base::{Lsn, Result, TableId};
 use crate::log::BatchBuffer;
@@ -43,21 +43,30 @@ impl Waiting {
 impl Engine {
     /// Frees up to a batch of pages of a detached subtree that no snapshot needs; false when there is none.
     pub(crate) fn reclaim_step(&self, catalog: &Tree) -> Result<bool> {
-        let oldest = self.snapshots.oldest();
-        let ripe = self.detached.lock().iter().find(|(_, at)| at.since <= oldest).map(|(root, at)| (*root, *at));
-        let Some((root, Waiting { table, runs, .. })) = ripe else { return Ok(false) };
-        let _writer = self.lock_writer()?;
+        let ripe = || {
+            let oldest = self.snapshots.oldest();
+            self.detached.lock().iter().find(|(_, at)| at.since <= oldest).map(|(root, at)| (*root, *at))
+        };
+        if ripe().is_none() {
+            return Ok(false);
+        }
+        let writer = self.lock_writer()?;
+        // Another thread may have freed it meanwhile.
+        let Some((root, Waiting { table, runs, .. })) = ripe() else { return Ok(false) };
         if self.is_logged() {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
         }
         self.prune();
-        self.free_piece(catalog, &Tree { root, table, layout: catalog.layout }, runs)
+        let end = self
+            .free_piece(catalog, &Tree { root, table, layout: catalog.layout }, runs)
             .inspect_err(|cause| self.poison(cause))?;
+        drop(writer);
+        self.settle(end, Durability::None)?;
         Ok(true)
     }
 
     /// Like a commit of its own: a batch that frees pages and, at the end, forgets the subtree.
-    fn free_piece(&self, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
+    fn free_piece(&self, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
@@ -73,8 +82,6 @@ impl Engine {
         }
         let end = self.append_batch(applier.finish(), start)?;
         *clock = end;
-        drop(clock);
-        self.snapshots.publish(end);
-        Ok(())
+        Ok(end)
     }
 }

@@ -138,6 +138,7 @@ impl<'a> Redo<'a> {
             let transaction = LogicalTransaction::decode(&self.logical_pieces, start)?;
             self.logical_pieces = Vec::new();
             self.logical_start = None;
+            transaction.reserved().for_each(|page| self.saw(page));
             if batch.end > self.table_lsn {
                 for (page, location) in transaction.locations() {
                     self.store.install(page, location)?;
