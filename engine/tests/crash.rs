@@ -172,7 +172,7 @@ fn cut_again(history: &History, cut: Cut, first: &FailingVolume) -> usize {
     for (number, &again) in cuts.iter().enumerate() {
         let state = first.crash(again);
         let mark = Mark::before(first, again.event).or_else(|| Mark::before(&history.volume, cut.event));
-        match recover(&state, &history.model, mark, number % 4 == 0) {
+        match recover(&state, &history.model, mark, number.is_multiple_of(6)) {
             Ok(Some((db, _))) => kill(&state, db),
             Ok(None) => {}
             Err(why) => {
@@ -189,7 +189,7 @@ fn try_cuts(history: &History, cuts: &[Cut], recut: usize) -> usize {
     for (number, &cut) in cuts.iter().enumerate() {
         let volume = history.volume.crash(cut);
         let mark = Mark::before(&history.volume, cut.event);
-        let recovered = recover(&volume, &history.model, mark, number % 4 == 0);
+        let recovered = recover(&volume, &history.model, mark, number.is_multiple_of(6));
         let recovered = recovered.unwrap_or_else(|why| panic!("{}: {why}", history.words(cut)));
         states += 1;
         let Some((db, commits)) = recovered else { continue };

@@ -1,6 +1,9 @@
 //! A mixed workload that a seed decides: what the tests of power cuts and of redo run against a database, and the
 //! model of what it must hold. How power is cut, and what is compared, is theirs.
 
+// Every test compiles this for itself and uses its part.
+#![allow(dead_code)]
+
 use duramen::db::types::TableOptions;
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
@@ -9,7 +12,7 @@ use std::ops::Bound;
 /// The names that tables have.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Beyond this many entries more is removed than put.
-const MANY: usize = 1200;
+const MANY: usize = 900;
 
 /// Pages of 4 KiB, the smallest cache there is, no thread of its own: everything happens in the order that a test says.
 pub(crate) fn options() -> Builder {
