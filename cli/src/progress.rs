@@ -72,9 +72,9 @@ impl Drop for Meter {
 
 fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
     let template = match (unit, total) {
-        (Unit::Bytes, Some(_)) => "{prefix} [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
+        (Unit::Bytes, Some(_)) => "{prefix} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
         (Unit::Bytes, None) => "{prefix} {spinner} {bytes} {bytes_per_sec} {msg}",
-        (Unit::Count(_), Some(_)) => "{prefix} [{bar:32}] {human_pos}/{human_len} {per_sec}, {eta} left {msg}",
+        (Unit::Count(_), Some(_)) => "{prefix} [{wide_bar}] {human_pos}/{human_len} {per_sec}, {eta} left {msg}",
         (Unit::Count(_), None) => "{prefix} {spinner} {human_pos} {per_sec} {msg}",
     };
     let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
@@ -90,9 +90,12 @@ fn line(phase: &str, unit: Unit, total: Option<u64>, done: u64, note: &str) -> S
         Unit::Bytes => HumanBytes(count).to_string(),
         Unit::Count(things) => format!("{} {things}", HumanCount(count)),
     };
-    let of = total.map(|total| format!(" of {}", amount(total))).unwrap_or_default();
     let comma = if note.is_empty() { "" } else { ", " };
-    format!("{phase}: {}{of}{comma}{note}", amount(done))
+    match (unit, total) {
+        (_, None) => format!("{phase}: {}{comma}{note}", amount(done)),
+        (Unit::Bytes, Some(total)) => format!("{phase}: {} of {}{comma}{note}", amount(done), amount(total)),
+        (Unit::Count(_), Some(total)) => format!("{phase}: {} of {}{comma}{note}", HumanCount(done), amount(total)),
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +106,7 @@ mod tests {
     fn lines_tell_phase_amount_and_total() {
         let told = line("reading", Unit::Bytes, Some(4096), 1024, "7 entries");
         assert_eq!(told, "reading: 1.00 KiB of 4.00 KiB, 7 entries");
+        assert_eq!(line("dumping", Unit::Count("entries"), Some(2000), 1000, ""), "dumping: 1,000 of 2,000 entries");
         assert_eq!(line("checking", Unit::Count("pages"), None, 12_345, ""), "checking: 12,345 pages");
     }
 

@@ -22,11 +22,12 @@ pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::output)
 }
 
-/// The report as text: its plain fields one a row, then a table for each list in it.
+/// The report as text: its plain fields one a row, then what has fields or rows of its own.
 fn render(report: &Value) -> String {
     match report {
         Value::Object(fields) => {
-            let (lists, plain): (Vec<_>, Vec<_>) = fields.iter().partition(|(_, value)| value.is_array());
+            let (parted, plain): (Vec<_>, Vec<_>) =
+                fields.iter().partition(|(_, value)| value.is_array() || value.is_object());
             let mut parts = Vec::new();
             if !plain.is_empty() {
                 let mut table = empty();
@@ -35,8 +36,8 @@ fn render(report: &Value) -> String {
                 }
                 parts.push(table.trim_fmt());
             }
-            for (name, list) in lists {
-                parts.push(format!("{}:\n{}", title(name), render(list)));
+            for (name, part) in parted {
+                parts.push(format!("{}:\n{}", title(name), render(part)));
             }
             parts.join("\n\n")
         }
@@ -116,6 +117,13 @@ mod tests {
         assert_eq!(words(5), "name entries");
         assert_eq!(words(6), "a 1,234");
         assert_eq!(words(7), "bcd 5");
+    }
+
+    #[test]
+    fn objects_within_become_parts_with_rows() {
+        let report = render(&json!({"database": {"file_bytes": 1024}, "tables": []}));
+        let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words, "database: file 1.00 KiB tables: none");
     }
 
     #[test]

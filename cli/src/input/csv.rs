@@ -4,11 +4,14 @@ use super::{Entry, Source, unreadable};
 use crate::args::Csv;
 use crate::failure::{Failure, Result};
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Trim};
-use std::io::Read;
+use std::io::{self, Read};
+
+/// How long a row may be, in bytes. Whatever is longer is no list of entries, and may have no end.
+const MAX_ROW: u64 = 64 << 20;
 
 /// Reads rows.
 pub(crate) struct CsvSource<R> {
-    reader: Reader<R>,
+    reader: Reader<Bounded<R>>,
     row: ByteRecord,
     keys: Vec<usize>,
     values: Vec<usize>,
@@ -25,7 +28,7 @@ impl<R: Read> CsvSource<R> {
             .flexible(true)
             .trim(Trim::None)
             .buffer_capacity(1 << 20)
-            .from_reader(reader);
+            .from_reader(Bounded { reader, left: MAX_ROW });
         let names = if header { reader.byte_headers().map_err(refused)?.clone() } else { ByteRecord::new() };
         let find =
             |columns: &[String]| columns.iter().map(|column| position(column, &names)).collect::<Result<Vec<_>>>();
@@ -61,6 +64,7 @@ impl<R: Read> CsvSource<R> {
 
 impl<R: Read> Source for CsvSource<R> {
     fn next(&mut self, entry: &mut Entry) -> Result<bool> {
+        self.reader.get_mut().left = MAX_ROW;
         if !self.reader.read_byte_record(&mut self.row).map_err(refused)? {
             return Ok(false);
         }
@@ -75,6 +79,24 @@ impl<R: Read> Source for CsvSource<R> {
             Some(position) => format!("line {}", position.line()),
             None => "the input".to_owned(),
         }
+    }
+}
+
+/// A reader that fails after `left` bytes, so that a row without an end ends.
+struct Bounded<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            let why = format!("a row is longer than {MAX_ROW} bytes: load it as a key, a TAB and a value");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let count = self.reader.read(buf)?;
+        self.left = self.left.saturating_sub(count as u64);
+        Ok(count)
     }
 }
 
@@ -124,6 +146,12 @@ mod tests {
     fn the_first_column_alone_is_the_key_unless_told_otherwise() {
         let source = CsvSource::new(&b"a,b\nc,d,e\n"[..], &options(&[], &[], b',')).unwrap();
         assert_eq!(all(source), [(b"a".to_vec(), None), (b"c".to_vec(), None)]);
+    }
+
+    #[test]
+    fn an_input_without_ends_of_rows_is_not_read_to_its_end() {
+        let mut source = CsvSource::new(io::repeat(b'k'), &options(&[], &[], b',')).unwrap();
+        assert!(source.next(&mut Entry::default()).unwrap_err().to_string().contains("a row is longer"));
     }
 
     #[test]

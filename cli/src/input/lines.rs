@@ -1,8 +1,15 @@
 //! Entries that are lines: a key, or a key, a TAB and a value. Lines may end with another byte than the newline.
 
 use super::{Entry, Source, unreadable};
-use crate::failure::Result;
-use std::io::BufRead;
+use crate::failure::{Failure, Result};
+use duramen::base::limits::{MAX_KEY, MAX_VALUE};
+use std::io::{BufRead, Read};
+
+/// How long a line may be before its TAB, in bytes: the longest key, twice as long in hexadecimal, with room to spare.
+/// Whatever else is longer is no list of keys, and may have no end.
+const MAX_BEFORE_TAB: u64 = 4 * MAX_KEY as u64;
+/// How long a line may be after that: the longest value in hexadecimal.
+const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
 
 /// Reads lines.
 pub(crate) struct LineSource<R> {
@@ -17,15 +24,34 @@ impl<R: BufRead> LineSource<R> {
     pub(crate) fn new(reader: R, end: u8) -> LineSource<R> {
         LineSource { reader, end, line: Vec::new(), number: 0 }
     }
+
+    /// Appends to the line until it ends, but at most `limit` bytes; gives their number.
+    fn read(&mut self, limit: u64) -> Result<usize> {
+        self.reader.by_ref().take(limit).read_until(self.end, &mut self.line).map_err(unreadable)
+    }
 }
 
 impl<R: BufRead> Source for LineSource<R> {
     fn next(&mut self, entry: &mut Entry) -> Result<bool> {
         self.line.clear();
-        if self.reader.read_until(self.end, &mut self.line).map_err(unreadable)? == 0 {
+        if self.read(MAX_BEFORE_TAB)? == 0 {
             return Ok(false);
         }
         self.number += 1;
+        if self.line.len() as u64 == MAX_BEFORE_TAB && !self.line.ends_with(&[self.end]) {
+            if !self.line.contains(&b'\t') {
+                return Err(Failure::input(
+                    self.place(),
+                    format!("the key is longer than the {MAX_KEY} bytes allowed"),
+                ));
+            }
+            if self.read(MAX_AFTER)? as u64 == MAX_AFTER && !self.line.ends_with(&[self.end]) {
+                return Err(Failure::input(
+                    self.place(),
+                    format!("the value is longer than the {MAX_VALUE} bytes allowed"),
+                ));
+            }
+        }
         let line = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
         let mut halves = line.splitn(2, |byte| *byte == b'\t');
         entry.key.clear();
@@ -73,6 +99,20 @@ pub(crate) mod tests {
     fn nul_ended_lines_may_hold_newlines() {
         let entries = all(LineSource::new(&b"a\nb\0c\t\n\0"[..], 0));
         assert_eq!(entries, [(b"a\nb".to_vec(), None), (b"c".to_vec(), Some(b"\n".to_vec()))]);
+    }
+
+    #[test]
+    fn an_input_without_ends_of_lines_is_not_read_to_its_end() {
+        let mut source = LineSource::new(std::io::BufReader::new(std::io::repeat(b'k')), b'\n');
+        let told = source.next(&mut Entry::default()).unwrap_err().to_string();
+        assert_eq!(told, "line 1: the key is longer than the 65536 bytes allowed");
+    }
+
+    #[test]
+    fn long_values_come_whole() {
+        let line = [b"key\t".to_vec(), vec![b'v'; 1_000_000], b"\nnext".to_vec()].concat();
+        let entries = all(LineSource::new(line.as_slice(), b'\n'));
+        assert_eq!(entries, [(b"key".to_vec(), Some(vec![b'v'; 1_000_000])), (b"next".to_vec(), None)]);
     }
 
     #[test]
