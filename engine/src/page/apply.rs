@@ -16,8 +16,13 @@ use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 ///
 /// # Errors
 /// `Error::Corrupt` where the operation is none of this page's: a slot beyond its entries, a key outside its prefix
-/// or too long, a record that its list cannot hold, a kind that has no such operation. The page is unchanged.
+/// or too long, a record that its list cannot hold, a kind that has no such operation, bytes that are no page's in
+/// number. The page is unchanged.
 pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
+    let size = page.len();
+    if limits::check_page_size(size, true).is_err() {
+        return Err(Error::corrupt(Page::new(page).id(), format!("a page of {size} bytes")));
+    }
     let done = match op {
         PageOp::Format { packed } => unpack(packed, page).map(|()| true),
         PageOp::Insert { slot, key, record } => insert(page, usize::from(*slot), key, *record),
@@ -66,7 +71,7 @@ impl Tree {
             return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
         }
         let size = view.bytes().len();
-        if tree.used() > size || limits::check_page_size(size, true).is_err() {
+        if tree.used() > size {
             return Err(Error::corrupt(view.id(), format!("its parts do not fit a page of {size} bytes")));
         }
         if !keys::is_changeable(view.key_bytes(), tree.keys)

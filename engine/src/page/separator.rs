@@ -132,9 +132,8 @@ impl<'a> Cutter<'a> {
 
     /// The length of the separator of a cut.
     fn separator_len(&self, cut: usize) -> usize {
-        let right_len = self.key_len(cut);
         if self.whole {
-            return right_len;
+            return self.key_len(cut);
         }
         let common = match (self.entry(cut - 1), self.entry(cut)) {
             (Entry::There(_), Entry::There(slot)) => self.page.prefix().len() + self.list.common_with_previous(slot),
@@ -146,9 +145,12 @@ impl<'a> Cutter<'a> {
             }
         };
         let size = self.page.bytes().len();
-        let longest = max_inline_key(size);
-        let long = right_len > longest || self.key_len(cut - 1) > longest;
-        if long && common >= long_key_head(size) { right_len } else { right_len.min(common + 1) }
+        if common < long_key_head(size) {
+            return common + 1;
+        }
+        let (left_len, right_len) = (self.key_len(cut - 1), self.key_len(cut));
+        let long = left_len.max(right_len) > max_inline_key(size);
+        if long { right_len } else { right_len.min(common + 1) }
     }
 
     /// True where the page may be cut there at all: something on each side, and in an inner page a key of its own.

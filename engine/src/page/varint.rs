@@ -38,8 +38,10 @@ fn get_long(bytes: &[u8]) -> (usize, usize) {
 /// Appends `value`, which is below 2^21.
 #[inline(always)]
 pub(super) fn push(out: &mut Vec<u8>, value: usize) {
-    let (bytes, len) = encode(value);
-    out.extend(bytes.iter().take(len));
+    match encode(value) {
+        ([byte, ..], 1) => out.push(byte),
+        (bytes, len) => out.extend(bytes.iter().take(len)),
+    }
 }
 
 /// Writes `value` at byte offset `at` and returns the offset behind it.

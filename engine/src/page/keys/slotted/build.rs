@@ -17,7 +17,7 @@ pub(crate) struct SlottedBuilder {
 impl SlottedBuilder {
     /// Begins a list of up to some `bytes`, for which it takes memory at once.
     pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> SlottedBuilder {
-        let few = bytes / 32;
+        let few = bytes / 16;
         SlottedBuilder {
             granule,
             heads: Vec::with_capacity(few),
