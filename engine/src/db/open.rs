@@ -90,15 +90,21 @@ impl Builder {
         let disk = volume.open(name, OpenMode::Write)?;
         let lock = volume.lock(name, true)?;
         let path = volume.path(name);
-        let (store, meta) = TableStore::open(disk, &path)?;
+        let (store, mut meta) = TableStore::open(disk, &path)?;
         let store = Arc::new(store);
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(self.frames(meta.page_size), backing);
         let config =
             LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed };
+        let epoch = meta.epoch.saturating_add(1);
+        let ahead = LogPosition { lsn: meta.last, epoch };
+        if meta.clean && goes_on(&config, ahead)? {
+            // A later superblock has been damaged, or was never finished: the log tells what came after this one.
+            meta = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
+            store.write_meta(meta)?;
+        }
         let (log, redone) = if meta.clean {
-            let epoch = meta.epoch + 1;
             let log = Log::create(config, epoch, meta.last)?;
             let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
             store.write_meta(position)?;
@@ -161,6 +167,14 @@ fn shared(
         worker: Worker::default(),
         _lock: lock,
     })
+}
+
+/// True if there is a log that begins where this clean database ends; what an earlier one has left does not count.
+fn goes_on(config: &LogConfig, end: LogPosition) -> Result<bool> {
+    match log::read(config.clone(), end, end.lsn) {
+        Err(Error::MissingLog { .. }) => Ok(false),
+        read => Ok(read?.is_some()),
+    }
 }
 
 /// Redoes the log of a database that was not closed, and starts the next epoch of it.

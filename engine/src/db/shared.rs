@@ -89,6 +89,8 @@ impl Shared {
         let meta = Meta { clean: true, ..store.meta() };
         // Into both superblocks, so that one that rots does not bring the other's older state back.
         store.write_meta(meta)?;
+        // Into both places: without its log, the file must not depend on one of them.
+        store.write_meta(meta)?;
         store.write_meta(meta)?;
         self.engine.log()?.remove_all()
     }

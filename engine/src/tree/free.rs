@@ -81,14 +81,15 @@ impl Tree {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             let mut key = Vec::new();
+            // All that may be damaged is read before anything is freed.
             for slot in 0..page.count() {
-                if page.record(slot).large {
-                    large(page.record(slot))?;
-                }
                 if is_long(page.key_len(slot), store.page_size()) {
                     page.key_into(slot, &mut key);
                     runs.extend(self.run_pages(store, id, &key)?);
                 }
+            }
+            for slot in (0..page.count()).filter(|slot| page.record(*slot).large) {
+                large(page.record(slot))?;
             }
         }
         for &page in &runs {

@@ -59,6 +59,26 @@ pub(crate) fn write(
     let count = (length as usize).div_ceil(capacity).max(1);
     let first = engine.ids.lock().take_run(count)?;
     let start = adopted.len();
+    let written = write_run(engine, adopted, table, length, (first, count), input);
+    if written.is_err() {
+        // The transaction may commit without this value: its pages must not be left to it.
+        let pages: Vec<PageId> = adopted.drain(start..).map(|(page, _)| page).collect();
+        engine.release_pages(&pages);
+    }
+    written
+}
+
+fn write_run(
+    engine: &Engine,
+    adopted: &mut Vec<(PageId, Option<Location>)>,
+    table: TableId,
+    length: u32,
+    (first, count): (PageId, usize),
+    input: &mut dyn Read,
+) -> Result<OwnedRecord> {
+    let page_size = engine.pool.page_size();
+    let capacity = page::run_capacity(page_size);
+    let start = adopted.len();
     let mut checksum = 0;
     let mut rest = length as usize;
     let mut payload = vec![0; capacity.min(rest)];

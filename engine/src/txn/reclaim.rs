@@ -4,7 +4,7 @@ use super::applier::Applier;
 use super::commit::detached_key;
 use super::engine::{Durability, Engine};
 use super::large;
-use crate::base::{Lsn, Result, TableId};
+use crate::base::{Error, Lsn, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::Tree;
@@ -74,8 +74,17 @@ impl Engine {
             Runs::Free => large::free(self, &applier, record.bytes),
             Runs::Keep => Ok(()),
         };
-        let progress = subtree.free_subtree(&applier, subtree.root, STEP_PAGES, large)?;
-        if progress.done {
+        let done = match subtree.free_subtree(&applier, subtree.root, STEP_PAGES, large) {
+            Ok(progress) => progress.done,
+            // What hangs on a damaged page stays taken; that must stop nobody. The catalog keeps the entry.
+            Err(Error::Corrupt { page, what }) => {
+                tracing::warn!(%page, what, root = %subtree.root, "a dropped subtree cannot be freed to its end");
+                self.detached.lock().remove(&subtree.root);
+                false
+            }
+            Err(other) => return Err(other),
+        };
+        if done {
             let key = detached_key(subtree.root);
             catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
             self.detached.lock().remove(&subtree.root);
