@@ -77,7 +77,7 @@ fn judge_opened(db: &Database, what: &str) -> Result<u32> {
         table => table?,
     };
     let claimed = table.len() as u32;
-    assert!(claimed % 500 == 0 && claimed <= ENTRIES, "{what}: {claimed} entries");
+    assert!(claimed.is_multiple_of(500) && claimed <= ENTRIES, "{what}: {claimed} entries");
     let mut readable = 0;
     for key in 0..ENTRIES {
         match table.get_with(key, str::to_owned) {
