@@ -109,6 +109,7 @@ impl Codec {
     }
 
     /// The most keys of a block: 256, for BP128 128.
+    #[inline]
     pub const fn max_count(self) -> usize {
         match self {
             Codec::Bp128 => 128,

@@ -13,6 +13,7 @@ use crate::scheme::Scheme;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
 /// The gaps between `values`, which are increasing.
+#[inline(always)]
 pub(crate) fn gaps<T: Int>(values: &[T]) -> impl Iterator<Item = u64> + Clone {
     let later = values.get(1..).unwrap_or_default();
     values.iter().zip(later).map(|(a, b)| b.widen().wrapping_sub(a.widen()).wrapping_sub(1))
@@ -171,6 +172,7 @@ fn set<T: Int>(block: &mut Block<T>, count: usize, used: usize) -> Result<()> {
     Ok(())
 }
 
+#[inline(always)]
 fn walk_of<'a, T: Int, F: GapFormat<T>>(block: &Block<T>, body: &'a [u8]) -> F::Walk<'a> {
     F::walk(body, usize::from(block.count) - 1)
 }

@@ -70,6 +70,7 @@ impl<T: Int> Lanes<T> {
         (0..self.tail()).fold(0, |value, i| value | get_bytes(body, at + i * Self::COUNT + lane, 1) << (8 * i))
     }
 
+    #[inline]
     fn put_word(&self, body: &mut [u8], word: usize, lane: usize, value: u64) {
         let at = word * 64;
         if word < self.words() {
@@ -116,6 +117,7 @@ impl<T: Int> Lanes<T> {
     }
 
     /// Replaces the field at (`row`, `lane`).
+    #[inline]
     pub(crate) fn put(&self, body: &mut [u8], row: usize, lane: usize, field: u64) {
         if self.width == 0 {
             return;

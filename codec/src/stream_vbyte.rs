@@ -23,6 +23,7 @@ pub(crate) struct StreamWalk<'a, T> {
 
 impl<'a, T: Int> StreamWalk<'a, T> {
     /// A walk from a gap on: its number, and where its bytes are.
+    #[inline(always)]
     pub(crate) fn resume(body: &'a [u8], gap: usize, at: usize) -> StreamWalk<'a, T> {
         StreamWalk { body, at, gap, key: PhantomData }
     }
@@ -45,6 +46,7 @@ impl<'a, T: Int> StreamWalk<'a, T> {
 }
 
 impl<T: Int> Walk for StreamWalk<'_, T> {
+    #[inline(always)]
     fn place(&self) -> Place {
         Place { gap: self.gap, at: self.at }
     }

@@ -16,11 +16,13 @@ const CUT: Error = Error::Corrupt("gap cut short");
 const LONG: Error = Error::Corrupt("gap beyond the key type");
 
 /// Gaps under one control byte.
+#[inline(always)]
 pub(crate) const fn per_control<T: Int>() -> usize {
     16 / T::BYTES
 }
 
 /// Bits of one gap's code in a control byte.
+#[inline(always)]
 const fn code_bits<T: Int>() -> usize {
     T::BYTES / 2
 }
@@ -59,12 +61,14 @@ pub(crate) struct GbWalk<'a, T> {
 }
 
 impl<'a, T: Int> GbWalk<'a, T> {
+    #[inline(always)]
     fn new(body: &'a [u8], gaps: usize) -> GbWalk<'a, T> {
         GbWalk { body, at: 0, group: 0, control: 0, gap: 0, gaps, key: PhantomData }
     }
 
     /// A walk from the start of a group on: its first gap, and where it starts.
     #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
     pub(crate) fn resume(body: &'a [u8], gaps: usize, gap: usize, at: usize) -> GbWalk<'a, T> {
         GbWalk { body, at, group: at, control: 0, gap, gaps, key: PhantomData }
     }
@@ -96,6 +100,7 @@ impl<'a, T: Int> GbWalk<'a, T> {
 }
 
 impl<T: Int> Walk for GbWalk<'_, T> {
+    #[inline(always)]
     fn place(&self) -> Place {
         let at = if self.gap.is_multiple_of(per_control::<T>()) { self.at } else { self.group };
         Place { gap: self.gap, at }

@@ -57,6 +57,7 @@ impl<T: Int> VByteWalk<'_, T> {
 }
 
 impl<T: Int> Walk for VByteWalk<'_, T> {
+    #[inline(always)]
     fn place(&self) -> Place {
         Place { gap: self.gap, at: self.at }
     }

@@ -1,8 +1,8 @@
 //! Vector kernels for VarInt-GB and StreamVByte over `u32` keys: a control byte picks the shuffle that spreads four
 //! gaps over a 128-bit vector. No other codec belongs here.
 //!
-//! A kernel takes whole groups as long as 16 bytes can be read; the walk of the codec itself takes the rest, so that
-//! the last bytes of a body are judged by one piece of code only.
+//! A kernel takes whole groups as long as 17 bytes can be read, the last of them from a padded copy; the walk of the
+//! codec itself takes the rest and judges where the body ends.
 #![allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -190,11 +190,51 @@ struct Start {
 /// SSE4.2.
 #[inline(always)]
 unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink: &mut impl Sink) -> Result<()> {
-    let Start { mut gap, mut at, mut key } = start;
     if STREAM && body.len() < gaps.div_ceil(4) {
         return Err(CUT);
     }
-    // SAFETY: the caller's; 16 bytes are read only where the body has them.
+    // SAFETY: the caller's. Whole groups are read from the body while it has 17 bytes for them, the last from a copy with
+    // 17 zeros after it.
+    let done = unsafe {
+        match groups::<STREAM>(body, body, gaps, start, sink) {
+            Some(more) => {
+                let mut copy = [0u8; 64];
+                let left = body.get(more.at.min(body.len())..).unwrap_or_default();
+                match copy.get_mut(..left.len()) {
+                    Some(to) => {
+                        to.copy_from_slice(left);
+                        let start = Start { at: 0, ..more };
+                        let end = groups::<STREAM>(body, &copy[..left.len() + 17], gaps, start, sink);
+                        end.map(|end| Start { at: more.at + end.at, ..end })
+                    }
+                    None => Some(more),
+                }
+            }
+            None => None,
+        }
+    };
+    match done {
+        None => Ok(()),
+        Some(Start { gap, at, key }) if STREAM => rest(StreamWalk::<u32>::resume(body, gap, at), gaps - gap, key, sink),
+        Some(Start { gap, at, key }) => rest(GbWalk::<u32>::resume(body, gaps, gap, at), gaps - gap, key, sink),
+    }
+}
+
+/// Feeds whole groups as long as `data` has 17 bytes for the next; gives where it ended, `None` if `sink` stopped it.
+/// StreamVByte's control bytes are read from `body`, gaps from `data`.
+///
+/// # Safety
+/// SSE4.2; for StreamVByte, `body` has all its control bytes.
+#[inline(always)]
+unsafe fn groups<const STREAM: bool>(
+    body: &[u8],
+    data: &[u8],
+    gaps: usize,
+    start: Start,
+    sink: &mut impl Sink,
+) -> Option<Start> {
+    let Start { mut gap, mut at, key } = start;
+    // SAFETY: the caller's; 17 bytes are read only where `data` has them.
     unsafe {
         let one = _mm_set1_epi32(1);
         let mut before = _mm_set1_epi32(key as i32);
@@ -202,34 +242,26 @@ unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink:
         // place instead of waiting for this one's.
         let (mut known, mut len) = (0, 4);
         let mut shuffle = _mm_loadu_si128(SHUFFLES[0].as_ptr().cast());
-        while gap + 4 <= gaps {
+        while gap + 4 <= gaps && at + 17 <= data.len() {
             let from = if STREAM { at } else { at + 1 };
-            if from + 16 > body.len() {
-                break;
-            }
-            let control = *body.as_ptr().add(if STREAM { gap / 4 } else { at });
+            let control = if STREAM { *body.as_ptr().add(gap / 4) } else { *data.as_ptr().add(at) };
             if control != known {
                 known = control;
                 len = usize::from(LENGTHS[usize::from(control)]);
                 shuffle = _mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast());
             }
-            let spread = _mm_shuffle_epi8(_mm_loadu_si128(body.as_ptr().add(from).cast()), shuffle);
+            let spread = _mm_shuffle_epi8(_mm_loadu_si128(data.as_ptr().add(from).cast()), shuffle);
             let steps = _mm_add_epi32(spread, one);
             let pairs = _mm_add_epi32(steps, _mm_slli_si128::<4>(steps));
             let keys = _mm_add_epi32(_mm_add_epi32(pairs, _mm_slli_si128::<8>(pairs)), before);
             if sink.four(keys) {
-                return Ok(());
+                return None;
             }
             before = _mm_shuffle_epi32::<0xFF>(keys);
             at = from + len;
             gap += 4;
         }
-        key = _mm_cvtsi128_si32(before) as u32;
-    }
-    if STREAM {
-        rest(StreamWalk::<u32>::resume(body, gap, at), gaps - gap, key, sink)
-    } else {
-        rest(GbWalk::<u32>::resume(body, gaps, gap, at), gaps - gap, key, sink)
+        Some(Start { gap, at, key: _mm_cvtsi128_si32(before) as u32 })
     }
 }
 
