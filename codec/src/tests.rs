@@ -341,3 +341,52 @@ fn bp128_may_grow_by_a_removal() {
     assert_eq!(Codec::Bp128.remove(&mut block, &mut bytes, 64), Ok(Edit::Done(64)));
     assert_eq!(Codec::Bp128.used(&block), Ok(16));
 }
+
+#[test]
+fn many_bytes_after_the_last_gap_are_refused() {
+    for codec in [Codec::MaskedVByte, Codec::VarIntGb, Codec::StreamVByte] {
+        for extra in 1..80 {
+            let (mut block, mut bytes) = encoded::<u32>(codec, &[1, 2, 3, 4, 5]);
+            let used = codec.used(&block).expect("sound");
+            bytes[used..used + extra].fill(0);
+            block.extent += extra as u16;
+            for level in Level::all() {
+                let mut out = [0; MAX_BLOCK];
+                assert!(codec.decode_at(level, &block, &bytes, &mut out).is_err(), "{codec} {level:?} {extra}");
+            }
+        }
+    }
+}
+
+/// The worked example of `docs/layouts/integers.md`, byte for byte.
+#[test]
+fn the_documented_bytes_are_the_ones_written() {
+    let keys = [500u32, 501, 574, 1000, 1001];
+    let rows = |low: [u8; 5], high: [u8; 5]| {
+        let mut bytes = [0; 32];
+        bytes[..5].copy_from_slice(&low);
+        bytes[16..21].copy_from_slice(&high);
+        bytes.to_vec()
+    };
+    let plain = vec![0xF5, 1, 0, 0, 0x3E, 2, 0, 0, 0xE8, 3, 0, 0, 0xE9, 3, 0, 0];
+    let vbyte = vec![0x00, 0x48, 0xA9, 0x03, 0x00];
+    let group = vec![0x10, 0x00, 0x48, 0xA9, 0x01, 0x00];
+    let documented = [
+        (Codec::Plain, plain, 16),
+        (Codec::VByte, vbyte.clone(), 5),
+        (Codec::MaskedVByte, vbyte, 5),
+        (Codec::VarIntGb, group.clone(), 6),
+        (Codec::StreamVByte, group, 6),
+        (Codec::For, vec![0x01, 0x94, 0xD0, 0xAF, 0x0F], 9),
+        (Codec::SimdFor, rows([0, 1, 0x4A, 0xF4, 0xF5], [0, 0, 0, 1, 1]), 9),
+        (Codec::Bp128, rows([0, 0, 0x48, 0xA9, 0], [0, 0, 0, 1, 0]), 9),
+    ];
+    for (codec, expected, extent) in documented {
+        let (block, bytes) = encoded(codec, &keys);
+        assert_eq!(&bytes[..expected.len()], expected, "{codec}");
+        assert_eq!((codec.used(&block), block.extent), (Ok(expected.len()), extent), "{codec}");
+    }
+    let (mut block, mut bytes) = encoded(Codec::VarIntGb, &keys);
+    Codec::VarIntGb.append(&mut block, &mut bytes, 1100).expect("there is room");
+    assert_eq!(bytes[..8], [0x10, 0x00, 0x48, 0xA9, 0x01, 0x00, 0x62, 0x00]);
+}

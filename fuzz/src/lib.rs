@@ -1,5 +1,6 @@
 //! One fuzz target per decoder, as plain functions.
 
+pub mod codec;
 pub mod log;
 pub mod page;
 pub mod store;

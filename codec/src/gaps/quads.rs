@@ -198,16 +198,15 @@ unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink:
     let done = unsafe {
         match groups::<STREAM>(body, body, gaps, start, sink) {
             Some(more) => {
-                let mut copy = [0u8; 64];
+                let mut copy = [0u8; 48];
                 let left = body.get(more.at.min(body.len())..).unwrap_or_default();
-                match copy.get_mut(..left.len()) {
-                    Some(to) => {
-                        to.copy_from_slice(left);
-                        let start = Start { at: 0, ..more };
-                        let end = groups::<STREAM>(body, &copy[..left.len() + 17], gaps, start, sink);
-                        end.map(|end| Start { at: more.at + end.at, ..end })
-                    }
-                    None => Some(more),
+                if let (Some(to), 0..=16) = (copy.get_mut(..left.len()), left.len()) {
+                    to.copy_from_slice(left);
+                    let data = copy.get(..left.len() + 17).unwrap_or_default();
+                    let end = groups::<STREAM>(body, data, gaps, Start { at: 0, ..more }, sink);
+                    end.map(|end| Start { at: more.at + end.at, ..end })
+                } else {
+                    Some(more)
                 }
             }
             None => None,
