@@ -2,6 +2,7 @@
 //! beside Duramen. No other store is in here.
 
 pub mod basic;
+pub mod codecs;
 
 /// What goes wrong in a benchmark ends it; the words are for whoever started it.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic};
+use duramen_bench::{Result, basic, codecs};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -15,11 +15,13 @@ struct Program {
 #[derive(Subcommand)]
 enum Command {
     Basic(Box<basic::Args>),
+    Codecs(codecs::Args),
 }
 
 fn run(command: &Command) -> Result<()> {
     match command {
         Command::Basic(args) => basic::beside_btreemap(args),
+        Command::Codecs(args) => codecs::run(args),
     }
 }
 

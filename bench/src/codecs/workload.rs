@@ -1,0 +1,106 @@
+//! The keys, blocks and probes of `duramen-bench codecs`. Nothing is timed here.
+
+use duramen_codec::{Block, Codec, Int, MAX_BLOCK};
+
+/// A small generator (SplitMix64): the same keys on every machine.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform enough below `bound`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+}
+
+/// Arrays of 256 keys with gaps uniform in `[0, 2^bits)`, one after the other.
+pub(super) fn keys<T: Int>(n: usize, bits: u32, random: &mut Random) -> Vec<T> {
+    let mut keys = Vec::with_capacity(n);
+    for _ in 0..n / MAX_BLOCK {
+        let mut key = random.next() >> (64 - bits);
+        for _ in 0..MAX_BLOCK {
+            keys.push(T::narrow(key));
+            key += (random.next() >> (64 - bits)) + 1;
+        }
+    }
+    keys
+}
+
+/// The blocks of one codec over the keys, their bytes packed one after the other.
+pub(super) struct Blocks<T> {
+    pub(super) codec: Codec,
+    /// Keys a block.
+    pub(super) size: usize,
+    entries: Vec<(Block<T>, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl<T: Int> Blocks<T> {
+    pub(super) fn new(codec: Codec, keys: &[T]) -> Blocks<T> {
+        let size = codec.max_count();
+        let mut blocks = Blocks { codec, size, entries: Vec::new(), bytes: Vec::new() };
+        for keys in keys.chunks_exact(size) {
+            let at = blocks.bytes.len();
+            blocks.bytes.resize(at + codec.encoded_len(keys), 0);
+            let block = codec.encode(keys, &mut blocks.bytes[at..]).expect("room for exactly this block");
+            blocks.entries.push((block, at));
+        }
+        blocks
+    }
+
+    /// Bits a key of the blocks' bytes, descriptors not counted.
+    pub(super) fn bits_per_int(&self) -> f64 {
+        self.bytes.len() as f64 * 8.0 / (self.entries.len() * self.size) as f64
+    }
+
+    /// A block and the bytes from its first on.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> (&Block<T>, &[u8]) {
+        let (block, at) = &self.entries[index];
+        (block, &self.bytes[*at..])
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Block<T>, &[u8])> {
+        self.entries.iter().map(|(block, at)| (block, &self.bytes[*at..]))
+    }
+}
+
+/// A random place in the keys, and a random key within the range of its array of 256.
+#[derive(Clone, Copy)]
+pub(super) struct Probe<T> {
+    pub(super) place: usize,
+    pub(super) key: T,
+}
+
+pub(super) fn probes<T: Int>(keys: &[T], count: usize, random: &mut Random) -> Vec<Probe<T>> {
+    let probe = |_| {
+        let place = random.below(keys.len());
+        let array = &keys[place / MAX_BLOCK * MAX_BLOCK..][..MAX_BLOCK];
+        let (first, last) = (array[0].widen(), array[MAX_BLOCK - 1].widen());
+        let key = first + random.next() % (last - first + 1);
+        Probe { place, key: T::narrow(key) }
+    };
+    (0..count).map(probe).collect()
+}
+
+/// The keys, every run of `size` in random order.
+pub(super) fn shuffled<T: Int>(keys: &[T], size: usize, random: &mut Random) -> Vec<T> {
+    let mut keys = keys.to_vec();
+    for block in keys.chunks_exact_mut(size) {
+        for i in (1..size).rev() {
+            block.swap(i, random.below(i + 1));
+        }
+    }
+    keys
+}
