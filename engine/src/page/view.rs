@@ -231,6 +231,15 @@ impl<'a> Page<'a> {
         self.prefix().len() + suffix
     }
 
+    /// The first slot from `from` on whose key image is longer than `len`. An inner page's slot 0 may be said to be
+    /// longer than it is.
+    pub fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        match len.checked_sub(self.prefix().len()) {
+            Some(suffix) => self.key_list().first_longer(from, suffix),
+            None => (from < self.count()).then_some(from),
+        }
+    }
+
     /// The record of `slot`; an empty one where there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'a> {

@@ -4,7 +4,7 @@
 use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{Page, Record};
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
@@ -61,12 +61,13 @@ impl LeafCopy {
         self.page.clear();
         self.page.extend_from_slice(page.bytes());
         self.long.clear();
-        for slot in 0..page.count() {
-            if is_long(page.key_len(slot), store.page_size()) {
-                let mut key = Vec::new();
-                tree.full_key(store, page, slot, &mut key)?;
-                self.long.push((slot, key));
-            }
+        let inline = limits::max_inline_key(store.page_size());
+        let mut slot = 0;
+        while let Some(found) = page.first_longer(slot, inline) {
+            let mut key = Vec::new();
+            tree.full_key(store, page, found, &mut key)?;
+            self.long.push((found, key));
+            slot = found + 1;
         }
         Ok(())
     }

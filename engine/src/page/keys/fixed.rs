@@ -31,6 +31,11 @@ impl<'a> Fixed<'a> {
         self.stride
     }
 
+    /// See [`super::KeyList::first_longer`].
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        (from < self.count && self.stride > len).then_some(from)
+    }
+
     #[inline(always)]
     pub(super) fn key(&self, slot: usize) -> &'a [u8] {
         bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)

@@ -118,6 +118,14 @@ impl<'a> KeyList<'a> {
         }
     }
 
+    /// The first slot from `from` on whose suffix is longer than `len`.
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        match self {
+            KeyList::Slotted(list) => list.first_longer(from, len),
+            KeyList::Fixed(list) => list.first_longer(from, len),
+        }
+    }
+
     /// The length of the common prefix of the suffixes of `slot` and of the one before it.
     #[inline]
     pub(super) fn common_with_previous(&self, slot: usize) -> usize {

@@ -120,6 +120,11 @@ impl<'a> Slotted<'a> {
         self.entry(slot).len
     }
 
+    /// The first slot from `from` on whose suffix is longer than `len`.
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        (from..self.heads.len()).find(|slot| self.heap_entry(*slot).0 > len)
+    }
+
     #[inline]
     pub(super) fn entry_bytes(&self, slot: usize) -> usize {
         entry_bytes(self.suffix_len(slot))

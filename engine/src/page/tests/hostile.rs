@@ -14,7 +14,13 @@ fn read_all(page: Page<'_>, probe: &[u8]) {
     let _ = (page.child_for(probe), page.below_upper(probe), page.first_clear(3), page.payload(), page.bit(8));
     for slot in (0..page.count().min(300)).chain([page.count(), usize::from(u16::MAX)]) {
         page.key_into(slot, &mut out);
-        let _ = (page.record(slot), page.child(slot), page.entry_bytes(slot), page.key_len(slot));
+        let _ = (
+            page.record(slot),
+            page.child(slot),
+            page.entry_bytes(slot),
+            page.key_len(slot),
+            page.first_longer(slot, 9),
+        );
     }
     for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
         let _ = choose_split(page, None, rule);

@@ -92,6 +92,8 @@ proptest! {
         let (page, model) = run(setup);
         let expected = model.binary_search_by(|there| there.0.as_slice().cmp(&probe));
         prop_assert_eq!(Page::new(&page).search(&probe), expected);
+        let longer = model.iter().position(|there| there.0.len() > probe.len());
+        prop_assert_eq!(Page::new(&page).first_longer(0, probe.len()), longer);
     }
 
     #[test]
