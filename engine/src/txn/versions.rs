@@ -8,8 +8,10 @@ use super::stretch::Stretch;
 use crate::base::{Lsn, PageId, TableId};
 use crate::page::Record;
 use parking_lot::RwLock;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A record as a leaf keeps it, owned: the bytes themselves, or the pointer to a run of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +60,44 @@ pub(crate) enum At<'k> {
     End,
 }
 
+/// What happened to one key since the oldest snapshot, oldest event first. There is hardly ever more than one, so the
+/// first needs no memory of its own.
+struct Events {
+    first: (Lsn, Before),
+    later: Vec<(Lsn, Before)>,
+}
+
+impl Events {
+    fn iter(&self) -> impl Iterator<Item = &(Lsn, Before)> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    /// Adds an event, unless there is one at that LSN.
+    fn add(&mut self, lsn: Lsn, before: Before) -> bool {
+        let last = self.later.last().unwrap_or(&self.first).0;
+        if last != lsn {
+            self.later.push((lsn, before));
+        }
+        last != lsn
+    }
+
+    /// Forgets the events up to `lsn`; true when none is left.
+    fn forget(&mut self, lsn: Lsn) -> bool {
+        self.later.retain(|(at, _)| *at > lsn);
+        if self.first.0 > lsn {
+            return false;
+        }
+        if self.later.is_empty() {
+            return true;
+        }
+        self.first = self.later.remove(0);
+        false
+    }
+}
+
 #[derive(Default)]
 struct TableVersions {
-    points: BTreeMap<Box<[u8]>, Vec<(Lsn, Before)>>,
+    points: BTreeMap<Arc<[u8]>, Events>,
     detached: Vec<Detached>,
 }
 
@@ -68,7 +105,7 @@ struct TableVersions {
 struct Inner {
     tables: HashMap<TableId, TableVersions>,
     /// Keys of point events in commit order, so that pruning looks at nothing that stays.
-    order: VecDeque<(Lsn, TableId, Box<[u8]>)>,
+    order: VecDeque<(Lsn, TableId, Arc<[u8]>)>,
 }
 
 /// See the module's words.
@@ -80,13 +117,18 @@ pub(crate) struct Versions {
 impl Versions {
     /// Files what `key` had before the change at `lsn`. A second change of the key at the same LSN keeps the first.
     pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
+        let key: Arc<[u8]> = key.into();
         let mut inner = self.inner.write();
-        let events = inner.tables.entry(table).or_default().points.entry(key.into()).or_default();
-        if events.last().is_some_and(|(last, _)| *last == lsn) {
-            return;
+        let added = match inner.tables.entry(table).or_default().points.entry(key.clone()) {
+            Entry::Occupied(events) => events.into_mut().add(lsn, before),
+            Entry::Vacant(place) => {
+                place.insert(Events { first: (lsn, before), later: Vec::new() });
+                true
+            }
+        };
+        if added {
+            inner.order.push_back((lsn, table, key));
         }
-        events.push((lsn, before));
-        inner.order.push_back((lsn, table, key.into()));
     }
 
     /// Files that a range of keys was detached.
@@ -135,19 +177,18 @@ impl Versions {
         to: Option<&[u8]>,
         snapshot: Lsn,
         until: Lsn,
-    ) -> Vec<(Box<[u8]>, Before)> {
+    ) -> Vec<(Arc<[u8]>, Before)> {
         let inner = self.inner.read();
         let Some(versions) = inner.tables.get(&table) else { return Vec::new() };
         let upper = to.map_or(Bound::Unbounded, Bound::Excluded);
         if to.is_some_and(|to| to <= from) {
             return Vec::new();
         }
-        let first_event = |key: &[u8], events: &[(Lsn, Before)]| {
+        let first_event = |(key, events): (&Arc<[u8]>, &Events)| {
             let event = events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until)?;
-            Some((Box::from(key), event.1.clone()))
+            Some((key.clone(), event.1.clone()))
         };
-        let range = versions.points.range::<[u8], _>((Bound::Included(from), upper));
-        range.filter_map(|(key, events)| first_event(key, events)).collect()
+        versions.points.range::<[u8], _>((Bound::Included(from), upper)).filter_map(first_event).collect()
     }
 
     /// Forgets the events that no snapshot from `oldest` on can ask for.
@@ -157,11 +198,10 @@ impl Versions {
         while inner.order.front().is_some_and(|(lsn, ..)| *lsn <= oldest) {
             let Some((lsn, table, key)) = inner.order.pop_front() else { break };
             let Some(versions) = inner.tables.get_mut(&table) else { continue };
-            if let Some(events) = versions.points.get_mut(&key) {
-                events.retain(|(at, _)| *at > lsn);
-                if events.is_empty() {
-                    versions.points.remove(&key);
-                }
+            if let Entry::Occupied(mut events) = versions.points.entry(key)
+                && events.get_mut().forget(lsn)
+            {
+                events.remove();
             }
         }
         inner.tables.retain(|_, versions| {
