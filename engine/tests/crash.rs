@@ -121,6 +121,10 @@ fn run(seed: u64, volume: &FailingVolume, model: &mut Model) -> Result<()> {
                 mark.acknowledged = mark.issued;
             }
             Step::Maintain => drop(db.maintain()?),
+            Step::Compact => {
+                db.compact(|_| ())?;
+                mark.acknowledged = mark.issued;
+            }
             Step::Snapshot => held.push_back(Held { tx: db.begin_read()?, commits: mark.issued }),
             Step::Release => {
                 if let Some(oldest) = held.pop_front() {

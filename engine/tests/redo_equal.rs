@@ -35,6 +35,7 @@ fn compare(seed: u64, cache: usize, checkpoints: bool) -> Result<()> {
             Step::Abort(changes) => apply(&db.begin_write()?, &changes)?,
             Step::Checkpoint if checkpoints => db.checkpoint()?,
             Step::Maintain => drop(db.maintain()?),
+            Step::Compact if checkpoints => drop(db.compact(|_| ())?),
             _ => {}
         }
     }

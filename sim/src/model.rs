@@ -56,6 +56,13 @@ pub enum Change {
         /// The upper bound.
         to: Bound<Vec<u8>>,
     },
+    /// Makes a table of all these entries at once, in the place of one that has its name.
+    Load {
+        /// The table.
+        table: String,
+        /// All it holds then.
+        entries: Table,
+    },
 }
 
 impl Change {
@@ -85,6 +92,9 @@ impl Change {
                 if let Some(content) = tables.get_mut(table) {
                     remove_range(content, from, to);
                 }
+            }
+            Change::Load { table, entries } => {
+                tables.insert(table.clone(), entries.clone());
             }
         }
     }

@@ -51,7 +51,7 @@ impl Contestant for Duramen {
 
     fn close(&mut self) -> Result<()> {
         if self.disk == DiskKind::File {
-            drop(self.db.take());
+            self.db.take().map_or(Ok(()), Database::close)?;
         }
         Ok(())
     }

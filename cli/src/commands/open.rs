@@ -39,9 +39,9 @@ fn builder(args: &args::Database) -> Builder {
     }
 }
 
-/// Puts everything on the device and closes: what fails here would only be logged otherwise.
+/// Closes: what fails here would only be logged otherwise.
 pub(super) fn close(db: Database) -> Result<()> {
-    Ok(db.checkpoint()?)
+    Ok(db.close()?)
 }
 
 /// Removes, when dropped, a database that was made by a command that then failed.
@@ -85,10 +85,10 @@ impl Target {
         Ok(Target { db, table, fresh: None })
     }
 
-    /// Puts everything on the device and closes; a database made for this command stays.
+    /// Closes; a database made for this command stays.
     pub(super) fn close(self) -> Result<()> {
         let Target { db, mut fresh, .. } = self;
-        db.checkpoint()?;
+        db.close()?;
         // From here on nothing fails: the guard has nothing to remove.
         if let Some(fresh) = &mut fresh {
             fresh.path.take();

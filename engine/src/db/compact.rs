@@ -2,16 +2,12 @@
 
 use super::Database;
 use super::bulk::{DEFAULT_FILL, Sink};
+use super::gaps::Gaps;
 use super::write::WriteTransaction;
 use crate::base::Result;
 use crate::tree::{BulkLoader, BulkSink, Tree};
 use crate::txn::{Cursor, Runs, View};
 use std::ops::Bound;
-
-/// Pages moved between two checkpoints while the file shrinks.
-const MOVE_PAGES: usize = 4096;
-/// Moving a page down may free the place that another one needs: more rounds than this gain nothing.
-const MOST_ROUNDS: usize = 64;
 
 /// How far a compaction has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,14 +49,8 @@ impl Database {
         }
         tx.commit()?;
         while shared.maintain()? {}
-        for _ in 0..MOST_ROUNDS {
-            shared.checkpoint()?;
-            let Some(store) = store else { break };
-            store.shrink()?;
-            if store.relocate(&store.tail_pages(MOVE_PAGES))? == 0 {
-                break;
-            }
-        }
+        shared.checkpoint()?;
+        shared.close_gaps(Gaps { most: 0, moves: u64::MAX })?;
         Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
     }
 }

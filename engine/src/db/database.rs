@@ -109,6 +109,30 @@ impl Database {
         self.shared.maintain()
     }
 
+    /// Closes the database and says whether all went well, which dropping the last handle can only log: everything
+    /// goes to the file, gaps in it are closed as far as that is worth their writes, and the log is removed.
+    ///
+    /// While clones of this handle, transactions, or iterators are left, nothing happens but that this handle is gone;
+    /// the last of them closes the database.
+    ///
+    /// ```
+    /// # fn main() -> duramen::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = duramen::Database::create(&path)?;
+    /// db.close()?;
+    /// assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "one file is left, without its log");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Poisoned`] after an earlier failure, and what reading and writing meet; the log stays then, and
+    /// the next opening recovers what was committed.
+    pub fn close(self) -> Result<()> {
+        Arc::into_inner(self.shared).map_or(Ok(()), Handle::close)
+    }
+
     /// The database's file.
     pub fn path(&self) -> &Path {
         &self.shared.path

@@ -16,6 +16,7 @@ mod check;
 mod compact;
 mod database;
 mod entry;
+mod gaps;
 mod guard;
 mod info;
 mod maintenance;

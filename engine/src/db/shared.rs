@@ -1,5 +1,6 @@
 //! What all handles of one open database share, and how it is closed.
 
+use super::gaps::Gaps;
 use crate::base::{Error, Result};
 use crate::io::LockGuard;
 use crate::store::Meta;
@@ -78,14 +79,15 @@ impl Shared {
 
     /// Closes the database in order: everything goes to the file, the log is removed.
     fn close(&self) -> Result<()> {
-        if self.read_only || self.engine.check_poison().is_err() {
+        if self.read_only {
             return Ok(());
         }
+        self.engine.check_poison()?;
         while self.engine.reclaim_step(&super::catalog::catalog_tree())? {}
         self.engine.prune();
         let Some(store) = &self.engine.store else { return Ok(()) };
         self.checkpoint()?;
-        store.shrink()?;
+        self.close_gaps(Gaps::on_close(&store.stats()))?;
         let meta = Meta { clean: true, ..store.meta() };
         // Into both superblocks, so that one that rots does not bring the other's older state back.
         store.write_meta(meta)?;
@@ -96,13 +98,35 @@ impl Shared {
     }
 }
 
-/// A user's hold on an open database. When the last is dropped, the background thread ends and the file is closed.
-pub(crate) struct Handle(Arc<Shared>);
+/// The users' hold on an open database, shared by its clones and transactions. When the last is dropped, the background
+/// thread ends and the file is closed.
+pub(crate) struct Handle {
+    shared: Arc<Shared>,
+    closed: bool,
+}
 
 impl Handle {
     /// The first hold.
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Handle> {
-        Arc::new(Handle(shared))
+        Arc::new(Handle { shared, closed: false })
+    }
+
+    /// Ends the background thread and closes the file; once.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.worker.state.lock().stop = true;
+        self.worker.wake.notify_all();
+        if let Some(thread) = self.worker.thread.lock().take() {
+            // It has logged its own errors.
+            let _ = thread.join();
+        }
+        self.shared.close()
     }
 }
 
@@ -110,19 +134,13 @@ impl std::ops::Deref for Handle {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
-        &self.0
+        &self.shared
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.worker.state.lock().stop = true;
-        self.worker.wake.notify_all();
-        if let Some(thread) = self.worker.thread.lock().take() {
-            // It has logged its own errors.
-            let _ = thread.join();
-        }
-        if let Err(cause) = self.close() {
+        if let Err(cause) = self.finish() {
             tracing::error!(%cause, path = %self.path.display(), "the database could not be closed in order; its log stays");
         }
     }

@@ -15,6 +15,7 @@ use crate::page::{Page, unpack};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Least and most bytes by which the file grows at once; between them an eighth of its length.
@@ -43,6 +44,8 @@ pub struct StoreStats {
     pub other_bytes: u64,
     /// Pages that have an image.
     pub pages: u64,
+    /// Bytes written since the store was opened.
+    pub written_bytes: u64,
 }
 
 /// Everything that the lock guards.
@@ -104,6 +107,7 @@ pub struct TableStore {
     /// The file's length in bytes; held while it grows or shrinks.
     pub(super) len: Mutex<u64>,
     buffers: Mutex<Vec<Vec<u8>>>,
+    written: AtomicU64,
     /// The first failed sync: after it nothing can be promised any more.
     pub(super) failed: OnceLock<String>,
 }
@@ -150,6 +154,7 @@ impl TableStore {
             current: Mutex::new(current),
             len: Mutex::new(len),
             buffers: Mutex::new(Vec::new()),
+            written: AtomicU64::new(0),
             failed: OnceLock::new(),
         })
     }
@@ -258,6 +263,7 @@ impl TableStore {
             let extent = Extent { first, grains: grains_of(bytes.len()) };
             self.grow(extent.end() * GRAIN as u64)?;
             self.disk.write_at(extent.offset(), bytes)?;
+            self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -332,6 +338,7 @@ impl TableStore {
             free_bytes: len.saturating_sub(state.allocator.used() * grain),
             other_bytes: state.allocator.used().saturating_sub(live + FIRST_GRAIN) * grain,
             pages: state.table.pages(),
+            written_bytes: self.written.load(Ordering::Relaxed),
         }
     }
 }

@@ -4,6 +4,7 @@
 // Every test compiles this for itself and uses its part.
 #![allow(dead_code)]
 
+use duramen::db::DEFAULT_FILL;
 use duramen::db::types::TableOptions;
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
@@ -31,6 +32,7 @@ pub(crate) enum Step {
     Abort(Vec<Change>),
     Checkpoint,
     Maintain,
+    Compact,
     /// Opens a snapshot that is kept for some steps.
     Snapshot,
     /// Closes the oldest snapshot.
@@ -56,6 +58,7 @@ impl Workload {
             12..15 => Step::Snapshot,
             15..18 => Step::Release,
             18..21 => Step::Abort(self.transaction(now)),
+            21..23 => Step::Compact,
             _ => {
                 let durability = if self.rng.u8(0..10) < 7 { Durability::Commit } else { Durability::None };
                 Step::Commit { changes: self.transaction(now), durability }
@@ -75,7 +78,8 @@ impl Workload {
             60..70 => (0..self.rng.usize(1..4)).map(|_| self.put(&table, 12_000)).collect(),
             70..78 => (0..self.rng.usize(1..8)).map(|_| self.put_long_key(&table)).collect(),
             78..86 => self.naming(now),
-            86..93 => self.large(&table, now),
+            86..92 => self.large(&table, now),
+            92..95 => vec![self.load(&table), self.put(&table, 60)],
             _ => {
                 let mut changes = self.naming(now);
                 changes.extend(self.remove_run("a", now));
@@ -167,6 +171,13 @@ impl Workload {
         }
     }
 
+    /// Pages that are written outside the log.
+    fn load(&mut self, table: &str) -> Change {
+        let lens = [40, 40, 40, 3000, 9000];
+        let entries = (0..self.rng.usize(0..250)).map(|n| (self.key(), self.value(lens[n % lens.len()]))).collect();
+        Change::Load { table: table.to_owned(), entries }
+    }
+
     /// More than a quarter of the cache.
     fn large(&mut self, table: &str, now: &Tables) -> Vec<Change> {
         let mut changes = if self.rng.bool() { self.naming(now) } else { Vec::new() };
@@ -198,6 +209,15 @@ pub(crate) fn apply(tx: &WriteTransaction, changes: &[Change]) -> Result<()> {
             Change::Rename { table, to } => {
                 open = None;
                 tx.rename_table(table, to)?;
+            }
+            Change::Load { table, entries } => {
+                open = None;
+                if tx.exists(table)? {
+                    tx.drop_table(table)?;
+                }
+                let mut bulk = tx.bulk_load(table, "bytes", "bytes", TableOptions::default(), DEFAULT_FILL)?;
+                entries.iter().try_for_each(|(key, value)| bulk.push(key, value))?;
+                bulk.finish()?;
             }
             Change::Put { table, .. } | Change::Remove { table, .. } | Change::RemoveRange { table, .. } => {
                 if open.as_ref().is_none_or(|(name, _)| name != table) {
