@@ -60,11 +60,13 @@ impl Tree {
         let granule = view.granule();
         let header = view.header();
         let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
+        let (keys_at, inner) = (view.keys_at(), view.is_inner());
+        let room = view.bytes().len().saturating_sub(keys_at + record_bytes);
         let tree = Tree {
-            keys_at: view.keys_at(),
+            keys_at,
             count,
-            inner: view.is_inner(),
-            keys: KeyState { kind: view.keys(), bytes: key_bytes, count, granule, inner: view.is_inner() },
+            inner,
+            keys: KeyState { kind: view.keys(), bytes: key_bytes, count, granule, inner, room },
             records: RecordState { kind: view.records(), bytes: record_bytes, count, granule },
         };
         if !(view.is_leaf() || view.is_inner()) {
@@ -121,15 +123,16 @@ fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Resul
     let Some(suffix) = suffix else {
         return Err(Error::corrupt(id, "an insert of a key without the page's prefix"));
     };
-    let key_bytes = keys::bytes_with(id, view.key_bytes(), tree.keys, suffix)?;
     let record_bytes =
         records::bytes_with(view.record_bytes(), tree.records, record).map_err(|what| Error::corrupt(id, what))?;
-    if tree.keys_at + key_bytes + record_bytes > size || tree.count >= usize::from(u16::MAX) {
+    let state = KeyState { room: size.saturating_sub(tree.keys_at + record_bytes), ..tree.keys };
+    let plan = keys::plan(id, view.key_bytes(), state, slot, suffix)?;
+    if tree.keys_at + plan.bytes + record_bytes > size || tree.count >= usize::from(u16::MAX) {
         return Ok(false);
     }
-    keys::insert(key_list(page, tree.keys_at, key_bytes), tree.keys, slot, suffix);
+    keys::insert(key_list(page, tree.keys_at, plan.bytes.max(state.bytes)), state, slot, suffix, plan);
     records::insert(record_list(page, record_bytes), tree.records, slot, record);
-    header::set_lists(page, tree.count + 1, key_bytes, record_bytes);
+    header::set_lists(page, tree.count + 1, plan.bytes, record_bytes);
     Ok(true)
 }
 

@@ -107,7 +107,7 @@ fn stride_with(now: usize, count: usize, inner: bool, suffix: &[u8]) -> Option<u
     (unset || suffix.len() == now).then_some(suffix.len())
 }
 
-/// See [`super::bytes_with`].
+/// See [`super::plan`].
 pub(super) fn bytes_with(list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize, String> {
     let now = Fixed::new(list, state.count).stride();
     match stride_with(now, state.count, state.inner, suffix) {

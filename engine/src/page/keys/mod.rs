@@ -165,6 +165,23 @@ pub(super) struct KeyState {
     pub(super) granule: usize,
     /// Key 0 is an inner page's: empty.
     pub(super) inner: bool,
+    /// Bytes that the list may have at the most, with what else the operation brings in the page.
+    pub(super) room: usize,
+}
+
+/// What an insertion makes of a list: found once, to know whether it fits, and then done.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Plan {
+    /// Bytes that the list takes afterwards.
+    pub(super) bytes: usize,
+    /// What the list found out on the way; only it knows what that is.
+    pub(super) found: [usize; 4],
+}
+
+impl Plan {
+    fn of(bytes: usize) -> Plan {
+        Plan { bytes, found: [0; 4] }
+    }
 }
 
 /// False where the list's bytes cannot hold its entries' slots or keys: then it must not be changed.
@@ -177,16 +194,19 @@ pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
     }
 }
 
-/// Bytes that the list takes once `suffix` is in it.
-pub(super) fn bytes_with(page: PageId, list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize> {
+/// What putting `suffix` at `slot` makes of the list.
+pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Plan> {
     match state.kind {
-        KeyListKind::Plain | KeyListKind::Head => Ok(slotted::edit::bytes_with(state, suffix)),
-        KeyListKind::Fixed => fixed::bytes_with(list, state, suffix).map_err(|what| Error::corrupt(page, what)),
+        KeyListKind::Plain | KeyListKind::Head => Ok(Plan::of(slotted::edit::bytes_with(state, suffix))),
+        KeyListKind::Fixed => {
+            fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
+        }
     }
 }
 
-/// Puts `suffix` at `slot`; `list` has the [`bytes_with`] it, those behind `state.bytes` being zero.
-pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+/// Puts `suffix` at `slot` as planned; `list` has the bytes of the plan or those of now, whichever are more, those
+/// behind `state.bytes` being zero. What a shorter list frees is zeroed.
+pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], _plan: Plan) {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),

@@ -6,7 +6,7 @@ use crate::base::bytes;
 use crate::page::keys::{KeyState, capacity};
 use crate::page::varint;
 
-/// See [`crate::page::keys::bytes_with`].
+/// See [`crate::page::keys::plan`].
 pub(in crate::page::keys) fn bytes_with(state: KeyState, suffix: &[u8]) -> usize {
     let grown = capacity(state.count + 1, state.granule) - capacity(state.count, state.granule);
     state.bytes + FIXED_PART * grown + heap_bytes(suffix.len())
