@@ -196,9 +196,10 @@ pub enum Error {
     /// The handle was opened read-only.
     #[error("the database is open read-only: open it for writing")]
     ReadOnly,
-    /// An earlier failure left the handle unable to write. What was acknowledged before is safe and readable.
+    /// A failure, or what opening found, left the handle unable to write. What was acknowledged before is safe and
+    /// readable.
     #[error(
-        "an earlier failure stopped all writing ({cause}): close the database and open it again, which recovers it"
+        "all writing was stopped ({cause}): what is committed stays readable; mend the cause, then close the database and open it again, which recovers it"
     )]
     Poisoned {
         /// The first failure, in words.

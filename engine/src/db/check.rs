@@ -67,7 +67,13 @@ impl Database {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
         }
-        check.account();
+        match shared.engine.store.as_ref().and_then(|store| store.damage()) {
+            // Which pages are taken is lost with it.
+            Some(damage) => {
+                check.find(None, Problem { page: PageId(0), what: damage.to_string(), lower: Vec::new(), upper: None })
+            }
+            None => check.account(),
+        }
         check.report.pages = check.reached.len() as u64;
         Ok(check.report)
     }

@@ -5,7 +5,7 @@ use super::options::Builder;
 use super::shared::{Shared, Worker};
 use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::{FileVolume, OpenMode, Volume};
+use crate::io::{FileVolume, LockGuard, OpenMode, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::page::Page;
 use crate::store::{Backing, Meta, Pool, TableStore};
@@ -15,7 +15,7 @@ use crate::txn::{
 };
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the LSNs of a new database begin: after "never".
@@ -87,38 +87,42 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`].
     pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        let disk = volume.open(name, OpenMode::Write)?;
-        let lock = volume.lock(name, true)?;
-        let path = volume.path(name);
-        let (store, mut meta) = TableStore::open(disk, &path)?;
-        let store = Arc::new(store);
-        let slot = Arc::new(LogSlot::default());
-        let backing = Backing { store: store.clone(), watermark: slot.clone() };
-        let pool = Pool::new(self.frames(meta.page_size), backing);
-        let config =
-            LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed };
+        let mut opened = Opened::open(self, &volume, name, OpenMode::Write)?;
+        let config = LogConfig {
+            volume,
+            prefix: format!("{name}-log"),
+            database: opened.meta.database_id,
+            shape: LogShape::Packed,
+        };
+        let meta = opened.meta;
         let epoch = meta.epoch.saturating_add(1);
-        let ahead = LogPosition { lsn: meta.last, epoch };
-        if meta.clean && goes_on(&config, ahead)? {
+        let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
+        if meta.clean && goes_on(&config, LogPosition { lsn: meta.last, epoch })? {
             // A later superblock has been damaged, or was never finished: the log tells what came after this one.
-            meta = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
-            store.write_meta(meta)?;
+            opened.store.write_meta(position)?;
+            opened.meta = position;
         }
-        let (log, redone) = if meta.clean {
-            let log = Log::create(config, epoch, meta.last)?;
-            let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
-            store.write_meta(position)?;
+        let (log, redone) = if opened.meta.clean {
+            if let Err(cause) = opened.check_writable() {
+                return Ok(opened.into_reader(self, Some(&cause)));
+            }
+            let log = match Log::create(config, epoch, meta.last) {
+                Err(cause @ Error::Full { .. }) => return Ok(opened.into_reader(self, Some(&cause))),
+                created => created?,
+            };
+            opened.store.write_meta(position)?;
             (log, Redone::at(meta.last))
         } else {
-            recover(config, &pool, &store, &meta)?
+            opened.store.damage().map_or(Ok(()), Err)?;
+            recover(config, &opened.pool, &opened.store, &opened.meta)?
         };
-        slot.set(Arc::new(log));
+        opened.slot.set(Arc::new(log));
         let high = meta.high_water.max(redone.high).max(1);
-        let ids = PageIds::new(meta.page_size, high);
-        let engine = Engine::new(pool, Some(store), slot, ids, redone.end);
+        let engine =
+            Engine::new(opened.pool, Some(opened.store), opened.slot, PageIds::new(meta.page_size, high), redone.end);
         load_maps(&engine, high, redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect())?;
-        finish_opening(&engine, redone, !meta.clean)?;
-        let shared = shared(self, engine, path, false, Some(lock));
+        finish_opening(&engine, redone, !opened.meta.clean)?;
+        let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background {
             maintenance::start(&shared);
         }
@@ -130,32 +134,68 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open_read_only`].
     pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        let disk = volume.open(name, OpenMode::Read)?;
-        let lock = volume.lock(name, false)?;
+        let opened = Opened::open(self, &volume, name, OpenMode::Read)?;
+        if !opened.meta.clean {
+            return Err(Error::NeedsRecovery { path: opened.path });
+        }
+        Ok(opened.into_reader(self, None))
+    }
+}
+
+/// A database's file, locked, before anything has been done with it.
+struct Opened {
+    path: PathBuf,
+    lock: Box<dyn LockGuard>,
+    meta: Meta,
+    store: Arc<TableStore>,
+    slot: Arc<LogSlot>,
+    pool: Pool,
+}
+
+impl Opened {
+    fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, mode: OpenMode) -> Result<Opened> {
+        let disk = volume.open(name, mode)?;
+        let lock = volume.lock(name, mode == OpenMode::Write)?;
         let path = volume.path(name);
         let (store, meta) = TableStore::open(disk, &path)?;
-        if !meta.clean {
-            return Err(Error::NeedsRecovery { path });
-        }
-        let slot = Arc::new(LogSlot::default());
-        let store = Arc::new(store);
+        let (store, slot) = (Arc::new(store), Arc::new(LogSlot::default()));
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
-        let pool = Pool::new(self.frames(meta.page_size), backing);
+        let pool = Pool::new(options.frames(meta.page_size), backing);
+        Ok(Opened { path, lock, meta, store, slot, pool })
+    }
+
+    fn maps(&self) -> impl Iterator<Item = PageId> {
+        let maps = (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId);
+        maps.filter(|map| self.pool.exists(*map))
+    }
+
+    /// Fails where it is not known which places and pages are free: nothing must be written then.
+    fn check_writable(&self) -> Result<()> {
+        self.store.damage().map_or(Ok(()), Err)?;
+        self.maps().try_for_each(|map| self.pool.read(map).map(drop))
+    }
+
+    /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
+    /// allocation maps only the check has need, so a damaged one keeps nobody out.
+    fn into_reader(self, options: &Builder, stopped: Option<&Error>) -> Database {
+        let maps: Vec<PageId> = self.maps().collect();
+        let Opened { path, lock, meta, store, slot, pool } = self;
         let ids = PageIds::new(meta.page_size, meta.high_water.max(1));
         let engine = Engine::new(pool, Some(store), slot, ids, meta.last);
-        // Only the check looks into the maps here: a damaged one must not keep anyone from reading.
-        let maps = (0..meta.high_water).step_by(ids_per_map(meta.page_size) as usize).map(PageId);
-        maps.filter(|map| engine.pool.exists(*map)).for_each(|map| engine.map_created(map));
-        Ok(Database::new(shared(self, engine, path, true, Some(lock))))
+        maps.into_iter().for_each(|map| engine.map_created(map));
+        if let Some(cause) = stopped {
+            engine.poison(cause);
+        }
+        Database::new(shared(options, engine, path, stopped.is_none(), Some(lock)))
     }
 }
 
 fn shared(
     options: &Builder,
     engine: Engine,
-    path: std::path::PathBuf,
+    path: PathBuf,
     read_only: bool,
-    lock: Option<Box<dyn crate::io::LockGuard>>,
+    lock: Option<Box<dyn LockGuard>>,
 ) -> Arc<Shared> {
     Arc::new(Shared {
         engine,
@@ -193,14 +233,19 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
 }
 
 /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
-/// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish.
+/// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
+/// map stops all writing.
 fn load_maps(engine: &Engine, high: u32, reserved: BTreeSet<PageId>) -> Result<()> {
     let per_map = ids_per_map(engine.pool.page_size());
     let mut ids = engine.ids.lock();
     for map in (0..high).step_by(per_map as usize).map(PageId) {
-        let known = match engine.pool.exists(map) {
-            true => Some(engine.pool.read(map)?),
-            false => None,
+        let known = match engine.pool.exists(map).then(|| engine.pool.read(map)).transpose() {
+            Err(cause @ Error::Corrupt { .. }) => {
+                engine.map_created(map);
+                engine.poison(&cause);
+                continue;
+            }
+            known => known?,
         };
         if known.is_some() {
             engine.map_created(map);
@@ -224,6 +269,10 @@ fn load_maps(engine: &Engine, high: u32, reserved: BTreeSet<PageId>) -> Result<(
 /// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.
 fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()> {
     let catalog = catalog_tree();
+    if let Err(stopped) = engine.check_poison() {
+        // Half of a transaction must not be seen.
+        return redone.unfinished.map_or(Ok(()), |_| Err(stopped));
+    }
     if !engine.pool.exists(CATALOG_ROOT) {
         create_catalog(engine)?;
     }
@@ -242,7 +291,10 @@ fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()
         engine.detached.lock().insert(PageId(root), waiting);
     }
     if recovered {
-        engine.checkpoint(|_| ())?;
+        match engine.checkpoint(|_| ()) {
+            Err(cause @ Error::Full { .. }) => tracing::warn!(%cause, "no checkpoint after recovery: the log stays"),
+            taken => taken?,
+        }
     }
     Ok(())
 }

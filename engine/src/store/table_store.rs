@@ -5,7 +5,7 @@
 
 use super::allocator::PlaceAllocator;
 use super::image::{ImageBatch, open_image};
-use super::page_table::{CHUNK_BYTES, Entry, PageTable, decode_directory};
+use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
 use crate::base::checksum::checksum;
@@ -108,6 +108,8 @@ pub struct TableStore {
     pub(super) len: Mutex<u64>,
     buffers: Mutex<Vec<Vec<u8>>>,
     written: AtomicU64,
+    /// What of the page table could not be read: its pages are lost, and where they lie is unknown.
+    damage: Option<String>,
     /// The first failed sync: after it nothing can be promised any more.
     pub(super) failed: OnceLock<String>,
 }
@@ -131,17 +133,25 @@ impl TableStore {
 
     /// Opens what is in the file. Nothing is written.
     ///
-    /// Errors: those of [`superblock::choose`]; [`Error::CorruptMeta`] where the page table is damaged, where two pages
-    /// lie at one place, or where the file is cut short.
+    /// A damaged chunk of the page table costs its 256 pages, see [`TableStore::damage`].
+    ///
+    /// Errors: those of [`superblock::choose`]; [`Error::CorruptMeta`] where the directory of the page table is damaged,
+    /// where two pages lie at one place, or where the file is cut short.
     pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(TableStore, Meta)> {
         let size = disk.size()?;
         let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
         disk.read_at(0, &mut front)?;
         let (superblock, slot) = superblock::choose(&front, path)?;
         let mut state = State::new();
-        load_table(&*disk, size, &superblock, &mut state)?;
+        let damage = load_table(&*disk, size, &superblock, &mut state)?;
         let store = TableStore::assemble(disk, path, state, Current { superblock, slot })?;
-        Ok((store, superblock.meta))
+        Ok((TableStore { damage, ..store }, superblock.meta))
+    }
+
+    /// The page table is damaged in a part: pages can be read, but none must be written, since nothing says where the
+    /// images of the lost part lie.
+    pub fn damage(&self) -> Option<Error> {
+        self.damage.clone().map(corrupt)
     }
 
     fn assemble(disk: Arc<dyn Disk>, path: &Path, state: State, current: Current) -> Result<TableStore> {
@@ -155,6 +165,7 @@ impl TableStore {
             len: Mutex::new(len),
             buffers: Mutex::new(Vec::new()),
             written: AtomicU64::new(0),
+            damage: None,
             failed: OnceLock::new(),
         })
     }
@@ -355,11 +366,11 @@ fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
-/// Reads the directory and all chunks, and takes every place that they name.
-fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<()> {
+/// Reads the directory and all chunks, and takes every place that they name. Gives what is wrong with chunks.
+fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<Option<String>> {
     let extent = superblock.directory();
     if extent.grains == 0 {
-        return Ok(());
+        return Ok(None);
     }
     let file = size / GRAIN as u64;
     let claim = |allocator: &mut PlaceAllocator, extent: Extent, what: &dyn Fn() -> String| {
@@ -380,6 +391,7 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
     }
     let most = grains_of(superblock.meta.page_size + super::image::IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
+    let mut damage = None;
     for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {
         let Some(home) = home else { continue };
         if home.place.len() != CHUNK_BYTES {
@@ -388,7 +400,12 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
         claim(&mut state.allocator, home.place.extent(), &|| format!("its chunk {index}"))?;
         disk.read_at(home.place.offset(), &mut chunk)?;
         if checksum(&chunk) != home.crc {
-            return Err(corrupt(format!("its chunk {index} has not its checksum")));
+            let first = index * CHUNK_PAGES;
+            let what =
+                format!("its chunk {index}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1);
+            tracing::error!(what, "a part of the page table is damaged");
+            damage.get_or_insert(what);
+            continue;
         }
         let State { table, allocator, .. } = state;
         table.load_chunk(index, home, &chunk, |id, location| {
@@ -398,5 +415,5 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
             claim(allocator, location.place.extent(), &|| format!("page {id}"))
         })?;
     }
-    Ok(())
+    Ok(damage)
 }

@@ -8,6 +8,15 @@ use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageBuilder, PageOp};
 
+/// `None` for a page that is corrupt. Merging is a service to space only: such a neighbour is left alone, and what led
+/// here goes on.
+fn sound<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(Error::Corrupt { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 impl Tree {
     /// Merges pages that have become thin on the way to `key`, and lowers the root while it has one child.
     pub(super) fn rebalance<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<()> {
@@ -56,7 +65,8 @@ impl Tree {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             page.key_into(slot + 1, &mut separator);
-            let run = if page.level() == 1 { self.run_pages(store, id, &separator)? } else { Vec::new() };
+            let run = if page.level() == 1 { self.run_pages(store, id, &separator) } else { Ok(Vec::new()) };
+            let Some(run) = sound(run)? else { return Ok(false) };
             (run, page.level().saturating_sub(1))
         };
         let mut parent = store.latch(id)?;
@@ -65,10 +75,8 @@ impl Tree {
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
         }
-        let mut left = store.latch(left_id)?;
-        let right = store.latch(right_id)?;
-        self.check_page(Page::new(&left), left_id, level)?;
-        self.check_page(Page::new(&right), right_id, level)?;
+        let Some(mut left) = sound(self.latch_checked(store, left_id, level))? else { return Ok(false) };
+        let Some(right) = sound(self.latch_checked(store, right_id, level))? else { return Ok(false) };
         let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), &separator) else {
             return Ok(false);
         };
@@ -83,6 +91,12 @@ impl Tree {
         }
         store.free(right_id)?;
         Ok(true)
+    }
+
+    fn latch_checked<'s, S: PageWrite>(&self, store: &'s S, id: PageId, level: u8) -> Result<S::Mut<'s>> {
+        let latched = store.latch(id)?;
+        self.check_page(Page::new(&latched), id, level)?;
+        Ok(latched)
     }
 
     fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, separator: &[u8]) -> Option<Vec<u8>> {
@@ -116,9 +130,8 @@ impl Tree {
         if child_id == self.root {
             return Err(Error::corrupt(self.root, "the root is its own child"));
         }
-        let child = store.latch(child_id)?;
+        let Some(child) = sound(self.latch_checked(store, child_id, level))? else { return Ok(false) };
         let content = Page::new(&child);
-        self.check_page(content, child_id, level)?;
         let (lower, upper) = fences(page);
         let spec = self.spec(self.root, level, &lower, upper.as_deref(), PageId::NONE);
         let mut builder = PageBuilder::new(store.page_size(), &spec);

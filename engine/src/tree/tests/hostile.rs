@@ -141,6 +141,26 @@ fn a_corrupt_leaf_costs_its_range_alone() {
 }
 
 #[test]
+fn a_corrupt_neighbour_keeps_nobody_from_removing() {
+    let (store, tree, keys) = three_levels();
+    let leaf = |key: &[u8]| tree.leaf_for(&store, key, |leaf| leaf.id());
+    let broken = leaf(&keys[300]).unwrap();
+    store.overwrite(broken, |page| page.fill(0xEE));
+    let mut lost = 0;
+    for key in &keys {
+        match tree.remove(&store, key, |_| Ok(())) {
+            Ok(removed) => assert!(removed),
+            Err(error) => {
+                assert!(matches!(error, Error::Corrupt { page, .. } if page == broken), "{error}");
+                lost += 1;
+            }
+        }
+    }
+    assert!((1..40).contains(&lost), "{lost}");
+    assert_eq!(tree.verify(&store, &mut |_| ()).unwrap().entries(), 0);
+}
+
+#[test]
 fn a_run_that_is_not_the_keys_is_an_error() {
     let store = VecStore::new(512);
     let tree = new_tree(&store, layout(KeyListKind::Head, RecordListKind::None, SeparatorRule::TAIL));

@@ -1,0 +1,119 @@
+//! Promise: where it is not known which pages or places are free, or where there is no room for a log, the database
+//! opens all the same; what is committed can be read, and an attempt to write gets to know why it cannot be.
+
+use duramen::{Database, Error, Result, TableDef};
+use duramen_sim::FailingVolume;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+const ENTRIES: u32 = 1300;
+const GRAIN: usize = 512;
+
+fn options() -> duramen::Builder {
+    Database::builder().page_size(4096).cache(1 << 20).background(false)
+}
+
+/// More pages than a chunk of the page table covers, and one inner page.
+fn fill(db: &Database) -> Result<()> {
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(TABLE)?;
+    for key in 0..ENTRIES {
+        table.put(key, &[key as u8; 900][..])?;
+    }
+    drop(table);
+    tx.commit()
+}
+
+fn build() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let db = options().create(&path).unwrap();
+    fill(&db).unwrap();
+    db.close().unwrap();
+    (folder, path)
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn number(bytes: &[u8], at: usize) -> usize {
+    usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+}
+
+/// How many entries can be read; the others must be said to be corrupt.
+fn readable(db: &Database) -> Result<u32> {
+    let tx = db.begin_read()?;
+    let table = tx.open_table(TABLE)?;
+    let mut readable = 0;
+    for key in 0..ENTRIES {
+        match table.get(key) {
+            Ok(found) => {
+                assert_eq!(found.expect("an entry is gone, and nothing was said").value(), [key as u8; 900]);
+                readable += 1;
+            }
+            Err(Error::Corrupt { .. }) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(readable)
+}
+
+/// Opens it in every way, several times: no way makes it worse for the next.
+fn opens_for_reading(path: &Path, expected: std::ops::Range<u32>, cause: &str) -> Result<()> {
+    for _ in 0..2 {
+        let db = options().open(path)?;
+        let found = readable(&db)?;
+        assert!(expected.contains(&found), "{found} entries can be read");
+        match db.begin_write() {
+            Err(stopped @ Error::Poisoned { .. }) => assert!(stopped.to_string().contains(cause), "{stopped}"),
+            other => panic!("{:?}", other.map(drop)),
+        }
+        assert!(!db.verify(|_| ())?.findings.is_empty());
+        assert!(db.close().is_err());
+        assert!(expected.contains(&readable(&options().open_read_only(path)?)?));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
+    let (_folder, path) = build();
+    let bytes = fs::read(&path).unwrap();
+    let is_map = |image: &&[u8]| image[4..8] == [0; 4] && image[12..16] == *b"\0IMG";
+    let at = bytes.chunks(GRAIN).position(|image| is_map(&image)).expect("the image of page 0") * GRAIN;
+    flip(&path, at + 100);
+    opens_for_reading(&path, ENTRIES..ENTRIES + 1, "page 0 is corrupt")
+}
+
+#[test]
+fn a_damaged_chunk_of_the_page_table_costs_its_pages_and_stops_writers() -> Result<()> {
+    let (_folder, path) = build();
+    let bytes = fs::read(&path).unwrap();
+    // Both superblocks of a closed file say the same; the directory's second location is that of pages 256 to 511.
+    let directory = number(&bytes, 80) * GRAIN;
+    let chunk = (number(&bytes, directory + 12) & ((1 << 40) - 1)) * GRAIN;
+    flip(&path, chunk + 7);
+    opens_for_reading(&path, ENTRIES / 2..ENTRIES - 100, "pages 256 to 511")
+}
+
+#[test]
+fn a_device_without_room_for_a_log_stops_writers_until_there_is_some() -> Result<()> {
+    let volume = FailingVolume::new(0);
+    let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
+    fill(&db)?;
+    db.close()?;
+    volume.limit_space(Some(0));
+    let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
+    assert_eq!(readable(&db)?, ENTRIES);
+    assert!(matches!(db.begin_write(), Err(Error::Poisoned { cause }) if cause.contains("no space left")));
+    drop(db);
+    volume.limit_space(None);
+    let db = options().open_on(Arc::new(volume), "t.duramen")?;
+    fill(&db)?;
+    db.close()
+}
