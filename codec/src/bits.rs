@@ -11,7 +11,7 @@ pub(crate) fn width(value: u64) -> u32 {
 /// A mask of the low `width` bits, `width` up to 64.
 #[inline(always)]
 pub(crate) fn mask(width: u32) -> u64 {
-    u64::MAX.checked_shr(64 - width.min(64)).unwrap_or(0)
+    if width < 64 { (1 << width) - 1 } else { u64::MAX }
 }
 
 /// The `len` bytes at `at` (at most 8), little-endian.

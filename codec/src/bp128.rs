@@ -121,6 +121,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         Ok(Found { index, exact: value == key })
     }
 
+    #[inline]
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
         let mut sums = [[T::default(); 16]; 2];

@@ -10,6 +10,7 @@ use crate::plain::Plain;
 use crate::scheme::{Scheme, body, increasing, recode};
 use crate::simd_for::SimdFor;
 use crate::stream_vbyte::StreamVByte;
+use crate::table::Operations;
 use crate::varint_gb::VarIntGb;
 use crate::vbyte::{MaskedVByte, VByte};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
@@ -171,7 +172,8 @@ impl Codec {
         bytes: &[u8],
         out: &'a mut Buffer<T>,
     ) -> Result<&'a mut [T]> {
-        each!(self, S => decode::<T, S>(level, block, bytes, out))?;
+        // SAFETY: a level is only ever one that this machine has.
+        unsafe { (Operations::of(level, self).decode)(block, bytes, out) }?;
         out.get_mut(..usize::from(block.count)).ok_or(Error::Full)
     }
 
@@ -183,7 +185,8 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn select_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
-        each!(self, S => select::<T, S>(level, block, bytes, index))
+        // SAFETY: a level is only ever one that this machine has.
+        unsafe { (Operations::of(level, self).select)(block, bytes, index) }
     }
 
     /// Where `key` is or belongs. Errors: `Corrupt`.
@@ -194,7 +197,8 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn lower_bound_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
-        each!(self, S => lower_bound::<T, S>(level, block, bytes, key))
+        // SAFETY: a level is only ever one that this machine has.
+        unsafe { (Operations::of(level, self).lower_bound)(block, bytes, key) }
     }
 
     /// How many keys lie in `range`. Errors: `Corrupt`.
@@ -216,7 +220,8 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn sum_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
-        each!(self, S => sum::<T, S>(level, block, bytes))
+        // SAFETY: a level is only ever one that this machine has.
+        unsafe { (Operations::of(level, self).sum)(block, bytes) }
     }
 
     /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: byte codecs
@@ -300,49 +305,6 @@ impl Codec {
     fn body<'a, T: Int>(self, block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
         each!(self, S => body::<T, S>(block, bytes))
     }
-}
-
-/// The operations of one codec, whole: after the one `match` nothing is asked twice.
-fn decode<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
-    let body = body::<T, S>(block, bytes)?;
-    if block.count == 0 {
-        return Ok(());
-    }
-    S::decode(level, block, body, out)?;
-    match out.get(usize::from(block.count) - 1) {
-        Some(&last) if last == block.last => Ok(()),
-        _ => Err(Error::Corrupt("last key is not the descriptor's")),
-    }
-}
-
-fn select<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
-    let body = body::<T, S>(block, bytes)?;
-    match index {
-        _ if index >= usize::from(block.count) => Err(Error::OutOfRange),
-        0 => Ok(block.first),
-        _ => S::select(level, block, body, index),
-    }
-}
-
-fn lower_bound<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
-    let body = body::<T, S>(block, bytes)?;
-    let count = usize::from(block.count);
-    if count == 0 || key <= block.first {
-        return Ok(Found { index: 0, exact: count > 0 && key == block.first });
-    }
-    if key > block.last {
-        return Ok(Found { index: count, exact: false });
-    }
-    // Only a hostile descriptor has one key and `first < last`.
-    if count == 1 {
-        return Err(Error::Corrupt("one key, but two bounds"));
-    }
-    S::lower_bound(level, block, body, key)
-}
-
-fn sum<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
-    let body = body::<T, S>(block, bytes)?;
-    if block.count == 0 { Ok(0) } else { S::sum(level, block, body) }
 }
 
 impl core::fmt::Display for Codec {

@@ -1,9 +1,14 @@
 //! FOR, frame of reference: each key's distance from the first, in as many bits as the last one's needs, packed one
 //! after the other, low bit first. Position `i` (from 1) starts at bit `(i - 1) * width`.
 
+#[cfg(target_arch = "x86_64")]
+mod kernels;
+
 use crate::bits::{get_bits, mask, put_bits, width};
 use crate::scheme::{Scheme, recode, unpack};
 use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
+
+const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
 
 pub(crate) struct For;
 
@@ -30,18 +35,44 @@ fn size(count: usize, width: u32) -> usize {
     ((count - 1) * width as usize).div_ceil(8)
 }
 
+/// The vector kernels of a key type behind safe functions. `None` or `false`: there is none for this level.
+pub trait FrameKernels: Sized {
+    /// Every field plus `first`, into `out`.
+    fn packed_decode(_: Level, _width: u32, _body: &[u8], _first: Self, _out: &mut [Self]) -> bool {
+        false
+    }
+
+    /// The sum of the first `count` fields, at most 256.
+    fn packed_sum(_: Level, _width: u32, _body: &[u8], _count: usize) -> Option<u128> {
+        None
+    }
+
+    /// Where `sought` belongs among the `count` increasing fields.
+    fn packed_search(_: Level, _width: u32, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
+        None
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl FrameKernels for u32 {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl FrameKernels for u64 {}
+
 /// Reads fields of one width by number, counted from 0.
 struct Fields<'a> {
     body: &'a [u8],
     width: u32,
     mask: u64,
+    /// The last place in the body that has eight bytes from it on.
+    last: usize,
 }
 
 impl<'a> Fields<'a> {
     #[inline(always)]
     fn of<T: Int>(block: &Block<T>, body: &'a [u8]) -> Result<Fields<'a>> {
         let width = claimed_width(block)?;
-        Ok(Fields { body, width, mask: mask(width) })
+        Ok(Fields { body, width, mask: mask(width), last: body.len().saturating_sub(8) })
     }
 
     /// One load where eight bytes hold the field: they are taken from the body's end where it is near, so that no
@@ -49,8 +80,8 @@ impl<'a> Fields<'a> {
     #[inline(always)]
     fn get(&self, field: usize) -> u64 {
         let bit = field * self.width as usize;
-        let from = (bit / 8).min(self.body.len().saturating_sub(8));
-        match self.body.get(from..).and_then(|rest| rest.first_chunk()) {
+        let from = (bit / 8).min(self.last);
+        match self.body.get(from..from + 8).and_then(|bytes| bytes.first_chunk()) {
             Some(chunk) if self.width <= 57 => (u64::from_le_bytes(*chunk) >> ((bit - 8 * from) & 63)) & self.mask,
             _ => get_bits(self.body, bit, self.width),
         }
@@ -86,24 +117,42 @@ impl<T: Int> Scheme<T> for For {
         extent(width)
     }
 
-    fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
+    #[inline]
+    fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
         let fields = Fields::of(block, body)?;
         let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
         *first = block.first;
-        for (i, to) in rest.iter_mut().enumerate().take(usize::from(block.count) - 1) {
-            *to = at(block, fields.get(i));
+        let rest = rest.get_mut(..usize::from(block.count) - 1).ok_or(Error::OutOfRange)?;
+        if !T::packed_decode(level, fields.width, body, block.first, rest) {
+            for (i, to) in rest.iter_mut().enumerate() {
+                *to = at(block, fields.get(i));
+            }
         }
         Ok(())
     }
 
+    #[inline(always)]
+    fn peek(block: &Block<T>, bytes: &[u8], index: usize) -> Option<T> {
+        let width = claimed_width(block).ok().filter(|&width| width <= 57)?;
+        let bit = (index - 1) * width as usize;
+        let chunk = bytes.get(bit / 8..)?.first_chunk()?;
+        Some(at(block, (u64::from_le_bytes(*chunk) >> (bit % 8)) & mask(width)))
+    }
+
+    #[inline]
     fn select(_: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         Ok(at(block, Fields::of(block, body)?.get(index - 1)))
     }
 
-    fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
+    #[inline]
+    fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let fields = Fields::of(block, body)?;
         let count = usize::from(block.count);
         let sought = key.widen() - block.first.widen();
+        if let Some(found) = T::packed_search(level, fields.width, body, count - 1, T::narrow(sought)) {
+            let found = Found { index: 1 + found.index, ..found };
+            return if found.index < count { Ok(found) } else { Err(ENDS_BELOW) };
+        }
         let (mut low, mut len) = (1, count - 1);
         while len > 0 {
             let half = len / 2;
@@ -111,15 +160,18 @@ impl<T: Int> Scheme<T> for For {
             len = half;
         }
         if low >= count {
-            return Err(Error::Corrupt("keys end below the last key"));
+            return Err(ENDS_BELOW);
         }
         Ok(Found { index: low, exact: fields.get(low - 1) == sought })
     }
 
-    fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
+    #[inline]
+    fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let fields = Fields::of(block, body)?;
         let count = usize::from(block.count);
-        let offsets: u128 = if fields.width <= 56 {
+        let offsets: u128 = if let Some(sum) = T::packed_sum(level, fields.width, body, count - 1) {
+            sum
+        } else if fields.width <= 56 {
             u128::from((0..count - 1).map(|i| fields.get(i)).sum::<u64>())
         } else {
             (0..count - 1).map(|i| u128::from(fields.get(i))).sum()

@@ -194,6 +194,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         u16::try_from(out.len()).unwrap_or(u16::MAX)
     }
 
+    #[inline]
     fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
         if let Some(kernels) = F::KERNELS
             && let Some(done) = T::gaps_decode(kernels, level, block, body, out)
@@ -211,6 +212,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
     }
 
+    #[inline]
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         if let Some(kernels) = F::KERNELS
             && let Some(done) = T::gaps_select(kernels, level, block, body, index)
@@ -225,6 +227,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         Ok(T::narrow(key))
     }
 
+    #[inline]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
         if let Some(kernels) = F::KERNELS
             && let Some(done) = T::gaps_search(kernels, level, block, body, sought)
@@ -242,6 +245,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         Err(ENDS_BELOW)
     }
 
+    #[inline]
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         if let Some(kernels) = F::KERNELS
             && let Some(done) = T::gaps_sum(kernels, level, block, body)

@@ -19,6 +19,7 @@ pub trait Int:
     + Sync
     + 'static
     + sealed::Sealed
+    + crate::frame::FrameKernels
     + crate::lanes::LaneKernels
     + crate::gaps::GapKernels
 {
@@ -38,6 +39,8 @@ pub trait Int:
     fn from_le(bytes: Self::Bytes) -> Self;
     /// A slice as keys' bytes; what is left over at its end is not there.
     fn chunks(bytes: &[u8]) -> &[Self::Bytes];
+    /// The key in lane `lane % (64 / BYTES)` of the `word`-th 64 bytes.
+    fn word_in(bytes: &[u8], word: usize, lane: usize) -> Option<Self>;
 }
 
 impl Int for u32 {
@@ -66,6 +69,13 @@ impl Int for u32 {
     fn chunks(bytes: &[u8]) -> &[[u8; 4]] {
         bytes.as_chunks().0
     }
+
+    #[inline(always)]
+    #[allow(clippy::indexing_slicing, reason = "modulo the lanes")]
+    fn word_in(bytes: &[u8], word: usize, lane: usize) -> Option<u32> {
+        let lanes: &[[u8; 4]; 16] = Self::chunks(bytes).as_chunks().0.get(word)?;
+        Some(u32::from_le_bytes(lanes[lane % 16]))
+    }
 }
 
 impl Int for u64 {
@@ -92,5 +102,12 @@ impl Int for u64 {
     #[inline(always)]
     fn chunks(bytes: &[u8]) -> &[[u8; 8]] {
         bytes.as_chunks().0
+    }
+
+    #[inline(always)]
+    #[allow(clippy::indexing_slicing, reason = "modulo the lanes")]
+    fn word_in(bytes: &[u8], word: usize, lane: usize) -> Option<u64> {
+        let lanes: &[[u8; 8]; 8] = Self::chunks(bytes).as_chunks().0.get(word)?;
+        Some(u64::from_le_bytes(lanes[lane % 8]))
     }
 }

@@ -12,7 +12,7 @@ mod full;
 #[cfg(target_arch = "x86_64")]
 mod kernels;
 #[cfg(target_arch = "x86_64")]
-mod vector;
+pub(crate) mod vector;
 
 use core::marker::PhantomData;
 
@@ -89,25 +89,33 @@ impl<T: Int> Lanes<T> {
         (bit / T::BITS as usize, (bit % T::BITS as usize) as u32)
     }
 
+    /// The field at (`row`, `lane`), if its words are whole and `bytes`, which may be any, has them.
+    #[inline(always)]
+    pub(crate) fn peek(&self, bytes: &[u8], row: usize, lane: usize) -> Option<u64> {
+        let (word, shift) = self.place(row);
+        // Where the field ends: the same word again, or the next. Both are loaded, so that no branch depends on it.
+        let next = (row * self.width as usize + self.width as usize).checked_sub(1)? / T::BITS as usize;
+        if next >= self.words() {
+            return None;
+        }
+        let (low, high) = (T::word_in(bytes, word, lane)?.widen(), T::word_in(bytes, next, lane)?.widen());
+        let pair = if T::BITS == 32 { (low | high << 32) >> shift } else { low >> shift | high << 1 << (63 - shift) };
+        Some(pair & mask(self.width))
+    }
+
     /// The field at (`row`, `lane`).
     #[inline(always)]
     pub(crate) fn get(&self, body: &[u8], row: usize, lane: usize) -> u64 {
-        let (word, shift) = self.place(row);
-        // Where the field ends: the same word again, or the next. Both are loaded, so that no branch depends on it.
-        let next = (row * self.width as usize + self.width.max(1) as usize - 1) / T::BITS as usize;
-        if next < self.words() {
-            let chunks = T::chunks(body);
-            if let (Some(&low), Some(&high)) =
-                (chunks.get(word * Self::COUNT + lane), chunks.get(next * Self::COUNT + lane))
-            {
-                let (low, high) = (T::from_le(low).widen(), T::from_le(high).widen());
-                let above = high.checked_shl(T::BITS - shift).unwrap_or(0);
-                return (low >> shift | above) & mask(self.width);
+        match self.peek(body, row, lane) {
+            Some(field) => field,
+            None => {
+                let (word, shift) = self.place(row);
+                self.get_from_tail(body, word, shift, lane)
             }
         }
-        self.get_from_tail(body, word, shift, lane)
     }
 
+    #[cold]
     fn get_from_tail(&self, body: &[u8], word: usize, shift: u32, lane: usize) -> u64 {
         let mut field = if self.width > 0 { self.word(body, word, lane) >> shift } else { 0 };
         if shift + self.width > T::BITS {

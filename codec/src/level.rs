@@ -46,8 +46,10 @@ impl Level {
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
-    let sse =
-        is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("popcnt");
+    let sse = is_x86_feature_detected!("ssse3")
+        && is_x86_feature_detected!("sse4.1")
+        && is_x86_feature_detected!("sse4.2")
+        && is_x86_feature_detected!("popcnt");
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")

@@ -46,6 +46,7 @@ mod plain;
 mod scheme;
 mod simd_for;
 mod stream_vbyte;
+mod table;
 mod varint_gb;
 mod vbyte;
 

@@ -48,6 +48,7 @@ impl<T: Int> Scheme<T> for Plain {
         u16::try_from(out.len()).unwrap_or(u16::MAX)
     }
 
+    #[inline]
     fn decode(_: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()> {
         let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
         *first = block.first;
@@ -57,10 +58,17 @@ impl<T: Int> Scheme<T> for Plain {
         Ok(())
     }
 
+    #[inline(always)]
+    fn peek(_: &Block<T>, bytes: &[u8], index: usize) -> Option<T> {
+        Some(T::from_le(*T::chunks(bytes).get(index - 1)?))
+    }
+
+    #[inline]
     fn select(_: Level, _: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         Ok(key_at(body, index))
     }
 
+    #[inline]
     fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let index = lower_bound(body, key);
         if index >= usize::from(block.count) {
@@ -69,6 +77,7 @@ impl<T: Int> Scheme<T> for Plain {
         Ok(Found { index, exact: key_at::<T>(body, index) == key })
     }
 
+    #[inline]
     fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let rest = if T::BITS == 32 {
             u128::from(keys::<T>(body).map(T::widen).sum::<u64>())

@@ -20,6 +20,13 @@ pub(crate) trait Scheme<T: Int> {
     /// All keys.
     fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()>;
 
+    /// The key at `index`, `0 < index < count`, where it can be read from `bytes`, which may be any, without the checks
+    /// that `body` makes.
+    #[inline(always)]
+    fn peek(_block: &Block<T>, _bytes: &[u8], _index: usize) -> Option<T> {
+        None
+    }
+
     /// The key at `index`, `0 < index < count`.
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T>;
 

@@ -61,6 +61,13 @@ impl<T: Int> Scheme<T> for SimdFor {
         Ok(())
     }
 
+    #[inline(always)]
+    fn peek(block: &Block<T>, bytes: &[u8], index: usize) -> Option<T> {
+        let lanes = shape(block).ok()?;
+        Some(at(block, lanes.peek(bytes, index / Lanes::<T>::COUNT, index % Lanes::<T>::COUNT)?))
+    }
+
+    #[inline]
     fn select(_: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         Ok(at(block, offset_at(&shape(block)?, body, index)))
     }
@@ -85,6 +92,7 @@ impl<T: Int> Scheme<T> for SimdFor {
         Ok(Found { index: low, exact: offset_at(&lanes, body, low) == sought })
     }
 
+    #[inline]
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);

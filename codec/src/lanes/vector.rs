@@ -66,9 +66,9 @@ pub(crate) struct Avx2x32(__m256i);
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2x64(__m256i);
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512x32(__m512i);
+pub(crate) struct Avx512x32(pub(crate) __m512i);
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512x64(__m512i);
+pub(crate) struct Avx512x64(pub(crate) __m512i);
 
 /// The operations that differ in nothing but the intrinsics' names.
 macro_rules! common {

@@ -1,0 +1,162 @@
+//! Which function runs a reading operation: one table over levels and codecs, so that a call is one indirect jump into
+//! code that was compiled for the machine it runs on, scalar parts included. No byte layout belongs here.
+
+use core::marker::PhantomData;
+
+use crate::bp128::Bp128;
+use crate::frame::For;
+use crate::gaps::Gapped;
+use crate::plain::Plain;
+use crate::scheme::{Scheme, body};
+use crate::simd_for::SimdFor;
+use crate::stream_vbyte::StreamVByte;
+use crate::varint_gb::VarIntGb;
+use crate::vbyte::{MaskedVByte, VByte};
+use crate::{Block, Buffer, Codec, Error, Found, Int, Level, Result};
+
+type Decode<T> = unsafe fn(&Block<T>, &[u8], &mut Buffer<T>) -> Result<()>;
+
+/// The reading operations of one codec at one level.
+///
+/// # Safety
+/// To call one, the machine must have the level.
+pub(crate) struct Operations<T> {
+    pub(crate) decode: Decode<T>,
+    pub(crate) select: unsafe fn(&Block<T>, &[u8], usize) -> Result<T>,
+    pub(crate) lower_bound: unsafe fn(&Block<T>, &[u8], T) -> Result<Found>,
+    pub(crate) sum: unsafe fn(&Block<T>, &[u8]) -> Result<u128>,
+}
+
+impl<T: Int> Operations<T> {
+    /// The operations of `codec` at `level`.
+    #[inline(always)]
+    #[allow(clippy::indexing_slicing, reason = "both tables have an entry for every discriminant")]
+    pub(crate) fn of(level: Level, codec: Codec) -> &'static Operations<T> {
+        &Table::<T>::LEVELS[level as usize][codec as usize]
+    }
+}
+
+struct Table<T>(PhantomData<T>);
+
+/// The codecs of a level, in the order of their discriminants.
+macro_rules! codecs {
+    ($level:ident) => {
+        [
+            $level::operations::<T, Plain>(),
+            $level::operations::<T, Gapped<VByte>>(),
+            $level::operations::<T, Gapped<MaskedVByte>>(),
+            $level::operations::<T, Gapped<VarIntGb>>(),
+            $level::operations::<T, Gapped<StreamVByte>>(),
+            $level::operations::<T, For>(),
+            $level::operations::<T, SimdFor>(),
+            $level::operations::<T, Bp128>(),
+        ]
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<T: Int> Table<T> {
+    const LEVELS: &'static [[Operations<T>; 8]; 4] = &[codecs!(scalar), codecs!(sse4), codecs!(avx2), codecs!(avx512)];
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl<T: Int> Table<T> {
+    const LEVELS: &'static [[Operations<T>; 8]; 4] =
+        &[codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar)];
+}
+
+/// The functions of one level.
+macro_rules! level {
+    ($module:ident, $level:ident $(, $features:literal)?) => {
+        mod $module {
+            use super::*;
+
+            $(#[target_feature(enable = $features)])?
+            fn decode<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
+                super::decode::<T, S>(Level::$level, block, bytes, out)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn select<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+                super::select::<T, S>(Level::$level, block, bytes, index)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn lower_bound<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+                super::lower_bound::<T, S>(Level::$level, block, bytes, key)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn sum<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+                super::sum::<T, S>(Level::$level, block, bytes)
+            }
+
+            pub(super) const fn operations<T: Int, S: Scheme<T>>() -> Operations<T> {
+                Operations {
+                    decode: decode::<T, S>,
+                    select: select::<T, S>,
+                    lower_bound: lower_bound::<T, S>,
+                    sum: sum::<T, S>,
+                }
+            }
+        }
+    };
+}
+
+level!(scalar, Scalar);
+#[cfg(target_arch = "x86_64")]
+level!(sse4, Sse4, "ssse3,sse4.1,sse4.2,popcnt");
+#[cfg(target_arch = "x86_64")]
+level!(avx2, Avx2, "avx2,bmi1,bmi2,popcnt,lzcnt");
+#[cfg(target_arch = "x86_64")]
+level!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+
+#[inline(always)]
+fn decode<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
+    let body = body::<T, S>(block, bytes)?;
+    if block.count == 0 {
+        return Ok(());
+    }
+    S::decode(level, block, body, out)?;
+    match out.get(usize::from(block.count) - 1) {
+        Some(&last) if last == block.last => Ok(()),
+        _ => Err(Error::Corrupt("last key is not the descriptor's")),
+    }
+}
+
+#[inline(always)]
+fn select<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+    if index >= usize::from(block.count) {
+        return Err(Error::OutOfRange);
+    }
+    if index == 0 {
+        return Ok(block.first);
+    }
+    if let Some(key) = S::peek(block, bytes, index) {
+        return Ok(key);
+    }
+    S::select(level, block, body::<T, S>(block, bytes)?, index)
+}
+
+#[inline(always)]
+fn lower_bound<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+    let body = body::<T, S>(block, bytes)?;
+    let count = usize::from(block.count);
+    if count == 0 || key <= block.first {
+        return Ok(Found { index: 0, exact: count > 0 && key == block.first });
+    }
+    if key > block.last {
+        return Ok(Found { index: count, exact: false });
+    }
+    // Only a hostile descriptor has one key and `first < last`.
+    if count == 1 {
+        return Err(Error::Corrupt("one key, but two bounds"));
+    }
+    S::lower_bound(level, block, body, key)
+}
+
+#[inline(always)]
+fn sum<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+    let body = body::<T, S>(block, bytes)?;
+    if block.count == 0 { Ok(0) } else { S::sum(level, block, body) }
+}
