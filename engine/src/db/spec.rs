@@ -44,7 +44,10 @@ impl<'a> TableSpec<'a> {
                 });
             }
             (Some(KeyLayout::Head) | None, _) => KeyListKind::Head,
+            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
+            (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
         };
+        // Inner pages are few and searched by all: head is the quickest there, and compresses them well enough.
         let inner = if leaf == KeyListKind::Plain { KeyListKind::Plain } else { KeyListKind::Head };
         let records = match self.value_width {
             Some(0) => RecordListKind::None,

@@ -2,7 +2,7 @@
 //! caller's to know: `Page::check` finds out.
 
 use super::header::{self, NO_UPPER, PageKind};
-use super::keys::{KeyListBuilder, KeyListKind, granule};
+use super::keys::{KeyListBuilder, KeyListKind, KeyWalk, granule};
 use super::order::fence_prefix;
 use super::records::{Record, RecordListBuilder, RecordListKind};
 use super::view::Page;
@@ -105,6 +105,9 @@ impl PageBuilder {
         if start >= end {
             return true;
         }
+        if page.keys().is_sequential() {
+            return self.push_walking(page, entries, first);
+        }
         page.key_into(start, &mut key);
         let child = page.child(start).0.to_le_bytes();
         if !self.push(first.unwrap_or(&key), Self::record(page, start, &child)) {
@@ -129,6 +132,31 @@ impl PageBuilder {
         })
     }
 
+    /// The same for a list whose keys are built one from the other.
+    fn push_walking(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
+        let cut = self.cut_from(page, entries.start + 1..entries.end);
+        let mut keys = KeyWalk::new(page.key_list(), entries.start, entries.end);
+        let mut key = Vec::new();
+        entries.clone().all(|slot| {
+            let Some(entry) = keys.step() else { return false };
+            let child = page.child(slot).0.to_le_bytes();
+            let record = Self::record(page, slot, &child);
+            let begins = slot == entries.start && (self.inner || first.is_some() || self.count == 0);
+            if let Some(cut) = cut.filter(|_| !begins) {
+                let taken = self.room(self.keys.bytes_with_walked(&entry, cut), record);
+                if taken {
+                    self.keys.push_walked(&entry, cut);
+                    self.records.push(record);
+                }
+                return taken;
+            }
+            key.clear();
+            key.extend_from_slice(page.prefix());
+            key.extend_from_slice(entry.suffix);
+            self.push(first.filter(|_| slot == entries.start).unwrap_or(&key), record)
+        })
+    }
+
     /// The record of an entry; `child` are the bytes of an inner page's, whatever record list a hostile one names.
     fn record<'r>(page: Page<'r>, slot: usize, child: &'r [u8]) -> Record<'r> {
         if page.is_inner() { Record::inline(child) } else { page.record(slot) }
@@ -143,6 +171,7 @@ impl PageBuilder {
             page.key_into(slot, &mut key);
             key.starts_with(prefix)
         });
+        let fits = fits || entries.is_empty();
         let same = page.keys() as u8 == bytes::get_u8(&self.front, header::KEY_LIST);
         self.prefix.checked_sub(page.prefix().len()).filter(|_| fits && same)
     }

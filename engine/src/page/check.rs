@@ -2,7 +2,7 @@
 //! for its parent, and whether its children exist, must be asked elsewhere.
 
 use super::header::{self, PageKind};
-use super::keys::KeyListKind;
+use super::keys::{KeyListKind, KeyWalk};
 use super::order::{compare_images, fence_prefix, may_precede};
 use super::records::{self, RecordListKind};
 use super::view::Page;
@@ -113,7 +113,6 @@ impl<'a> Page<'a> {
     /// fence.
     fn check_keys(&self) -> Verdict {
         let size = self.bytes().len();
-        let longest = limits::max_inline_key(size) + 1;
         let list = self.key_list();
         let first = usize::from(self.is_inner());
         if self.is_inner() {
@@ -123,21 +122,15 @@ impl<'a> Page<'a> {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }
-        let (mut previous, mut key) = (Vec::new(), Vec::new());
-        for slot in first..self.count() {
-            let len = self.key_len(slot);
-            ensure(len <= longest, || format!("key {slot} has {len} bytes"))?;
-            // Keys that do not rise byte by byte, as images of long keys may, are looked at whole.
-            if slot > first && !list.is_above_previous(slot) {
-                self.key_into(slot - 1, &mut previous);
-                self.key_into(slot, &mut key);
-                let unknown = compare_images(&previous, &key, size).is_none();
-                ensure(unknown, || format!("key {slot} is not above the one before it"))?;
-            }
+        if self.keys().is_sequential() {
+            self.check_order_walking(first)?;
+        } else {
+            self.check_order(first)?;
         }
         if first == self.count() {
             return Ok(());
         }
+        let mut key = Vec::new();
         self.key_into(first, &mut key);
         let above = match compare_images(self.lower_fence(), &key, size) {
             Some(Ordering::Equal) => self.is_leaf(),
@@ -149,6 +142,53 @@ impl<'a> Page<'a> {
         let mut upper = Vec::new();
         let below = !self.upper_fence_into(&mut upper) || may_precede(&key, &upper, size);
         ensure(below, || "its last key is not below its upper fence".into())
+    }
+}
+
+impl Page<'_> {
+    /// Keys rise and are no longer than keys can be, from slot `first` on.
+    fn check_order(&self, first: usize) -> Verdict {
+        let list = self.key_list();
+        let (mut previous, mut key) = (Vec::new(), Vec::new());
+        for slot in first..self.count() {
+            self.check_len(slot, self.key_len(slot))?;
+            // Keys that do not rise byte by byte, as images of long keys may, are looked at whole.
+            if slot > first && !list.is_above_previous(slot) {
+                self.key_into(slot - 1, &mut previous);
+                self.key_into(slot, &mut key);
+                self.check_unknown(slot, &previous, &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a list whose keys are built one from the other.
+    fn check_order_walking(&self, first: usize) -> Verdict {
+        let mut keys = KeyWalk::new(self.key_list(), first, self.count());
+        let (mut previous, mut key) = (Vec::new(), Vec::new());
+        for slot in first..self.count() {
+            let Some(entry) = keys.step() else { break };
+            key.clear();
+            key.extend_from_slice(self.prefix());
+            key.extend_from_slice(entry.suffix);
+            self.check_len(slot, key.len())?;
+            if slot > first && previous >= key {
+                self.check_unknown(slot, &previous, &key)?;
+            }
+            std::mem::swap(&mut previous, &mut key);
+        }
+        Ok(())
+    }
+
+    fn check_len(&self, slot: usize, len: usize) -> Verdict {
+        let longest = limits::max_inline_key(self.bytes().len()) + 1;
+        ensure(len <= longest, || format!("key {slot} has {len} bytes"))
+    }
+
+    /// Two keys may only fail to rise where their order is not the page's to know.
+    fn check_unknown(&self, slot: usize, previous: &[u8], key: &[u8]) -> Verdict {
+        let unknown = compare_images(previous, key, self.bytes().len()).is_none();
+        ensure(unknown, || format!("key {slot} is not above the one before it"))
     }
 }
 

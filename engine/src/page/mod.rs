@@ -25,6 +25,7 @@ mod separator;
 mod special;
 mod varint;
 mod view;
+mod window;
 
 pub use apply::apply;
 pub use builder::{PageBuilder, PageSpec};
@@ -37,6 +38,7 @@ pub use records::{Record, RecordListKind};
 pub use separator::{SeparatorRule, Split, choose_split};
 pub use special::{map_bits, map_page, run_capacity, run_page};
 pub use view::Page;
+pub use window::KeyWindow;
 
 #[cfg(test)]
 mod tests;

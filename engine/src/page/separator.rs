@@ -1,7 +1,7 @@
 //! Where to cut a full page in two, and the separator that divides the halves: tail compression. It only chooses;
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
-use super::keys::{KeyList, granule};
+use super::keys::{KeyList, KeyWalk, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -72,13 +72,44 @@ struct Cutter<'a> {
     left: Vec<usize>,
     /// What header, old fence and rounding of capacities may take on the left and on the right.
     fronts: (usize, usize),
+    /// The page's entries where its list has no quick way to one of them; else none.
+    walked: Vec<Measure>,
+}
+
+/// What a walk over the list says of an entry.
+#[derive(Clone, Copy, Default)]
+struct Measure {
+    /// Bytes in the key list.
+    bytes: usize,
+    suffix_len: usize,
+    /// What the suffix has in common with the one before.
+    common: usize,
+    /// Bytes more that the entry takes where it is the first of its page.
+    lead: usize,
+}
+
+impl Measure {
+    fn all(page: Page<'_>) -> Vec<Measure> {
+        if !page.keys().is_sequential() {
+            return Vec::new();
+        }
+        let mut all = Vec::with_capacity(page.count());
+        let mut keys = KeyWalk::new(page.key_list(), 0, page.count());
+        while let Some(entry) = keys.step() {
+            let suffix_len = entry.suffix.len();
+            let alone = page.keys().entry_bytes(suffix_len);
+            let lead = alone.saturating_sub(entry.bytes);
+            all.push(Measure { bytes: entry.bytes, suffix_len, common: entry.common, lead });
+        }
+        all
+    }
 }
 
 impl<'a> Cutter<'a> {
     fn new(page: Page<'a>, pending: Option<(usize, &'a [u8], usize)>, rule: SeparatorRule) -> Cutter<'a> {
         let count = page.count();
         let pending = pending.map(|(slot, key, record)| (slot.min(count), key, record));
-        let (list, records) = (page.key_list(), page.record_list());
+        let (list, records, walked) = (page.key_list(), page.record_list(), Measure::all(page));
         let mut left = Vec::with_capacity(count + 2);
         let mut sum = 0;
         left.push(0);
@@ -89,7 +120,8 @@ impl<'a> Cutter<'a> {
                 left.push(sum);
             }
             if slot < count {
-                sum += list.entry_bytes(slot) + records.entry_bytes(slot);
+                let key = walked.get(slot).map_or_else(|| list.entry_bytes(slot), |entry| entry.bytes);
+                sum += key + records.entry_bytes(slot);
                 left.push(sum);
             }
         }
@@ -97,7 +129,19 @@ impl<'a> Cutter<'a> {
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
         let front = PAGE_HEADER + rounding;
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
-        Cutter { page, list, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts }
+        Cutter { page, list, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts, walked }
+    }
+
+    fn suffix_len(&self, slot: usize) -> usize {
+        self.walked.get(slot).map_or_else(|| self.list.suffix_len(slot), |entry| entry.suffix_len)
+    }
+
+    fn common_with_previous(&self, slot: usize) -> usize {
+        self.walked.get(slot).map_or_else(|| self.list.common_with_previous(slot), |entry| entry.common)
+    }
+
+    fn lead(&self, slot: usize) -> usize {
+        self.walked.get(slot).map_or(0, |entry| entry.lead)
     }
 
     fn entry(&self, index: usize) -> Entry<'a> {
@@ -125,7 +169,7 @@ impl<'a> Cutter<'a> {
     fn key_len(&self, index: usize) -> usize {
         match self.entry(index) {
             Entry::There(0) if self.page.is_inner() => self.page.prefix().len(),
-            Entry::There(slot) => self.page.prefix().len() + self.list.suffix_len(slot),
+            Entry::There(slot) => self.page.prefix().len() + self.suffix_len(slot),
             Entry::Pending(key) => key.len(),
         }
     }
@@ -136,7 +180,7 @@ impl<'a> Cutter<'a> {
             return self.key_len(cut);
         }
         let common = match (self.entry(cut - 1), self.entry(cut)) {
-            (Entry::There(_), Entry::There(slot)) => self.page.prefix().len() + self.list.common_with_previous(slot),
+            (Entry::There(_), Entry::There(slot)) => self.page.prefix().len() + self.common_with_previous(slot),
             _ => {
                 let (mut left, mut right) = (Vec::new(), Vec::new());
                 self.key_into(cut - 1, &mut left);
@@ -162,7 +206,7 @@ impl<'a> Cutter<'a> {
         let size = self.page.bytes().len();
         let left = self.left.get(cut).copied().unwrap_or(0);
         let upper_rest = separator_len.saturating_sub(self.page.prefix().len());
-        let right = self.total() - left - self.moved(cut);
+        let right = (self.total() + self.gained(cut)).saturating_sub(left + self.moved(cut));
         self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + right <= size
     }
 
@@ -171,10 +215,28 @@ impl<'a> Cutter<'a> {
         let keys = self.page.keys();
         match self.entry(cut) {
             Entry::There(slot) if self.page.is_inner() => {
-                let suffix = self.page.key_len(slot).saturating_sub(self.page.prefix().len());
-                keys.entry_bytes(suffix).saturating_sub(keys.entry_bytes(0))
+                let taken = match self.walked.get(slot) {
+                    Some(entry) => entry.bytes,
+                    None => keys.entry_bytes(self.page.key_len(slot).saturating_sub(self.page.prefix().len())),
+                };
+                taken.saturating_sub(keys.entry_bytes(0))
             }
             _ => 0,
+        }
+    }
+
+    /// The bytes that the first key on the right gains where it was coded against the one before; of an inner page the
+    /// second, for the first becomes bare. The pending entry is whole already, but comes when the others are laid out.
+    fn gained(&self, cut: usize) -> usize {
+        match self.entry(cut) {
+            _ if self.walked.is_empty() => 0,
+            Entry::There(slot) if self.page.is_inner() => self.lead(slot + 1),
+            Entry::There(slot) => self.lead(slot),
+            Entry::Pending(_) => {
+                let pending =
+                    self.left.get(cut + 1).zip(self.left.get(cut)).map_or(0, |(with, without)| with - without);
+                self.pending.map_or(0, |(slot, ..)| self.lead(slot)).saturating_sub(pending)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! panics, whatever the bytes; [`Page::check`] says whether they make sense.
 
 use super::header::{self, Header, NO_UPPER, PageKind};
-use super::keys::{KeyList, KeyListKind, granule};
+use super::keys::{KeyList, KeyListKind, KeyWalk, granule};
 use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
@@ -229,6 +229,16 @@ impl<'a> Page<'a> {
         }
         let suffix = if slot == 0 && self.is_inner() { 0 } else { self.key_list().suffix_len(slot) };
         self.prefix().len() + suffix
+    }
+
+    /// Bytes that the key images take side by side.
+    pub fn raw_key_bytes(&self) -> usize {
+        let mut keys = KeyWalk::new(self.key_list(), 0, self.count());
+        let (mut sum, mut bare) = (self.count() * self.prefix().len(), self.is_inner());
+        while let Some(entry) = keys.step() {
+            sum += if std::mem::take(&mut bare) { 0 } else { entry.suffix.len() };
+        }
+        sum
     }
 
     /// The first slot from `from` on whose key image is longer than `len`. An inner page's slot 0 may be said to be

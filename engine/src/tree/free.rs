@@ -1,10 +1,9 @@
 //! Freeing and counting subtrees that nothing leads to any more: detached by a range delete, or a dropped table's.
 
 use super::edit::slot_u16;
-use super::long_key::is_long;
 use super::search::{Step, child_of};
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 use std::collections::HashSet;
 
@@ -82,11 +81,11 @@ impl Tree {
             let page = Page::new(&latched);
             let mut key = Vec::new();
             // All that may be damaged is read before anything is freed.
-            for slot in 0..page.count() {
-                if is_long(page.key_len(slot), store.page_size()) {
-                    page.key_into(slot, &mut key);
-                    runs.extend(self.run_pages(store, id, &key)?);
-                }
+            let (mut from, inline) = (0, limits::max_inline_key(store.page_size()));
+            while let Some(slot) = page.first_longer(from, inline) {
+                page.key_into(slot, &mut key);
+                runs.extend(self.run_pages(store, id, &key)?);
+                from = slot + 1;
             }
             for slot in (0..page.count()).filter(|slot| page.record(*slot).large) {
                 large(page.record(slot))?;

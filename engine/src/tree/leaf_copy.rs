@@ -5,7 +5,7 @@ use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
 use crate::base::{Error, Lsn, Result, limits};
-use crate::page::{Page, Record};
+use crate::page::{KeyWindow, Page, Record};
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,7 @@ pub struct LeafCopy {
     /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
     long: Vec<(usize, Vec<u8>)>,
     range: Range,
+    window: KeyWindow,
 }
 
 impl LeafCopy {
@@ -58,6 +59,7 @@ impl LeafCopy {
         if !self.range.is_for(target) {
             return Err(Error::corrupt(page.id(), "its fences are not those that its parent says"));
         }
+        self.window.clear();
         self.page.clear();
         self.page.extend_from_slice(page.bytes());
         self.long.clear();
@@ -88,13 +90,13 @@ impl LeafCopy {
     }
 
     /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
-    pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+    pub fn key_into(&mut self, slot: usize, out: &mut Vec<u8>) {
         match self.long_key(slot) {
             Some(key) => {
                 out.clear();
                 out.extend_from_slice(key);
             }
-            None => self.page().key_into(slot, out),
+            None => self.window.key_into(Page::new(&self.page), slot, out),
         }
     }
 
@@ -120,8 +122,14 @@ impl LeafCopy {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
-            self.key_into(middle, &mut found);
-            match found.as_slice().cmp(key) {
+            let there = match self.long_key(middle) {
+                Some(key) => key,
+                None => {
+                    self.page().key_into(middle, &mut found);
+                    &found
+                }
+            };
+            match there.cmp(key) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Equal => return Ok(middle),
                 std::cmp::Ordering::Greater => high = middle,

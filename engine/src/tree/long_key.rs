@@ -43,9 +43,14 @@ impl Tree {
     /// run from being freed. Slot 0 of an inner page has no key of its own: the result is some key not above it.
     pub fn full_key<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize, out: &mut Vec<u8>) -> Result<()> {
         page.key_into(slot, out);
-        if is_long(out.len(), store.page_size()) {
-            let image = std::mem::take(out);
-            self.resolve(store, page.id(), &image, out)?;
+        self.resolve_image(store, page, out)
+    }
+
+    /// Makes the image of a key of `page` the whole key.
+    pub(super) fn resolve_image<S: PageRead>(&self, store: &S, page: Page<'_>, key: &mut Vec<u8>) -> Result<()> {
+        if is_long(key.len(), store.page_size()) {
+            let image = std::mem::take(key);
+            self.resolve(store, page.id(), &image, key)?;
         }
         Ok(())
     }

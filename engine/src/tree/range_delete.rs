@@ -9,7 +9,7 @@ use super::search::{Range, Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
-use crate::page::{Page, PageBuilder, PageOp, Record};
+use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
 use std::ops::Bound;
 
 /// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
@@ -301,12 +301,13 @@ impl Tree {
             None => page.count(),
         };
         let (mut key, mut runs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        let mut window = KeyWindow::default();
         for slot in from..to {
-            self.full_key(store, page, slot, &mut key)?;
+            window.key_into(page, slot, &mut key);
+            runs.extend(self.run_pages(store, id, &key)?);
+            self.resolve_image(store, page, &mut key)?;
             before(Removal::Entry { key: &key, record: page.record(slot) })?;
             whole.push(key.clone());
-            page.key_into(slot, &mut key);
-            runs.extend(self.run_pages(store, id, &key)?);
         }
         if from >= to {
             return Ok(0);

@@ -7,7 +7,7 @@ use super::search::{MAX_LEVEL, Range, child_of};
 use super::split::fences;
 use super::{DetachedSubtree, PageRead, Tree};
 use crate::base::{Error, PageId, Result};
-use crate::page::{Page, Record};
+use crate::page::{KeyWindow, Page, Record};
 use std::collections::HashSet;
 
 /// What [`Tree::verify`] comes by.
@@ -196,7 +196,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     fn count(&mut self, page: Page<'_>, level: u8) {
         let front = overhead(page, &mut Vec::new());
-        let raw: usize = (0..page.count()).map(|slot| page.key_len(slot)).sum();
+        let raw = page.raw_key_bytes();
         let records = page.record_list_bytes();
         if let Some(stats) = self.stats.levels.get_mut(usize::from(level)) {
             stats.pages += 1;
@@ -212,9 +212,11 @@ impl<S: PageRead> Walk<'_, S> {
     /// Whole keys in order and within the range; their runs.
     fn keys(&mut self, page: Page<'_>, expected: &Expected) {
         let (mut key, mut last) = (Vec::new(), Vec::new());
+        let mut window = KeyWindow::default();
         let first = usize::from(page.is_inner());
         for slot in first..page.count() {
-            if let Err(error) = self.run(page, slot, &mut key) {
+            window.key_into(page, slot, &mut key);
+            if let Err(error) = self.run(page, &mut key) {
                 self.problem(expected, &error);
                 continue;
             }
@@ -226,15 +228,14 @@ impl<S: PageRead> Walk<'_, S> {
         }
     }
 
-    /// The whole key of a slot; visits its run, if it has one.
-    fn run(&mut self, page: Page<'_>, slot: usize, key: &mut Vec<u8>) -> Result<()> {
-        page.key_into(slot, key);
+    /// Makes the image of a slot's key the whole key; visits its run, if it has one.
+    fn run(&mut self, page: Page<'_>, key: &mut Vec<u8>) -> Result<()> {
         if is_long(key.len(), self.store.page_size()) {
             for id in self.tree.run_pages(self.store, page.id(), key)? {
                 self.reach(id)?;
                 self.stats.run_pages += 1;
             }
-            self.tree.full_key(self.store, page, slot, key)?;
+            self.tree.resolve_image(self.store, page, key)?;
         }
         Ok(())
     }

@@ -213,7 +213,7 @@ impl Window {
         }
     }
 
-    fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+    fn key_into(&mut self, slot: usize, out: &mut Vec<u8>) {
         match &self.body {
             Body::Leaf => self.leaf.key_into(slot, out),
             Body::Merged(entries) => {

@@ -13,6 +13,18 @@ pub enum KeyLayout {
     Fixed,
     /// The common prefix of a page's keys is kept once, and the next four bytes of each key apart for quick search.
     Head,
+    /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from. The smallest
+    /// for keys that resemble their neighbours, such as paths and URLs, where pages are large.
+    WiredTiger,
+    /// Prefix deltas without whole keys: smaller by a little, and a page is searched from its first key on. For pages
+    /// of few keys.
+    MyIsam,
+}
+
+impl KeyLayout {
+    /// All of them.
+    pub const ALL: [KeyLayout; 5] =
+        [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head, KeyLayout::WiredTiger, KeyLayout::MyIsam];
 }
 
 /// How long the separators in inner pages are.
@@ -49,6 +61,8 @@ impl fmt::Display for KeyLayout {
             KeyLayout::Plain => "plain",
             KeyLayout::Fixed => "fixed",
             KeyLayout::Head => "head",
+            KeyLayout::WiredTiger => "wiredtiger",
+            KeyLayout::MyIsam => "myisam",
         })
     }
 }
@@ -57,8 +71,7 @@ impl FromStr for KeyLayout {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<KeyLayout, Error> {
-        let all = [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head];
-        choose("keys", text, &all)
+        choose("keys", text, &KeyLayout::ALL)
     }
 }
 
@@ -98,7 +111,7 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for layout in [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head] {
+        for layout in KeyLayout::ALL {
             assert_eq!(layout.to_string().parse::<KeyLayout>().unwrap(), layout);
         }
         for separators in [Separators::Full, Separators::Tail] {
@@ -109,7 +122,7 @@ mod tests {
     #[test]
     fn a_wrong_name_is_told_with_what_would_be_right() {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
-        assert_eq!(told, "option keys cannot be \"Plain\": it must be plain or fixed or head");
+        assert_eq!(told, "option keys cannot be \"Plain\": it must be plain or fixed or head or wiredtiger or myisam");
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
     }

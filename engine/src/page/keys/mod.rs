@@ -3,12 +3,17 @@
 //! A key list sees *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). It
 //! knows nothing of fences, records, inner pages (whose key 0 is an empty suffix) or long keys.
 
+mod delta;
 mod fixed;
 mod slotted;
+mod walk;
 
 use crate::base::{Error, PageId, Result};
+pub(super) use delta::Place;
+use delta::{Delta, DeltaBuilder};
 use fixed::{Fixed, FixedBuilder};
 use slotted::{Slotted, SlottedBuilder};
+pub(super) use walk::{KeyWalk, Walked};
 
 /// The kind of a key list; the number is its tag in the page header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,26 +25,47 @@ pub enum KeyListKind {
     Fixed = 2,
     /// Keys with slots, without the common prefix of the page's fences.
     Head = 3,
+    /// Prefix deltas, searched from the first one on without building keys.
+    MyIsam = 5,
+    /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
+    WiredTiger = 0x15,
 }
 
 impl KeyListKind {
     /// The kind of that tag.
     pub fn from_tag(tag: u8) -> Option<KeyListKind> {
-        [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head].into_iter().find(|kind| *kind as u8 == tag)
+        KeyListKind::ALL.into_iter().find(|kind| *kind as u8 == tag)
     }
+
+    /// All kinds.
+    pub const ALL: [KeyListKind; 5] =
+        [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head, KeyListKind::MyIsam, KeyListKind::WiredTiger];
 
     /// True where the list keeps keys without the common prefix of the page's fences.
     pub fn cuts_prefix(self) -> bool {
         match self {
             KeyListKind::Plain | KeyListKind::Fixed => false,
-            KeyListKind::Head => true,
+            KeyListKind::Head | KeyListKind::MyIsam | KeyListKind::WiredTiger => true,
         }
+    }
+
+    /// True where a key is found by going through those before it, so that whoever wants several walks ([`KeyWalk`],
+    /// [`KeyWindow`]).
+    #[inline(always)]
+    pub(super) fn is_sequential(self) -> bool {
+        matches!(self, KeyListKind::MyIsam | KeyListKind::WiredTiger)
+    }
+
+    /// True for the prefix-delta list with groups.
+    #[inline(always)]
+    fn has_groups(self) -> bool {
+        self == KeyListKind::WiredTiger
     }
 
     /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
     pub(super) fn bare_len_is_valid(self, len: usize) -> bool {
         match self {
-            KeyListKind::Plain | KeyListKind::Head => len == 0,
+            KeyListKind::Plain | KeyListKind::Head | KeyListKind::MyIsam | KeyListKind::WiredTiger => len == 0,
             KeyListKind::Fixed => true,
         }
     }
@@ -49,6 +75,7 @@ impl KeyListKind {
         match self {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
             KeyListKind::Fixed => suffix_len,
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }
 }
@@ -70,6 +97,7 @@ pub(super) fn capacity(count: usize, granule: usize) -> usize {
 pub(super) enum KeyList<'a> {
     Slotted(Slotted<'a>),
     Fixed(Fixed<'a>),
+    Delta(Delta<'a>),
 }
 
 impl<'a> KeyList<'a> {
@@ -79,6 +107,7 @@ impl<'a> KeyList<'a> {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => KeyList::Delta(Delta::new(list, count, kind.has_groups())),
         }
     }
 
@@ -88,6 +117,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.search(suffix),
             KeyList::Fixed(list) => list.search(suffix),
+            KeyList::Delta(list) => list.search(suffix),
         }
     }
 
@@ -97,6 +127,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.append(slot, out),
             KeyList::Fixed(list) => out.extend_from_slice(list.key(slot)),
+            KeyList::Delta(list) => list.append(slot, out),
         }
     }
 
@@ -106,6 +137,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.entry_bytes(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Delta(list) => list.entry_bytes(slot),
         }
     }
 
@@ -115,6 +147,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.suffix_len(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Delta(list) => list.suffix_len(slot),
         }
     }
 
@@ -123,6 +156,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.first_longer(from, len),
             KeyList::Fixed(list) => list.first_longer(from, len),
+            KeyList::Delta(list) => list.first_longer(from, len),
         }
     }
 
@@ -134,6 +168,7 @@ impl<'a> KeyList<'a> {
             KeyList::Fixed(list) => {
                 slot.checked_sub(1).map_or(0, |left| crate::base::bytes::common_prefix(list.key(left), list.key(slot)))
             }
+            KeyList::Delta(_) => self.built(slot, crate::base::bytes::common_prefix),
         }
     }
 
@@ -143,6 +178,41 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.is_above_previous(slot),
             KeyList::Fixed(list) => slot.checked_sub(1).is_none_or(|left| list.key(left) < list.key(slot)),
+            KeyList::Delta(_) => slot == 0 || self.built(slot, |left, right| left < right),
+        }
+    }
+
+    /// Asks about the suffixes of the slot before and of `slot`, as they are built; the default for slot 0.
+    fn built<R: Default>(&self, slot: usize, ask: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+        let Some(before) = slot.checked_sub(1) else { return R::default() };
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.append(before, &mut left);
+        self.append(slot, &mut right);
+        ask(&left, &right)
+    }
+
+    /// Puts `place` before `slot`, or behind the last entry where there is no such slot.
+    pub(super) fn seek(&self, place: &mut Place, slot: usize) {
+        match self {
+            KeyList::Delta(list) => list.seek(place, slot),
+            _ => place.slot = slot,
+        }
+    }
+
+    /// Passes the entry behind `place`, which there is, and takes its key.
+    #[inline]
+    pub(super) fn advance(&self, place: &mut Place) {
+        match self {
+            KeyList::Delta(list) => {
+                list.advance(place);
+            }
+            _ => {
+                place.key.clear();
+                self.append(place.slot, &mut place.key);
+                place.bytes = self.entry_bytes(place.slot);
+                place.common = self.common_with_previous(place.slot);
+                place.slot += 1;
+            }
         }
     }
 
@@ -151,6 +221,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
+            KeyList::Delta(delta) => delta.check(list, kind.has_groups()),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))
     }
@@ -191,25 +262,34 @@ pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
             state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+            delta::is_changeable(list, state.count, state.kind.has_groups())
+        }
     }
 }
 
 /// What putting `suffix` at `slot` makes of the list.
-pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Plan> {
+pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan> {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => Ok(Plan::of(slotted::edit::bytes_with(state, suffix))),
         KeyListKind::Fixed => {
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
+        }
+        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+            Ok(delta::edit::plan(list, state, state.kind.has_groups(), slot, suffix))
         }
     }
 }
 
 /// Puts `suffix` at `slot` as planned; `list` has the bytes of the plan or those of now, whichever are more, those
 /// behind `state.bytes` being zero. What a shorter list frees is zeroed.
-pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], _plan: Plan) {
+pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+            delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
+        }
     }
 }
 
@@ -218,6 +298,9 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::remove(list, state, from, to),
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+            delta::edit::remove(list, state, state.kind.has_groups(), from, to)
+        }
     }
 }
 
@@ -225,6 +308,7 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
 pub(super) enum KeyListBuilder {
     Slotted(SlottedBuilder),
     Fixed(FixedBuilder),
+    Delta(DeltaBuilder),
 }
 
 impl KeyListBuilder {
@@ -233,6 +317,9 @@ impl KeyListBuilder {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+                KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
+            }
         }
     }
 
@@ -242,6 +329,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
+            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
         }
     }
 
@@ -251,6 +339,27 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.push(suffix),
             KeyListBuilder::Fixed(list) => list.push(suffix),
+            KeyListBuilder::Delta(list) => list.push(suffix, None),
+        }
+    }
+
+    /// Bytes that the list takes with an entry of another list of its kind, less the first `cut` bytes of its suffix.
+    #[inline]
+    pub(super) fn bytes_with_walked(&self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
+        let suffix = entry.suffix.get(cut..)?;
+        match self {
+            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, Some(entry.group))),
+            _ => self.bytes_with(suffix),
+        }
+    }
+
+    /// Appends that entry; [`KeyListBuilder::bytes_with_walked`] it is not `None`.
+    #[inline]
+    pub(super) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) {
+        let suffix = entry.suffix.get(cut..).unwrap_or_default();
+        match self {
+            KeyListBuilder::Delta(list) => list.push(suffix, Some(entry.group)),
+            _ => self.push(suffix),
         }
     }
 
@@ -282,6 +391,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.finish(out),
             KeyListBuilder::Fixed(list) => list.finish(out),
+            KeyListBuilder::Delta(list) => list.finish(out),
         }
     }
 }

@@ -48,6 +48,75 @@ fn fixed_is_as_documented() {
     assert_eq!(records, b"ddccbbaa\x02\0");
 }
 
+/// The keys of the paper's example.
+const PAPER: [&[u8]; 6] = [b"abcd", b"abefg", b"abexyz", b"abfe", b"bacd", b"bcdmn"];
+/// Their prefix deltas.
+const DELTAS: &[u8] = b"\x00\x04abcd\x02\x03efg\x03\x03xyz\x02\x02fe\x00\x04bacd\x01\x04cdmn";
+
+#[test]
+fn prefix_deltas_are_as_documented() {
+    let words = PAPER.map(|word| (word, &b""[..]));
+    let shape = Shape { keys: KeyListKind::MyIsam, ..SHAPE };
+    assert_eq!(lists(shape, [b"a", b"c"], &words).1, DELTAS);
+    let shape = Shape { keys: KeyListKind::WiredTiger, ..SHAPE };
+    let directory = b"\x01\0dcba\0\0\0\0";
+    assert_eq!(lists(shape, [b"a", b"c"], &words).1, [directory, DELTAS].concat());
+}
+
+#[test]
+fn an_insert_or_removal_codes_one_neighbour_anew() {
+    let shape = Shape { keys: KeyListKind::MyIsam, ..SHAPE };
+    let mut page = empty(shape, b"a", Some(b"c"));
+    for (slot, key) in [(0, PAPER[0]), (1, PAPER[1]), (2, PAPER[3]), (3, PAPER[4])] {
+        assert!(apply(&mut page, &PageOp::Insert { slot, key, record: Record::default() }, Lsn(2)).unwrap());
+    }
+    let deltas = |page: &[u8]| Page::check(page, PageId(7)).unwrap().key_bytes().to_vec();
+    assert_eq!(deltas(&page), b"\x00\x04abcd\x02\x03efg\x02\x02fe\x00\x04bacd");
+    let abexyz = PageOp::Insert { slot: 2, key: PAPER[2], record: Record::default() };
+    assert!(apply(&mut page, &abexyz, Lsn(3)).unwrap());
+    let bcdmn = PageOp::Insert { slot: 5, key: PAPER[5], record: Record::default() };
+    assert!(apply(&mut page, &bcdmn, Lsn(4)).unwrap());
+    assert_eq!(deltas(&page), DELTAS);
+    assert!(apply(&mut page, &PageOp::Remove { from: 1, to: 2 }, Lsn(5)).unwrap());
+    assert_eq!(deltas(&page), b"\x00\x04abcd\x02\x04exyz\x02\x02fe\x00\x04bacd\x01\x04cdmn");
+    assert!(apply(&mut page, &PageOp::Remove { from: 0, to: 2 }, Lsn(6)).unwrap());
+    assert_eq!(deltas(&page), b"\x00\x04abfe\x00\x04bacd\x01\x04cdmn");
+}
+
+/// The first slots of the groups of a WiredTiger list.
+fn group_slots(page: &[u8]) -> Vec<u16> {
+    let list = Page::check(page, PageId(7)).unwrap().key_bytes();
+    let groups = usize::from(u16::from_le_bytes([list[0], list[1]]));
+    (0..groups).map(|group| u16::from_le_bytes([list[2 + 8 * group + 4], list[2 + 8 * group + 5]])).collect()
+}
+
+#[test]
+fn wiredtiger_groups_are_laid_out_by_tens_and_cut_at_twenty_where_there_is_room() {
+    let shape = Shape { keys: KeyListKind::WiredTiger, ..SHAPE };
+    let key = |i: u16| format!("key{i:03}").into_bytes();
+    let mut builder = PageBuilder::new(512, &spec(shape, b"", None));
+    for i in 0..24 {
+        assert!(builder.push(&key(10 * i), Record::default()));
+    }
+    let mut page = format(shape, builder.finish());
+    assert_eq!(group_slots(&page), [0, 10, 20]);
+    for i in 1..10 {
+        assert!(
+            apply(&mut page, &PageOp::Insert { slot: 2 + i, key: &key(20 + i), record: Record::default() }, Lsn(2))
+                .unwrap()
+        );
+        assert_eq!(group_slots(&page), [0, 10 + i, 20 + i]);
+    }
+    assert!(apply(&mut page, &PageOp::Insert { slot: 5, key: b"key0225", record: Record::default() }, Lsn(3)).unwrap());
+    assert_eq!(group_slots(&page), [0, 10, 20, 30]);
+    // The first of a group goes, and the one behind it takes its place.
+    assert!(apply(&mut page, &PageOp::Remove { from: 10, to: 11 }, Lsn(4)).unwrap());
+    assert_eq!(group_slots(&page), [0, 10, 19, 29]);
+    // A whole group and the front of the next.
+    assert!(apply(&mut page, &PageOp::Remove { from: 9, to: 21 }, Lsn(5)).unwrap());
+    assert_eq!(group_slots(&page), [0, 9, 17]);
+}
+
 #[test]
 fn variable_records_are_as_documented() {
     let shape = Shape { size: 1024, records: RecordListKind::Variable, ..SHAPE };

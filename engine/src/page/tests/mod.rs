@@ -27,7 +27,7 @@ struct Shape {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let keys = prop_oneof![Just(KeyListKind::Plain), Just(KeyListKind::Head), Just(KeyListKind::Fixed)];
+    let keys = proptest::sample::select(KeyListKind::ALL.to_vec());
     let records = prop_oneof![Just(RecordListKind::None), Just(RecordListKind::Fixed), Just(RecordListKind::Variable)];
     (8usize..=16, keys, records, prop_oneof![Just(4usize), Just(8), 1usize..20], 0usize..12).prop_map(
         |(shift, keys, records, key_len, record_len)| Shape { size: 1 << shift, keys, records, key_len, record_len },

@@ -46,9 +46,7 @@ fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usi
         right: PageId(0),
     };
     let mut builder = PageBuilder::new(page.len(), &spec);
-    for entry in &all[split.left_count..] {
-        assert!(builder.push(&entry.0, as_record(entry)), "the right half fits");
-    }
+    assert!(builder.push_entries(view, split.left_count..all.len(), None), "the right half fits");
     let mut right = vec![0; page.len()];
     unpack(&builder.finish(), &mut right).unwrap();
     let lower = view.lower_fence();

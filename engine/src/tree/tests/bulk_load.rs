@@ -80,7 +80,7 @@ fn many(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 fn kinds() -> impl Strategy<Value = (KeyListKind, RecordListKind, SeparatorRule)> {
     (
-        prop::sample::select(vec![KeyListKind::Plain, KeyListKind::Head]),
+        prop::sample::select(free_lists()),
         prop::sample::select(vec![RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable]),
         prop::sample::select(vec![SeparatorRule::Full, SeparatorRule::TAIL]),
     )

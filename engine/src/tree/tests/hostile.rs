@@ -53,7 +53,7 @@ proptest! {
 
     #[test]
     fn damaged_pages_give_errors_only(
-        list in prop::sample::select(vec![KeyListKind::Plain, KeyListKind::Head]),
+        list in prop::sample::select(free_lists()),
         keys in prop::collection::vec(any_key(), 1..150),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {

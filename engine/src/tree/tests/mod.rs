@@ -32,6 +32,11 @@ fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule)
     TreeLayout { leaf, inner, records, separators }
 }
 
+/// The key lists for keys of any length.
+fn free_lists() -> Vec<KeyListKind> {
+    KeyListKind::ALL.into_iter().filter(|list| *list != KeyListKind::Fixed).collect()
+}
+
 fn new_tree(store: &VecStore, layout: TreeLayout) -> Tree {
     Tree::create(store, TableId(7), layout).unwrap()
 }

@@ -252,6 +252,10 @@ fn records() -> impl Strategy<Value = RecordListKind> {
     prop::sample::select(vec![RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable])
 }
 
+fn sizes() -> impl Strategy<Value = usize> {
+    prop::sample::select(vec![256usize, 512, 4096, 8192, 65536])
+}
+
 /// Few, each being long; PROPTEST_CASES asks for more.
 pub(super) fn cases() -> ProptestConfig {
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 24 };
@@ -262,19 +266,23 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn a_plain_tree_is_a_map(
-        size in prop::sample::select(vec![256usize, 512, 4096, 8192, 65536]),
-        records in records(), rule in separators(), steps in steps(any_key()),
-    ) {
+    fn a_plain_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
         run(size, layout(KeyListKind::Plain, records, rule), steps);
     }
 
     #[test]
-    fn a_head_tree_is_a_map(
-        size in prop::sample::select(vec![256usize, 512, 4096, 8192, 65536]),
-        records in records(), rule in separators(), steps in steps(any_key()),
-    ) {
+    fn a_head_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
         run(size, layout(KeyListKind::Head, records, rule), steps);
+    }
+
+    #[test]
+    fn a_wiredtiger_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
+        run(size, layout(KeyListKind::WiredTiger, records, rule), steps);
+    }
+
+    #[test]
+    fn a_myisam_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
+        run(size, layout(KeyListKind::MyIsam, records, rule), steps);
     }
 
     #[test]

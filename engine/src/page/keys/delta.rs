@@ -1,0 +1,373 @@
+//! The prefix-delta key list: each key as the length of what it shares with the key before, and the rest. One encoding,
+//! two searches: *MyISAM*'s goes through the entries from the first one, *WiredTiger*'s begins at the last key below the
+//! one sought among those that are kept whole, about every [`DISTANCE`]th. Reading, searching and checking are here,
+//! changing in `edit`. What a page prefix, a fence or a long key is must never be known here.
+//!
+//! MyISAM: `[entries]`. WiredTiger: `[groups u16] [group; groups] [entries]`, a group being `head u32 | first slot u16 |
+//! offset of its first entry u16`; that entry shares nothing, so its key is whole. Entry: `varint(bytes shared with the
+//! key before) | varint(bytes of the rest) | rest`. The shared part is always as long as it can be. An empty list has no
+//! bytes.
+//!
+//! No search builds a key. With m bytes of the sought key agreeing with the entry before, an entry that shares more than m
+//! is below it like the one before, one that shares less is above it, and one that shares m is compared from there on.
+
+mod build;
+pub(super) mod edit;
+
+use super::slotted::head_of;
+use crate::base::bytes;
+use crate::page::varint;
+pub(super) use build::DeltaBuilder;
+use std::cmp::Ordering;
+
+/// How many entries a group has when it is laid out: WiredTiger's skipping distance. One that has grown to twice as
+/// many is cut in two.
+pub(super) const DISTANCE: usize = 10;
+/// Bytes of the number of groups.
+const FIELD: usize = 2;
+/// Bytes of a group in the directory.
+pub(super) const GROUP: usize = 8;
+
+/// Bytes of an entry.
+#[inline(always)]
+fn entry_size(shared: usize, rest: usize) -> usize {
+    varint::size(shared) + varint::size(rest) + rest
+}
+
+/// Bytes that the list takes for a suffix of that length which shares nothing and is in no group's directory yet.
+pub(super) fn entry_bytes(suffix_len: usize, grouped: bool) -> usize {
+    entry_size(0, suffix_len) + if grouped { GROUP } else { 0 }
+}
+
+/// An entry in the list.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Bytes shared with the key before.
+    shared: usize,
+    /// Bytes of the rest.
+    len: usize,
+    /// Where the rest begins.
+    rest: usize,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn at(entries: &[u8], at: usize) -> Entry {
+        match entries.get(at..).and_then(|entry| entry.first_chunk::<2>()) {
+            Some(&[shared, len]) if (shared | len) < 0x80 => {
+                Entry { shared: usize::from(shared), len: usize::from(len), rest: at + 2 }
+            }
+            _ => Entry::long_at(entries, at),
+        }
+    }
+
+    #[cold]
+    fn long_at(entries: &[u8], at: usize) -> Entry {
+        let (shared, first) = varint::get(entries.get(at..).unwrap_or_default());
+        let (len, second) = varint::get(entries.get(at + first..).unwrap_or_default());
+        Entry { shared, len, rest: at + first + second }
+    }
+
+    #[inline(always)]
+    fn end(&self) -> usize {
+        self.rest + self.len
+    }
+
+    #[inline(always)]
+    fn rest_in<'a>(&self, entries: &'a [u8]) -> &'a [u8] {
+        bytes::slice(entries, self.rest, self.end())
+    }
+
+    /// How many bytes of `suffix` agree with this entry's key, `agreed` being as many as agree with the one before.
+    /// Right in any order of keys.
+    #[inline(always)]
+    fn agreed(&self, entries: &[u8], agreed: usize, suffix: &[u8]) -> usize {
+        match self.shared.cmp(&agreed) {
+            Ordering::Less => self.shared,
+            Ordering::Greater => agreed,
+            Ordering::Equal => {
+                agreed + bytes::common_prefix(self.rest_in(entries), suffix.get(agreed..).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// A group of the directory.
+#[derive(Clone, Copy)]
+struct Group {
+    head: u32,
+    slot: usize,
+    at: usize,
+}
+
+impl Group {
+    #[inline(always)]
+    fn of(field: &[u8; GROUP]) -> Group {
+        let (slot, at) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
+        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), at: usize::from(at) }
+    }
+
+    fn field(self) -> [u8; GROUP] {
+        let mut field = [0; GROUP];
+        bytes::put_u32(&mut field, 0, self.head);
+        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
+        bytes::put_u16(&mut field, 6, bytes::u16_of(self.at));
+        field
+    }
+}
+
+/// A run of entries that begins with a whole key: a group, or a list without groups.
+#[derive(Clone, Copy)]
+struct Span {
+    /// The number of its group.
+    index: usize,
+    /// Its slots.
+    first: usize,
+    end: usize,
+    /// Where its first entry is.
+    at: usize,
+}
+
+/// A place between two entries, with the key before it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Place {
+    /// The slot of the entry behind it.
+    pub(super) slot: usize,
+    /// Where that entry is.
+    at: usize,
+    /// The group of the entry before it.
+    pub(super) group: usize,
+    /// Bytes of the list that the entry before it takes.
+    pub(super) bytes: usize,
+    /// Bytes that the key before has in common with the one before that.
+    pub(super) common: usize,
+    /// The key before, where it was built.
+    pub(super) key: Vec<u8>,
+}
+
+impl Place {
+    /// Goes before the first entry.
+    pub(crate) fn clear(&mut self) {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        *self = Place { key, ..Place::default() };
+    }
+
+    /// The slot of the entry behind it.
+    pub(crate) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The suffix of the entry before it.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+/// A prefix-delta key list to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Delta<'a> {
+    groups: &'a [[u8; GROUP]],
+    entries: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Delta<'a> {
+    #[inline(always)]
+    pub(super) fn new(list: &'a [u8], count: usize, grouped: bool) -> Delta<'a> {
+        if !grouped {
+            return Delta { groups: &[], entries: list, count };
+        }
+        let entries = entries_at(list);
+        let groups = bytes::slice(list, FIELD, entries).as_chunks().0;
+        Delta { groups, entries: list.get(entries..).unwrap_or_default(), count }
+    }
+
+    /// The span of that number, which there is.
+    #[inline(always)]
+    fn span(&self, index: usize) -> Span {
+        let Some(group) = self.groups.get(index).map(Group::of) else {
+            return Span { index: 0, first: 0, end: self.count, at: 0 };
+        };
+        let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
+        Span { index, first: group.slot, end: end.min(self.count), at: group.at }
+    }
+
+    /// The span that `slot` is in.
+    fn span_of(&self, slot: usize) -> Span {
+        self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
+    }
+
+    /// The last span that begins at or below `suffix`; the first one if none does.
+    #[inline(always)]
+    fn span_for(&self, suffix: &[u8]) -> Span {
+        if self.groups.len() <= 1 {
+            return self.span(0);
+        }
+        let head = head_of(suffix);
+        let begun = self.groups.partition_point(|group| {
+            let group = Group::of(group);
+            group.head < head
+                || (group.head == head && {
+                    let whole = Entry::at(self.entries, group.at).rest_in(self.entries);
+                    bytes::compare(whole, suffix).is_le()
+                })
+        });
+        self.span(begun.saturating_sub(1))
+    }
+
+    #[inline]
+    pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
+        let span = self.span_for(suffix);
+        let entries = self.entries;
+        let (mut at, mut agreed, mut wanted) = (span.at, 0, suffix);
+        for slot in span.first..span.end {
+            let entry = Entry::at(entries, at);
+            at = entry.end();
+            if entry.shared > agreed {
+                continue;
+            }
+            if entry.shared < agreed {
+                return Err(slot);
+            }
+            let there = entry.rest_in(entries);
+            let common = bytes::common_prefix(there, wanted);
+            match (there.get(common), wanted.get(common)) {
+                (None, None) => return Ok(slot),
+                (Some(_), None) => return Err(slot),
+                (Some(there), Some(wanted)) if there > wanted => return Err(slot),
+                _ => {}
+            }
+            agreed += common;
+            wanted = wanted.get(common..).unwrap_or_default();
+        }
+        Err(span.end.max(span.first).min(self.count))
+    }
+
+    /// Puts `place` before `slot`, or as near as one gets without passing it.
+    pub(super) fn seek(&self, place: &mut Place, slot: usize) {
+        let span = self.span_of(slot);
+        if place.slot > slot || place.slot <= span.first {
+            place.key.clear();
+            (place.slot, place.at, place.group) = (span.first, span.at, span.index);
+        }
+        while place.slot < slot.min(self.count) {
+            self.advance(place);
+        }
+    }
+
+    /// Passes an entry, whose key is built; false at the end.
+    #[inline]
+    pub(super) fn advance(&self, place: &mut Place) -> bool {
+        if place.slot >= self.count {
+            return false;
+        }
+        let entry = Entry::at(self.entries, place.at);
+        let rest = entry.rest_in(self.entries);
+        while self.groups.get(place.group + 1).is_some_and(|next| Group::of(next).slot <= place.slot) {
+            place.group += 1;
+        }
+        let starts = self.groups.get(place.group).is_some_and(|group| Group::of(group).slot == place.slot);
+        place.common = if starts { bytes::common_prefix(&place.key, rest) } else { entry.shared };
+        place.bytes = entry.end() - place.at + if starts { GROUP } else { 0 };
+        place.key.truncate(entry.shared);
+        place.key.extend_from_slice(rest);
+        place.at = entry.end();
+        place.slot += 1;
+        true
+    }
+
+    /// Passes over the headers from the span's begin to `slot`, which is not before it: where the entry is.
+    fn offset(&self, span: Span, slot: usize) -> usize {
+        (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
+    }
+
+    /// Appends the suffix of `slot` to `out`.
+    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        if slot >= self.count {
+            return;
+        }
+        let (span, base) = (self.span_of(slot), out.len());
+        let mut at = span.at;
+        for _ in span.first..=slot {
+            let entry = Entry::at(self.entries, at);
+            out.truncate(base + entry.shared);
+            out.extend_from_slice(entry.rest_in(self.entries));
+            at = entry.end();
+        }
+    }
+
+    /// The entry of `slot`.
+    fn entry(&self, slot: usize) -> Entry {
+        Entry::at(self.entries, self.offset(self.span_of(slot), slot))
+    }
+
+    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+        let span = self.span_of(slot);
+        let at = self.offset(span, slot);
+        let starts = !self.groups.is_empty() && span.first == slot;
+        Entry::at(self.entries, at).end() - at + if starts { GROUP } else { 0 }
+    }
+
+    pub(super) fn suffix_len(&self, slot: usize) -> usize {
+        let entry = self.entry(slot);
+        entry.shared + entry.len
+    }
+
+    /// The first slot from `from` on whose suffix is longer than `len`.
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        let span = self.span_of(from);
+        let mut at = self.offset(span, from);
+        (from..self.count).find(|_| {
+            let entry = Entry::at(self.entries, at);
+            at = entry.end();
+            entry.shared + entry.len > len
+        })
+    }
+
+    /// Structure: the entries tile the list, each shares as much as it can, and the directory says where they are.
+    pub(super) fn check(&self, list: &[u8], grouped: bool) -> Result<(), String> {
+        if self.count == 0 {
+            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
+        }
+        if grouped && (self.groups.is_empty() || self.groups.len() != usize::from(bytes::get_u16(list, 0))) {
+            return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
+        }
+        let (mut key, mut at) = (Vec::new(), 0);
+        let mut groups = self.groups.iter().map(Group::of).peekable();
+        for slot in 0..self.count {
+            let entry = Entry::at(self.entries, at);
+            if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
+                return Err(format!("entry {slot} is not whole"));
+            }
+            let rest = entry.rest_in(self.entries);
+            if let Some(group) = groups.next_if(|group| group.slot == slot) {
+                if group.at != at || entry.shared != 0 || group.head != head_of(rest) {
+                    return Err(format!("the group at slot {slot} is not what its entry says"));
+                }
+            } else if slot == 0 && (grouped || entry.shared != 0) {
+                return Err("the first key is not whole".into());
+            } else if entry.shared > key.len() || (rest.first() == key.get(entry.shared) && !rest.is_empty()) {
+                return Err(format!("entry {slot} does not share what it could"));
+            }
+            key.truncate(entry.shared);
+            key.extend_from_slice(rest);
+            at = entry.end();
+        }
+        if at != self.entries.len() || groups.next().is_some() {
+            return Err(format!("{} entries of {at} bytes in {} bytes", self.count, self.entries.len()));
+        }
+        Ok(())
+    }
+}
+
+/// Where the entries of a list with groups begin.
+#[inline(always)]
+fn entries_at(list: &[u8]) -> usize {
+    FIELD + GROUP * usize::from(bytes::get_u16(list, 0))
+}
+
+/// False where the directory is not within the list: then it must not be changed.
+pub(super) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
+    !grouped || (count == 0) == list.is_empty() && entries_at(list) <= list.len().max(FIELD)
+}

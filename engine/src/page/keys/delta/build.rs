@@ -1,0 +1,75 @@
+//! Building a prefix-delta key list entry by entry, in order.
+
+use super::{DISTANCE, FIELD, GROUP, Group, entry_size};
+use crate::base::bytes;
+use crate::page::keys::slotted::head_of;
+use crate::page::varint;
+
+/// A prefix-delta key list under construction.
+pub(crate) struct DeltaBuilder {
+    grouped: bool,
+    groups: Vec<[u8; GROUP]>,
+    entries: Vec<u8>,
+    last: Vec<u8>,
+    count: usize,
+    /// Entries of the last group.
+    in_group: usize,
+    /// The group that the last entry had in the list that it was taken from.
+    origin: Option<usize>,
+}
+
+impl DeltaBuilder {
+    /// Begins a list of up to some `bytes`.
+    pub(in crate::page::keys) fn new(grouped: bool, bytes: usize) -> DeltaBuilder {
+        let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::new());
+        DeltaBuilder { grouped, groups, entries, last, count: 0, in_group: 0, origin: None }
+    }
+
+    /// True where the next entry begins a group. An entry taken from another list begins one only where it did there:
+    /// so taking entries over never needs more room than they had.
+    #[inline]
+    fn starts(&self, origin: Option<usize>) -> bool {
+        let here = origin.is_none() || origin != self.origin;
+        self.grouped && (self.count == 0 || (here && self.in_group >= DISTANCE))
+    }
+
+    #[inline]
+    fn shared(&self, suffix: &[u8], origin: Option<usize>) -> usize {
+        if self.starts(origin) { 0 } else { bytes::common_prefix(&self.last, suffix) }
+    }
+
+    /// Bytes of the list with one more entry, of that group in the list that it is taken from.
+    #[inline]
+    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8], origin: Option<usize>) -> usize {
+        let shared = self.shared(suffix, origin);
+        let groups = self.groups.len() + usize::from(self.starts(origin));
+        let directory = if self.grouped { FIELD + GROUP * groups } else { 0 };
+        directory + self.entries.len() + entry_size(shared, suffix.len() - shared)
+    }
+
+    #[inline]
+    pub(in crate::page::keys) fn push(&mut self, suffix: &[u8], origin: Option<usize>) {
+        let shared = self.shared(suffix, origin);
+        if self.starts(origin) {
+            self.groups.push(Group { head: head_of(suffix), slot: self.count, at: self.entries.len() }.field());
+            self.in_group = 0;
+        }
+        let rest = suffix.get(shared..).unwrap_or_default();
+        varint::push(&mut self.entries, shared);
+        varint::push(&mut self.entries, rest.len());
+        self.entries.extend_from_slice(rest);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
+        self.count += 1;
+        self.in_group += 1;
+        self.origin = origin;
+    }
+
+    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+        if self.grouped && self.count > 0 {
+            out.extend_from_slice(&bytes::u16_of(self.groups.len()).to_le_bytes());
+            out.extend_from_slice(self.groups.as_flattened());
+        }
+        out.extend_from_slice(&self.entries);
+    }
+}

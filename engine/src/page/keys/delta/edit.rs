@@ -1,0 +1,286 @@
+//! Changing a prefix-delta key list in place: only the neighbour behind is coded anew, and a group that has become too
+//! large is cut. Nothing relies on the order of the keys, for images of long keys may stand in any.
+
+use super::{DISTANCE, Delta, Entry, FIELD, GROUP, Group, Span, entries_at, entry_size};
+use crate::base::bytes;
+use crate::page::keys::slotted::head_of;
+use crate::page::keys::{KeyState, Plan};
+use crate::page::varint;
+
+/// What [`plan`] finds, by its place in [`Plan::found`].
+const AT: usize = 0;
+const SHARED: usize = 1;
+const NEXT: usize = 2;
+const CUT: usize = 3;
+
+/// The span that an insertion at `slot` goes to: that of the entry before it.
+fn span_before(view: &Delta<'_>, slot: usize) -> Span {
+    view.span_of(slot.saturating_sub(1))
+}
+
+/// See [`crate::page::keys::plan`]. Finds where the entry goes, what it shares with the one before, what the next one
+/// shares with it, and whether the group is cut, which it is only where there is room for that.
+pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Plan {
+    if state.count == 0 {
+        let directory = if grouped { FIELD + GROUP } else { 0 };
+        return Plan::of(directory + entry_size(0, suffix.len()));
+    }
+    let view = Delta::new(list, state.count, grouped);
+    let span = span_before(&view, slot);
+    let (mut at, mut agreed) = (span.at, 0);
+    for _ in span.first..slot {
+        let entry = Entry::at(view.entries, at);
+        agreed = entry.agreed(view.entries, agreed, suffix);
+        at = entry.end();
+    }
+    let own = (agreed, suffix.len() - agreed);
+    let mut bytes = state.bytes + entry_size(own.0, own.1);
+    let mut next = None;
+    if slot < span.end {
+        let entry = Entry::at(view.entries, at);
+        let shared = entry.agreed(view.entries, agreed, suffix);
+        let coded = (shared, (entry.shared + entry.len).saturating_sub(shared));
+        bytes = (bytes + entry_size(coded.0, coded.1)).saturating_sub(entry.end() - at);
+        next = Some(coded);
+    }
+    let mut found = [0; 4];
+    (found[AT], found[SHARED], found[NEXT]) = (at, agreed, next.map_or(0, |next| next.0));
+    if grouped && span.end - span.first >= 2 * DISTANCE - 1 {
+        // The entry in the middle of the group as it will be.
+        let middle = span.first + DISTANCE;
+        let coded = match middle.checked_sub(slot) {
+            Some(0) => Some(own),
+            Some(1) => next,
+            behind => {
+                let old = if behind.is_some() { middle - 1 } else { middle };
+                let entry = Entry::at(view.entries, view.offset(span, old));
+                Some((entry.shared, entry.len))
+            }
+        };
+        if let Some((shared, len)) = coded {
+            let cut = bytes + GROUP + entry_size(0, shared + len) - entry_size(shared, len);
+            if cut <= state.room {
+                (bytes, found[CUT]) = (cut, 1);
+            }
+        }
+    }
+    Plan { bytes, found }
+}
+
+/// See [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(
+    list: &mut [u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+    plan: Plan,
+) {
+    if state.count == 0 {
+        let mut at = 0;
+        if grouped {
+            bytes::put_u16(list, 0, 1);
+            bytes::put(list, FIELD, &Group { head: head_of(suffix), slot: 0, at: 0 }.field());
+            at = FIELD + GROUP;
+        }
+        put_entry(list, at, 0, suffix);
+        return;
+    }
+    let span = span_before(&Delta::new(bytes::slice(list, 0, state.bytes), state.count, grouped), slot);
+    let end = put_between(list, state, grouped, span, slot, suffix, plan);
+    if grouped {
+        for index in span.index + 1..group_count(list) {
+            change_group(list, index, |group| {
+                group.slot += 1;
+                group.at = group.at.saturating_add(end).saturating_sub(state.bytes);
+            });
+        }
+        if slot == 0 {
+            change_group(list, 0, |group| group.head = head_of(suffix));
+        }
+        if plan.found[CUT] == 1 {
+            cut_group(list, end, span.index, state.count + 1);
+        }
+    }
+}
+
+/// Writes an entry and returns the offset behind it.
+fn put_entry(list: &mut [u8], at: usize, shared: usize, rest: &[u8]) -> usize {
+    let at = varint::put(list, at, shared);
+    let at = varint::put(list, at, rest.len());
+    bytes::put(list, at, rest);
+    at + rest.len()
+}
+
+/// Puts the new entry in its place and codes the next one anew; returns the list's end.
+fn put_between(
+    list: &mut [u8],
+    state: KeyState,
+    grouped: bool,
+    span: Span,
+    slot: usize,
+    suffix: &[u8],
+    plan: Plan,
+) -> usize {
+    let [at, shared, next_shared, _] = plan.found;
+    let base = if grouped { entries_at(list) } else { 0 };
+    let rest = suffix.get(shared..).unwrap_or_default();
+    let size = entry_size(shared, rest.len());
+    if slot >= span.end {
+        let at = base + at;
+        bytes::shift(list, at, state.bytes, at + size);
+        put_entry(list, at, shared, rest);
+        return state.bytes + size;
+    }
+    let view = Delta::new(bytes::slice(list, 0, state.bytes), state.count, grouped);
+    let next = Entry::at(view.entries, at);
+    // Only behind keys in disorder does the next one share less than it did: then it takes back what it shared.
+    let mut back = Vec::new();
+    if next_shared < next.shared {
+        view.append(slot.saturating_sub(1), &mut back);
+        back.truncate(next.shared);
+        back.drain(..next_shared.min(back.len()));
+    }
+    let dropped = next_shared.saturating_sub(next.shared).min(next.len);
+    let next_len = back.len() + next.len - dropped;
+    let kept = base + next.rest + dropped;
+    let header = varint::size(next_shared) + varint::size(next_len);
+    let moved = base + at + size + header + back.len();
+    bytes::shift(list, kept, state.bytes, moved);
+    let mut to = put_entry(list, base + at, shared, rest);
+    to = varint::put(list, to, next_shared);
+    to = varint::put(list, to, next_len);
+    bytes::put(list, to, &back);
+    (state.bytes + moved).saturating_sub(kept)
+}
+
+fn group_count(list: &[u8]) -> usize {
+    usize::from(bytes::get_u16(list, 0))
+}
+
+fn change_group(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
+    let at = FIELD + GROUP * index;
+    if let Some(field) = list.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
+        let mut group = Group::of(field);
+        change(&mut group);
+        *field = group.field();
+    }
+}
+
+/// Cuts the group in its middle: the entry there gets its whole key and a place in the directory. `end` is the list's.
+fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
+    let view = Delta::new(bytes::slice(list, 0, end), count, true);
+    let middle = view.span(index).first + DISTANCE;
+    let at = view.offset(view.span(index), middle);
+    let entry = Entry::at(view.entries, at);
+    let mut key = Vec::new();
+    view.append(middle, &mut key);
+    let (base, groups) = (entries_at(list), group_count(list));
+    let growth = entry_size(0, key.len()).saturating_sub(entry.end() - at);
+    bytes::shift(list, base + entry.end(), end, base + entry.end() + growth + GROUP);
+    bytes::shift(list, base, base + at, base + GROUP);
+    put_entry(list, base + GROUP + at, 0, &key);
+    let new = FIELD + GROUP * (index + 1);
+    bytes::shift(list, new, FIELD + GROUP * groups, new + GROUP);
+    bytes::put(list, new, &Group { head: head_of(&key), slot: middle, at }.field());
+    bytes::put_u16(list, 0, bytes::u16_of(groups + 1));
+    for later in index + 2..=groups {
+        change_group(list, later, |group| group.at += growth);
+    }
+}
+
+/// What a removal makes of the entry behind it.
+struct Behind {
+    /// Where the first removed entry is.
+    begin: usize,
+    /// What of the list stays as it is begins here.
+    kept: usize,
+    /// The entry behind, coded anew: what it shares, and the rest. `None`: it stays as it is, or there is none.
+    coded: Option<(usize, Vec<u8>)>,
+    /// The group that begins with it now, having lost its first entry.
+    starts: Option<usize>,
+}
+
+impl Behind {
+    fn find(view: &Delta<'_>, grouped: bool, from: usize, to: usize) -> Behind {
+        let begin = view.offset(view.span_of(from), from);
+        if to >= view.count {
+            return Behind { begin, kept: view.entries.len(), coded: None, starts: None };
+        }
+        let span = view.span_of(to);
+        let at = view.offset(span, to);
+        if span.first == to {
+            return Behind { begin, kept: at, coded: None, starts: None };
+        }
+        let kept = Entry::at(view.entries, at).end();
+        let mut key = Vec::new();
+        view.append(to, &mut key);
+        if span.first >= from {
+            return Behind { begin, kept, coded: Some((0, key)), starts: grouped.then_some(span.index) };
+        }
+        let mut before = Vec::new();
+        view.append(from - 1, &mut before);
+        let shared = bytes::common_prefix(&before, &key);
+        key.drain(..shared);
+        Behind { begin, kept, coded: Some((shared, key)), starts: None }
+    }
+
+    fn size(&self) -> usize {
+        self.coded.as_ref().map_or(0, |(shared, rest)| entry_size(*shared, rest.len()))
+    }
+}
+
+/// See [`crate::page::keys::remove`]. Never makes the list longer: what the entry behind takes back, the removed ones
+/// had.
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> usize {
+    if from >= to {
+        return state.bytes;
+    }
+    if to - from >= state.count {
+        bytes::zero(list, 0, state.bytes);
+        return 0;
+    }
+    let base = if grouped { entries_at(list) } else { 0 };
+    let behind = Behind::find(&Delta::new(list, state.count, grouped), grouped, from, to);
+    let moved = behind.begin + behind.size();
+    bytes::shift(list, base + behind.kept, state.bytes, base + moved);
+    if let Some((shared, rest)) = &behind.coded {
+        put_entry(list, base + behind.begin, *shared, rest);
+    }
+    let mut end = (state.bytes + moved).saturating_sub(behind.kept);
+    if grouped {
+        let dropped = GROUP * close_directory(list, from, to, &behind);
+        bytes::shift(list, base, end, base - dropped);
+        end -= dropped;
+    }
+    bytes::zero(list, end, state.bytes);
+    end
+}
+
+/// Takes the groups of removed entries out of the directory, moves those behind, and returns how many are gone.
+fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> usize {
+    let groups = group_count(list);
+    let lost = behind.kept.saturating_sub(behind.begin + behind.size());
+    let mut left = 0;
+    for index in 0..groups {
+        let mut stays = true;
+        let mut field = Group { head: 0, slot: 0, at: 0 };
+        change_group(list, index, |group| {
+            if group.slot >= to {
+                group.slot -= to - from;
+                group.at = group.at.saturating_sub(lost);
+            } else if group.slot >= from {
+                stays = behind.starts == Some(index);
+                let head = behind.coded.as_ref().map_or(0, |(_, key)| head_of(key));
+                *group = Group { head, slot: from, at: behind.begin };
+            }
+            field = *group;
+        });
+        if stays {
+            change_group(list, left, |group| *group = field);
+            left += 1;
+        }
+    }
+    bytes::put_u16(list, 0, bytes::u16_of(left));
+    groups - left
+}

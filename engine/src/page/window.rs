@@ -1,0 +1,62 @@
+//! A window on the keys of one page, for cursors: lists that build each key from the one before are walked once, not once
+//! a key. What a cursor is must never be known here.
+
+use super::keys::Place;
+use super::view::Page;
+use crate::base::bytes;
+
+/// How many keys a window holds.
+const WINDOW: usize = 16;
+
+/// Some keys around the one that was last asked for: for a cursor that goes from slot to slot of one page, either way.
+#[derive(Clone, Default, Debug)]
+pub struct KeyWindow {
+    place: Place,
+    /// The slot of the first key.
+    first: usize,
+    /// Where the keys end in `bytes`.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl KeyWindow {
+    /// Forgets the page that it was used with: the next one may be another, or have changed.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.place.clear();
+    }
+
+    /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does, and is quick about neighbours.
+    #[inline]
+    pub fn key_into(&mut self, page: Page<'_>, slot: usize, out: &mut Vec<u8>) {
+        if !page.keys().is_sequential() || slot >= page.count() || (slot == 0 && page.is_inner()) {
+            return page.key_into(slot, out);
+        }
+        if slot < self.first || slot >= self.first + self.ends.len() {
+            self.fill(page, slot);
+        }
+        let index = slot - self.first;
+        let from = index.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
+        let to = self.ends.get(index).copied().unwrap_or(0);
+        out.clear();
+        out.extend_from_slice(page.prefix());
+        out.extend_from_slice(bytes::slice(&self.bytes, from, to));
+    }
+
+    /// Takes in the keys up to `slot` where the window comes from behind, those from `slot` on otherwise.
+    fn fill(&mut self, page: Page<'_>, slot: usize) {
+        let backwards = !self.ends.is_empty() && slot < self.first;
+        let from = if backwards { (slot + 1).saturating_sub(WINDOW) } else { slot };
+        let to = (from + WINDOW).min(page.count());
+        let list = page.key_list();
+        list.seek(&mut self.place, from);
+        self.first = from;
+        self.ends.clear();
+        self.bytes.clear();
+        while self.place.slot() < to {
+            list.advance(&mut self.place);
+            self.bytes.extend_from_slice(self.place.key());
+            self.ends.push(self.bytes.len());
+        }
+    }
+}
