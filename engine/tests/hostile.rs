@@ -389,38 +389,6 @@ fn count(db: &Database) -> Result<u32> {
 }
 
 #[test]
-fn a_full_device_refuses_commits_and_keeps_what_is_there() -> Result<()> {
-    let mut refused = 0;
-    for space in (0..40).map(|step| step * 16_384) {
-        let volume = FailingVolume::new(space);
-        let db = options().create_on(Arc::new(volume.clone()), NAME)?;
-        put(&db, 0..50)?;
-        volume.limit_space(Some(space));
-        let (commits, failure) = commit_until_failure(&db, 1);
-        refused += u32::from(failure.is_some());
-        assert_eq!(count(&db)?, 50 * (commits + 1), "{space} bytes free, {failure:?}");
-        volume.limit_space(None);
-        // With room again it goes on, at the latest when it has been opened again.
-        let db = match put(&db, 50 * (commits + 1)..50 * (commits + 2)) {
-            Ok(()) => db,
-            Err(Error::Poisoned { .. }) => {
-                drop(db);
-                let db = options().open_on(Arc::new(volume.clone()), NAME)?;
-                assert!(count(&db)? >= 50 * (commits + 1), "{space} bytes free");
-                continue;
-            }
-            Err(other) => panic!("{space} bytes were free, there is room again: {other}"),
-        };
-        drop(db);
-        let db = options().open_on(Arc::new(volume), NAME)?;
-        assert_eq!(count(&db)?, 50 * (commits + 2), "{space} bytes free");
-        assert_eq!(db.verify(|_| ())?.findings, []);
-    }
-    assert!(refused > 10, "{refused}");
-    Ok(())
-}
-
-#[test]
 fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
     let mut failures = 0;
     for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailRead] {

@@ -110,7 +110,7 @@ impl Run {
         let tail = self.store.tail_pages(8);
         self.store.relocate(&tail)?;
         self.checkpoint(std::iter::empty())?;
-        self.store.shrink()
+        self.store.shrink(0)
     }
 }
 
@@ -190,6 +190,7 @@ fn a_full_device_loses_nothing_and_works_on_when_there_is_room_again() {
     let mut run = Run::create(&volume).unwrap();
     run.write(0..20).unwrap();
     run.checkpoint(std::iter::empty()).unwrap();
+    run.store.shrink(0).unwrap();
     volume.limit_space(Some(30_000));
     let failed = (0..100).find_map(|round| run.write(round * 2..round * 2 + 10).err());
     assert!(matches!(failed, Some(Error::Full { .. })), "{failed:?}");

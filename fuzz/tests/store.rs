@@ -98,7 +98,7 @@ fn write_store_corpus() {
     }
     store.finish(store.freeze(), meta()).unwrap();
     store.write_meta(meta()).unwrap();
-    store.shrink().unwrap();
+    store.shrink(0).unwrap();
     let whole = file();
     put("read_store", "pages", &whole);
     put("superblock", "both", &whole[..8192]);

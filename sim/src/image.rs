@@ -165,7 +165,7 @@ impl Image {
     /// Sets the length; new bytes are zero.
     pub(crate) fn resize(&mut self, len: u64) {
         let keep = len.div_ceil(DEVICE_BLOCK as u64) as usize;
-        if len < self.len {
+        if len <= self.len {
             for index in keep..self.blocks() {
                 if !matches!(self.block(index), Some(Block::Hole)) {
                     self.set(index, Block::Hole);

@@ -22,9 +22,9 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// What closing a database does: at most a sixteenth of it stays free, and of what this handle has written no
-    /// byte is written more than once again, so that a close never costs more than the work before it.
-    pub(super) fn on_close(stats: &StoreStats) -> Gaps {
+    /// What closing a database does, and a full device asks for while it is open: at most a sixteenth of it stays free, and of what this
+    /// handle has written no byte is written more than once again, so that it never costs more than the work before.
+    pub(super) fn worth_while(stats: &StoreStats) -> Gaps {
         Gaps { most: (stats.live_bytes / 16).max(SMALL_GAPS), moves: stats.written_bytes }
     }
 }
@@ -35,19 +35,23 @@ impl Shared {
         let Some(store) = &self.engine.store else { return Ok(()) };
         let mut left = gaps.moves;
         for _ in 0..MOST_ROUNDS {
-            store.shrink()?;
+            store.shrink(self.engine.pool.dirty_pages())?;
             let stats = store.stats();
             if stats.free_bytes <= gaps.most {
                 break;
             }
             let image = (stats.live_bytes / stats.pages.max(1)).max(1);
-            let pages = usize::try_from((left / image).min(MOVE_PAGES)).unwrap_or(0);
+            // Half of the free places stay for what waits to be written and for the checkpoint itself: the device may have
+            // no more.
+            let waiting = self.engine.pool.dirty_pages() * 2 * self.engine.pool.page_size() as u64;
+            let pages = (left.min(stats.free_bytes.saturating_sub(waiting) / 2) / image).min(MOVE_PAGES);
+            let pages = usize::try_from(pages).unwrap_or(0);
             let moved = store.relocate(&store.tail_pages(pages))?;
             left = left.saturating_sub(moved as u64 * image);
             if moved == 0 {
                 break;
             }
-            self.checkpoint()?;
+            self.engine.checkpoint()?;
         }
         Ok(())
     }

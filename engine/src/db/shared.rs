@@ -4,7 +4,7 @@ use super::gaps::Gaps;
 use crate::base::{Error, Result};
 use crate::io::LockGuard;
 use crate::store::Meta;
-use crate::txn::{Durability, Engine};
+use crate::txn::{Durability, Engine, Segments};
 use parking_lot::{Condvar, Mutex};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,9 +60,15 @@ impl Shared {
         }
     }
 
-    /// Takes a checkpoint.
+    /// Takes a checkpoint. Where the device has no room for the log to go on, the file's gaps are closed to make some.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.engine.checkpoint(|_| ())
+        if self.engine.checkpoint()? == Segments::Stuck
+            && let Some(store) = &self.engine.store
+        {
+            self.close_gaps(Gaps::worth_while(&store.stats()))?;
+            self.engine.checkpoint()?;
+        }
+        Ok(())
     }
 
     /// One round of what a database needs done from time to time; false when nothing was.
@@ -87,7 +93,7 @@ impl Shared {
         self.engine.prune();
         let Some(store) = &self.engine.store else { return Ok(()) };
         self.checkpoint()?;
-        self.close_gaps(Gaps::on_close(&store.stats()))?;
+        self.close_gaps(Gaps::worth_while(&store.stats()))?;
         let meta = Meta { clean: true, ..store.meta() };
         // Into both superblocks, so that one that rots does not bring the other's older state back.
         store.write_meta(meta)?;

@@ -25,7 +25,8 @@ pub trait Disk: Send + Sync + Debug {
     fn sync(&self) -> Result<()>;
     /// Says that `len` bytes at `offset` are not needed any more: they may read as anything afterwards.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
-    /// Sets the length; new bytes are zero.
+    /// Sets the length; new bytes are zero. What was reserved beyond the length is given back, also where that stays the
+    /// same.
     fn resize(&self, len: u64) -> Result<()>;
     /// Makes sure that writes up to `len` will not fail for want of space, where the file system can promise it.
     fn reserve(&self, len: u64) -> Result<()>;

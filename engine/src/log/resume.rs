@@ -1,10 +1,11 @@
 //! Going on after a recovery: what was read is made sure of, then a new epoch begins where it ends. When that is over
 //! and the old segments may go is for the layers above to say.
 
+use super::LogConfig;
 use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
 use super::writer::{Log, Older};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::io::OpenMode;
 
 /// Bytes copied at once.
@@ -18,7 +19,7 @@ impl Log {
     pub fn resume(mut reader: LogReader) -> Result<Log> {
         while reader.next()?.is_some() {}
         secure(&reader)?;
-        let (end, config) = (reader.end_state(), reader.config);
+        let (end, config) = (reader.end_state(), reader.config.clone());
         let header = SegmentHeader {
             epoch: reader.survey.next_epoch(reader.from.epoch),
             number: segment::number_after(&config, reader.survey.highest)?,
@@ -33,8 +34,23 @@ impl Log {
         // What the reader had no use for goes with the last of what it read.
         let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
         older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
-        Log::begin(config, header, older)
+        match Log::begin(config.clone(), header, older.clone()) {
+            Err(Error::Full { .. }) => {
+                give_back_reserve(&config, &reader.plan)?;
+                Log::begin(config, header, older)
+            }
+            begun => begun,
+        }
     }
+}
+
+/// Gives back what the last segment had reserved beyond its end, which nobody will append to any more: on a full device
+/// that is where a new segment finds its room.
+fn give_back_reserve(config: &LogConfig, plan: &[SegmentHeader]) -> Result<()> {
+    let Some(last) = plan.last() else { return Ok(()) };
+    let disk = config.volume.open(&segment::name(config, last.number), OpenMode::Write)?;
+    disk.resize(disk.size()?)?;
+    disk.sync()
 }
 
 /// Makes what was read durable, since the new epoch's existence will say that it was. A killed process leaves batches

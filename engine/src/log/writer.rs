@@ -71,7 +71,11 @@ impl Log {
     /// Creates the first segment of an epoch.
     pub(super) fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
         let disk = segment::create_empty(&config, header.number)?;
-        segment::write_header(&config, &*disk, &header)?;
+        if let Err(error) = segment::write_header(&config, &*disk, &header) {
+            // Without a header it is no segment: should this fail, too, the file is only untidy.
+            let _ = config.volume.remove(&segment::name(&config, header.number));
+            return Err(error);
+        }
         Ok(Log {
             seed: config.seed(),
             epoch: header.epoch,

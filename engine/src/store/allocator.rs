@@ -18,6 +18,42 @@ pub(crate) struct PlaceAllocator {
     /// For each length: no region before this one has a free run so long.
     lowest: Vec<usize>,
     used: u64,
+    slots: Slots,
+}
+
+/// How many images of the greatest length each region has room for. However the gaps lie, placing an image that is no
+/// longer takes at most one of these slots, so that so many images will find their places.
+#[derive(Debug)]
+struct Slots {
+    /// Grains of a slot.
+    grains: u32,
+    /// For each region; `None` where it has changed since.
+    regions: Vec<Option<u32>>,
+    /// The regions that are `None`, some perhaps twice.
+    changed: Vec<usize>,
+    total: u64,
+}
+
+impl Slots {
+    fn changed(&mut self, index: usize) {
+        if self.regions.len() <= index {
+            self.changed.extend(self.regions.len()..index);
+            self.regions.resize(index + 1, None);
+            self.changed.push(index);
+        } else if let Some(known) = self.regions.get_mut(index).and_then(Option::take) {
+            self.total -= u64::from(known);
+            self.changed.push(index);
+        }
+    }
+
+    /// Forgets the regions from `count` on.
+    fn truncate(&mut self, count: usize) {
+        for index in count..self.regions.len() {
+            self.changed(index);
+        }
+        self.regions.truncate(count);
+        self.changed.retain(|&index| index < count);
+    }
 }
 
 fn split(grain: u64) -> Option<(usize, u32)> {
@@ -31,10 +67,11 @@ fn join(region: usize, at: u32) -> u64 {
 }
 
 impl PlaceAllocator {
-    /// A file in which only the superblocks' grains are used.
-    pub(crate) fn new() -> PlaceAllocator {
-        let mut allocator =
-            PlaceAllocator { regions: Vec::new(), longest: Vec::new(), lowest: vec![0; REGION as usize + 1], used: 0 };
+    /// A file in which only the superblocks' grains are used. No image will be longer than `slot` grains.
+    pub(crate) fn new(slot: u32) -> PlaceAllocator {
+        let slots = Slots { grains: slot, regions: Vec::new(), changed: Vec::new(), total: 0 };
+        let (regions, longest, lowest) = (Vec::new(), Vec::new(), vec![0; REGION as usize + 1]);
+        let mut allocator = PlaceAllocator { regions, longest, lowest, used: 0, slots };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
     }
@@ -57,6 +94,7 @@ impl PlaceAllocator {
             self.longest.pop();
         }
         let count = self.regions.len();
+        self.slots.truncate(count);
         for lowest in &mut self.lowest {
             *lowest = count.min(*lowest);
         }
@@ -65,7 +103,30 @@ impl PlaceAllocator {
     fn push_region(&mut self) -> usize {
         self.regions.push(Region::new());
         self.longest.push(REGION);
+        self.slots.changed(self.regions.len() - 1);
         self.regions.len() - 1
+    }
+
+    /// How many images of any length find room before grain `end`.
+    pub(crate) fn slots(&mut self, end: u64) -> u64 {
+        let grains = self.slots.grains;
+        for index in std::mem::take(&mut self.slots.changed) {
+            if let (Some(region), Some(slots @ None)) = (self.regions.get(index), self.slots.regions.get_mut(index)) {
+                let count = region.slots(grains, REGION);
+                *slots = Some(count);
+                self.slots.total += u64::from(count);
+            }
+        }
+        let mut total = self.slots.total;
+        // Of what lies beyond the end nothing counts; regions that are still to come are free.
+        let (last, within) = split(end).unwrap_or_default();
+        for index in last..self.regions.len().max(last + 1) {
+            let end = if index == last { within } else { 0 };
+            let known = self.slots.regions.get(index).copied().flatten().unwrap_or(0);
+            let before = self.regions.get(index).map_or(end / grains.max(1), |region| region.slots(grains, end));
+            total = total - u64::from(known) + u64::from(before);
+        }
+        total + last.saturating_sub(self.regions.len()) as u64 * u64::from(REGION / grains.max(1))
     }
 
     /// Takes exactly these grains. False, with nothing changed, where one of them is in use or beyond what a file
@@ -104,6 +165,7 @@ impl PlaceAllocator {
         if !region.mark(at, grains, used) {
             return false;
         }
+        self.slots.changed(index);
         if !used {
             let run = region.run_around(at);
             if let Some(longest) = self.longest.get_mut(index) {
@@ -290,10 +352,26 @@ mod tests {
         at
     }
 
+    fn free_slots(model: &[Extent], grains: u64, end: u64) -> u64 {
+        let mut sorted = model.to_vec();
+        sorted.sort_unstable();
+        let region = u64::from(REGION);
+        let (mut at, mut slots) = (0, 0);
+        for extent in sorted.iter().copied().chain([Extent { first: end, grains: 0 }]) {
+            while at < extent.first.min(end) {
+                let stop = extent.first.min(end).min((at / region + 1) * region);
+                slots += (stop - at) / grains;
+                at = stop;
+            }
+            at = at.max(extent.end());
+        }
+        slots
+    }
+
     proptest! {
         #[test]
         fn nothing_is_given_out_twice_and_the_lowest_gap_first(steps in proptest::collection::vec(step(), 1..120)) {
-            let mut allocator = PlaceAllocator::new();
+            let mut allocator = PlaceAllocator::new(17);
             let mut model = vec![Extent { first: 0, grains: FIRST_GRAIN }];
             for step in steps {
                 match step {
@@ -331,6 +409,8 @@ mod tests {
                     Step::Trim => allocator.trim(),
                 }
                 prop_assert_eq!(allocator.used(), model.iter().map(|extent| extent.grains).sum::<u64>());
+                let end = allocator.end() + u64::from(u16::from(allocator.used() % 2 == 0)) * 3000;
+                prop_assert_eq!(allocator.slots(end), free_slots(&model, 17, end));
                 prop_assert_eq!(allocator.end(), model.iter().map(|extent| extent.end()).max().unwrap());
             }
             for extent in model.clone() {
@@ -341,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_batch_lies_together_in_an_empty_file() {
-        let mut allocator = PlaceAllocator::new();
+        let mut allocator = PlaceAllocator::new(17);
         let mut firsts = Vec::new();
         assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
         assert!(firsts.windows(2).all(|pair| pair[1] == pair[0] + 16));
@@ -349,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_batch_uses_gaps_before_the_file_grows() {
-        let mut allocator = PlaceAllocator::new();
+        let mut allocator = PlaceAllocator::new(17);
         let mut firsts = Vec::new();
         assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
         for first in firsts.iter().step_by(2) {
@@ -363,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_largest_file_is_not_outgrown() {
-        let mut allocator = PlaceAllocator::new();
+        let mut allocator = PlaceAllocator::new(17);
         assert!(!allocator.claim(Extent { first: MAX_GRAINS - 1, grains: 2 }));
         assert!(!allocator.claim(Extent { first: u64::MAX, grains: 2 }));
         assert!(!allocator.claim(Extent { first: 20, grains: 0 }));

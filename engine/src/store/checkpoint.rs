@@ -110,34 +110,26 @@ impl TableStore {
 
     /// Writes the captured chunks and a directory that leads to them; `taken` are the places used.
     fn write_table(&self, frozen: &Frozen, taken: &mut Vec<Extent>) -> Result<Written> {
-        let full = || Error::Full { path: self.path.clone() };
+        let grains = grains_of(CHUNK_BYTES);
         let count = frozen.chunks.iter().filter(|chunk| chunk.bytes.is_some()).count();
-        let sizes = vec![u32::try_from(CHUNK_BYTES / GRAIN).unwrap_or(u32::MAX); count];
-        let mut firsts = Vec::with_capacity(count);
-        let mut state = self.state.lock();
-        if !state.allocator.allocate_batch(&sizes, &mut firsts) {
-            return Err(full());
-        }
-        taken.extend(firsts.iter().map(|&first| Extent { first, grains: grains_of(CHUNK_BYTES) }));
+        let firsts = self.take_places(&vec![u32::try_from(grains).unwrap_or(u32::MAX); count])?;
+        taken.extend(firsts.iter().map(|&first| Extent { first, grains }));
         let mut firsts = firsts.into_iter();
         let homes: Vec<Option<Location>> = frozen
             .chunks
             .iter()
             .map(|chunk| {
                 let bytes = chunk.bytes.as_deref()?;
-                let place = Place::new(firsts.next()?, grains_of(CHUNK_BYTES))?;
-                Some(Location { place, crc: checksum(bytes) })
+                Some(Location { place: Place::new(firsts.next()?, grains)?, crc: checksum(bytes) })
             })
             .collect();
-        let bytes = directory(&state, frozen, &homes);
+        let mut padded = directory(&self.state.lock(), frozen, &homes);
+        let (directory_len, directory_crc) = (padded.len() as u64, checksum(&padded));
         let mut directory = Extent::default();
-        if !bytes.is_empty() {
-            directory = state.allocator.allocate(grains_of(bytes.len())).ok_or_else(full)?;
+        if !padded.is_empty() {
+            directory = self.take_extent(grains_of(padded.len()))?;
             taken.push(directory);
         }
-        drop(state);
-        let mut padded = bytes;
-        let (directory_len, directory_crc) = (padded.len() as u64, checksum(&padded));
         padded.resize(padded.len().next_multiple_of(GRAIN), 0);
         let images = frozen
             .chunks

@@ -68,7 +68,7 @@ impl Pool {
             sweep.busy = true;
             return None;
         };
-        let guard = WriteGuard { page, frame };
+        let guard = WriteGuard { page, frame, dirty: &self.dirty };
         if guard.id().0 == NO_PAGE {
             return None;
         }

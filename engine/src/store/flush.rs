@@ -133,13 +133,13 @@ impl Pool {
             newest = newest.max(lsn);
             // Changes from here on, which need the exclusive latch, make it dirty anew.
             frame.writing.store(true, Ordering::Release);
-            frame.rec.store(CLEAN, Ordering::Release);
+            frame.mark_clean(&self.dirty);
             claimed.push((frame, rec));
         }
         let result = self.write_images(backing, images, newest);
         for (frame, rec) in &claimed {
             if result.is_err() {
-                frame.rec.fetch_min(*rec, Ordering::AcqRel);
+                frame.mark_dirty(Lsn(*rec), &self.dirty);
             }
             frame.writing.store(false, Ordering::Release);
         }

@@ -93,12 +93,19 @@ impl Frame {
         }
     }
 
-    /// Notes a change at `lsn` that the store does not have.
-    pub(super) fn mark_dirty(&self, lsn: Lsn) {
+    /// Notes a change at `lsn` that the store does not have; `dirty` counts the frames that have any.
+    pub(super) fn mark_dirty(&self, lsn: Lsn, dirty: &AtomicU64) {
         if self.rec.load(Ordering::Relaxed) > lsn.0 {
             // A failed write may be putting the old value back at the same time: the smaller one must win.
-            self.rec.fetch_min(lsn.0, Ordering::AcqRel);
+            let before = self.rec.fetch_min(lsn.0, Ordering::AcqRel);
+            dirty.fetch_add(u64::from(before == CLEAN), Ordering::Relaxed);
         }
+    }
+
+    /// Notes that the store has everything, or that nobody needs it any more.
+    pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
+        let before = self.rec.swap(CLEAN, Ordering::AcqRel);
+        dirty.fetch_sub(u64::from(before != CLEAN), Ordering::Relaxed);
     }
 }
 
@@ -119,6 +126,8 @@ impl Deref for ReadGuard<'_> {
 pub struct WriteGuard<'a> {
     pub(super) page: RwLockWriteGuard<'a, PageBuffer>,
     pub(super) frame: &'a Frame,
+    /// The pool's count of changed pages.
+    pub(super) dirty: &'a AtomicU64,
 }
 
 impl WriteGuard<'_> {
@@ -129,7 +138,7 @@ impl WriteGuard<'_> {
 
     /// To be called with each change: `lsn` is the LSN of the operation that made it.
     pub fn mark_dirty(&mut self, lsn: Lsn) {
-        self.frame.mark_dirty(lsn);
+        self.frame.mark_dirty(lsn, self.dirty);
     }
 }
 
@@ -173,10 +182,13 @@ mod tests {
 
     #[test]
     fn the_first_change_counts() {
-        let frame = Frame::empty();
+        let (frame, dirty) = (Frame::empty(), AtomicU64::new(0));
         for lsn in [7, 9, 8] {
-            frame.mark_dirty(Lsn(lsn));
+            frame.mark_dirty(Lsn(lsn), &dirty);
         }
-        assert_eq!(frame.rec.load(Ordering::Relaxed), 7);
+        assert_eq!((frame.rec.load(Ordering::Relaxed), dirty.load(Ordering::Relaxed)), (7, 1));
+        frame.mark_clean(&dirty);
+        frame.mark_clean(&dirty);
+        assert_eq!(dirty.load(Ordering::Relaxed), 0);
     }
 }

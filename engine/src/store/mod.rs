@@ -28,6 +28,7 @@ mod pool;
 mod prefetch;
 mod region;
 mod relocate;
+mod room;
 pub mod superblock;
 mod table_store;
 #[cfg(test)]

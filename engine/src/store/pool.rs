@@ -7,7 +7,7 @@
 
 use super::TableStore;
 use super::flush::Flusher;
-use super::frame::{CLEAN, Frame, NO_PAGE, PageBuffer, Pin, ReadGuard, WriteGuard};
+use super::frame::{Frame, NO_PAGE, PageBuffer, Pin, ReadGuard, WriteGuard};
 use super::growing::Growing;
 use super::prefetch;
 use crate::base::watermark::Watermark;
@@ -66,6 +66,8 @@ pub struct Pool {
     free: Mutex<Vec<u32>>,
     /// Where the clock stands; counts on for ever.
     pub(super) hand: AtomicU64,
+    /// Pages with changes that the store does not have.
+    pub(super) dirty: AtomicU64,
     pub(super) backing: Option<Backing>,
     pub(super) flusher: Mutex<Flusher>,
     pub(super) written: (Mutex<()>, Condvar),
@@ -94,6 +96,7 @@ impl Pool {
             used: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
             hand: AtomicU64::new(0),
+            dirty: AtomicU64::new(0),
             backing,
             flusher: Mutex::new(Flusher::default()),
             written: (Mutex::new(()), Condvar::new()),
@@ -172,7 +175,7 @@ impl Pool {
                     let page = frame.latch.write();
                     if frame.holds(id) {
                         frame.touch();
-                        return Ok(WriteGuard { page, frame });
+                        return Ok(WriteGuard { page, frame, dirty: &self.dirty });
                     }
                 }
                 None => {
@@ -195,7 +198,7 @@ impl Pool {
                     None => continue,
                 },
             };
-            guard.frame.rec.store(CLEAN, Ordering::Release);
+            guard.frame.mark_clean(&self.dirty);
             guard.frame.touch();
             guard.fill(0);
             return Ok(guard);
@@ -210,6 +213,11 @@ impl Pool {
     /// True if a page has content, in memory or in the store.
     pub fn exists(&self, id: PageId) -> bool {
         self.is_resident(id) || self.backing.as_ref().is_some_and(|backing| backing.store.location(id).is_some())
+    }
+
+    /// How many pages have changes that the store does not have.
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty.load(Ordering::Relaxed)
     }
 
     /// Keeps a page in memory, reading it in if need be, until the pin is dropped.
@@ -242,7 +250,7 @@ impl Pool {
                 continue;
             }
             if !frame.writing.load(Ordering::Acquire) {
-                return Some(WriteGuard { page, frame });
+                return Some(WriteGuard { page, frame, dirty: &self.dirty });
             }
             drop(page);
             self.await_written();
@@ -322,13 +330,13 @@ impl Pool {
                 address.store(page.as_ptr().addr(), Ordering::Relaxed);
             }
         }
-        Ok((index, WriteGuard { page, frame }))
+        Ok((index, WriteGuard { page, frame, dirty: &self.dirty }))
     }
 
     /// Takes the page out of a frame, whose index is returned.
     pub(super) fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
         let entry = self.translation.get(guard.id().0)?;
-        guard.frame.rec.store(CLEAN, Ordering::Release);
+        guard.frame.mark_clean(&self.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);
         guard.frame.id.store(NO_PAGE, Ordering::Relaxed);
         entry.swap(0, Ordering::AcqRel).checked_sub(1)

@@ -67,6 +67,17 @@ impl Region {
         Err(longest)
     }
 
+    /// How many runs of `grains` find room in it, as far as `end`.
+    pub(crate) fn slots(&self, grains: u32, end: u32) -> u32 {
+        let (mut at, mut slots) = (0, 0);
+        while at < end {
+            let start = self.next(at, false);
+            at = self.next(start, true);
+            slots += at.min(end).saturating_sub(start) / grains.max(1);
+        }
+        slots
+    }
+
     /// The length of the free run that `at` lies in.
     pub(crate) fn run_around(&self, at: u32) -> u32 {
         self.next(at, true).saturating_sub(self.after_last_used(at))

@@ -69,11 +69,13 @@ impl TableStore {
         }
     }
 
-    /// Cuts the file after its last used grain. What a checkpoint has yet to let go counts as used.
-    pub fn shrink(&self) -> Result<()> {
+    /// Cuts the file after its last used grain, but leaves room for so many images behind it. What a checkpoint has yet
+    /// to let go counts as used.
+    pub fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
         let mut state = self.state.lock();
-        let end = state.allocator.end() * GRAIN as u64;
+        let room = if images == 0 { 0 } else { self.slots_for(&state, images) * self.longest_image() };
+        let end = (state.allocator.end() + room) * GRAIN as u64;
         if end < *len {
             state.allocator.trim();
             drop(state);

@@ -4,7 +4,7 @@
 //! pool's. One lock guards the page table and the free map together; it is never held while the device works.
 
 use super::allocator::PlaceAllocator;
-use super::image::{ImageBatch, open_image};
+use super::image::{IMAGE_HEADER, ImageBatch, open_image};
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
@@ -17,9 +17,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Least and most bytes by which the file grows at once; between them an eighth of its length.
-const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// Whether log records name the places of the images being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,10 +62,11 @@ pub(super) struct State {
 }
 
 impl State {
-    fn new() -> State {
+    fn new(page_size: usize) -> State {
+        let longest_image = u32::try_from(grains_of(page_size + IMAGE_HEADER)).unwrap_or(u32::MAX);
         State {
             table: PageTable::default(),
-            allocator: PlaceAllocator::new(),
+            allocator: PlaceAllocator::new(longest_image),
             quarantine: Vec::new(),
             frozen: Vec::new(),
             reserved: BTreeMap::new(),
@@ -128,7 +126,7 @@ impl TableStore {
         let second = Superblock { sequence: 2, ..first };
         disk.write_at(0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
-        TableStore::assemble(disk, path, State::new(), Current { superblock: second, slot: 1 })
+        TableStore::assemble(disk, path, State::new(meta.page_size), Current { superblock: second, slot: 1 })
     }
 
     /// Opens what is in the file. Nothing is written.
@@ -142,7 +140,7 @@ impl TableStore {
         let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
         disk.read_at(0, &mut front)?;
         let (superblock, slot) = superblock::choose(&front, path)?;
-        let mut state = State::new();
+        let mut state = State::new(superblock.meta.page_size);
         let damage = load_table(&*disk, size, &superblock, &mut state)?;
         let store = TableStore::assemble(disk, path, state, Current { superblock, slot })?;
         Ok((TableStore { damage, ..store }, superblock.meta))
@@ -208,7 +206,10 @@ impl TableStore {
                 return result.map(|()| true);
             }
         }
-        Ok(false)
+        match &self.damage {
+            Some(what) => Err(Error::corrupt(id, format!("the page table is damaged: {what}"))),
+            None => Ok(false),
+        }
     }
 
     /// Reads the image at `at` and returns the packed page in it.
@@ -241,7 +242,7 @@ impl TableStore {
     ///
     /// On an error no page of the batch has moved.
     pub fn write_batch(&self, batch: &mut ImageBatch, kind: WriteKind) -> Result<()> {
-        let most = grains_of(self.page_size + super::image::IMAGE_HEADER);
+        let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
         for (id, grains) in batch.sizes() {
             if u64::from(grains) > most {
@@ -249,11 +250,7 @@ impl TableStore {
             }
             sizes.push(grains);
         }
-        let mut firsts = Vec::with_capacity(sizes.len());
-        if !self.state.lock().allocator.allocate_batch(&sizes, &mut firsts) {
-            return Err(Error::Full { path: self.path.clone() });
-        }
-        batch.set_places(&firsts);
+        batch.set_places(&self.take_places(&sizes)?);
         let written = self.write_runs(batch.runs());
         let mut state = self.state.lock();
         for (id, location) in batch.locations() {
@@ -268,23 +265,12 @@ impl TableStore {
         written
     }
 
-    /// Writes stretches of bytes at their grains, after the file has grown to hold them.
+    /// Writes stretches of bytes at their grains, which have been taken.
     pub(super) fn write_runs<'a>(&self, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
         for (first, bytes) in runs {
             let extent = Extent { first, grains: grains_of(bytes.len()) };
-            self.grow(extent.end() * GRAIN as u64)?;
             self.disk.write_at(extent.offset(), bytes)?;
             self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn grow(&self, needed: u64) -> Result<()> {
-        let mut len = self.len.lock();
-        if *len < needed {
-            let target = needed + (*len / 8).clamp(*GROWTH.start(), *GROWTH.end());
-            self.disk.resize(target)?;
-            *len = target;
         }
         Ok(())
     }
@@ -389,7 +375,7 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
     if checksum(&bytes) != superblock.directory_crc {
         return Err(corrupt("its directory has not its checksum".into()));
     }
-    let most = grains_of(superblock.meta.page_size + super::image::IMAGE_HEADER);
+    let most = grains_of(superblock.meta.page_size + IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut damage = None;
     for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {

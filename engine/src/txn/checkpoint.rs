@@ -5,14 +5,23 @@
 
 use super::engine::Engine;
 use crate::base::watermark::Watermark;
-use crate::base::{Lsn, Result};
-use crate::store::Meta;
+use crate::base::{Error, Lsn, Result};
 use std::sync::atomic::Ordering;
 
+/// What a checkpoint made of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Segments {
+    /// It goes on in a new segment; those that no recovery needs are gone.
+    Changed,
+    /// There was no room for a new one: it goes on in the old one, which takes more and more room.
+    Stuck,
+}
+
 impl Engine {
-    /// Takes a checkpoint. `fill` completes the superblock's other fields.
-    pub(crate) fn checkpoint(&self, fill: impl FnOnce(&mut Meta)) -> Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
+    /// Takes a checkpoint.
+    pub(crate) fn checkpoint(&self) -> Result<Segments> {
+        let Some(store) = &self.store else { return Ok(Segments::Changed) };
+        let mut segments = Segments::Changed;
         let _one_at_a_time = self.checkpointing.lock();
         self.check_poison()?;
         let log = self.log()?;
@@ -20,7 +29,15 @@ impl Engine {
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
         let redo = {
             let _between_batches = self.apply.lock();
-            log.rotate().inspect_err(|cause| self.poison(cause))?
+            match log.rotate() {
+                // Without room for another segment the log goes on in this one: the redo point moves all the same.
+                Err(Error::Full { .. }) => {
+                    segments = Segments::Stuck;
+                    log.make_durable(log.appended()).map(|()| log.appended())
+                }
+                rotated => rotated,
+            }
+            .inspect_err(|cause| self.poison(cause))?
         };
         self.pool.flush_before(redo)?;
         let (frozen, table) = {
@@ -33,10 +50,10 @@ impl Engine {
         (meta.redo, meta.table, meta.last) = (redo, table, table);
         meta.high_water = self.ids.lock().high();
         meta.epoch = log.epoch();
-        fill(&mut meta);
         store.finish(frozen, meta)?;
         self.last_redo.store(redo.0, Ordering::Release);
-        log.remove_before(redo)
+        log.remove_before(redo)?;
+        Ok(segments)
     }
 
     /// Log bytes that recovery would have to read.

@@ -46,7 +46,22 @@ pub(crate) enum Step<'a> {
     Remove { tree: &'a Tree, key: &'a [u8] },
 }
 
+/// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
+const COMMIT_LOG: usize = 256 << 10;
+/// Log bytes and pages kept for transactions that only remove.
+const RELIEF_LOG: usize = 1 << 20;
+const RELIEF_PAGES: usize = 32;
+
 impl<'a> Step<'a> {
+    /// True for what gives room back, or will, and for what the catalog notes about that.
+    fn relieves(&self) -> bool {
+        match self {
+            Step::Drop { .. } | Step::Clear { .. } | Step::Remove { .. } => true,
+            Step::Put { tree, .. } => tree.root == CATALOG_ROOT,
+            Step::Adopt { .. } | Step::Create { .. } => false,
+        }
+    }
+
     /// The tree and key whose leaf the step changes, if it is one.
     fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
         match *self {
@@ -71,10 +86,11 @@ impl Engine {
     pub(crate) fn commit(&self, steps: &[Step<'_>], catalog: &Tree) -> Result<Lsn> {
         self.check_poison()?;
         self.prune();
-        let log_bytes: usize = steps.iter().map(step_bytes).sum();
-        let (pins, covered) = self.pin(steps)?;
+        let mut created = BTreeSet::new();
+        let (pins, covered) = self.pin(steps, &mut created)?;
         if self.is_logged() {
-            self.log()?.reserve(2 * log_bytes + (1 << 18))?;
+            let rest = steps.get(covered..).unwrap_or_default();
+            self.make_room(steps, pins.len() + self.count_leaves(rest, &mut created)?)?;
             if steps.iter().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
                 && let Some(store) = &self.store
             {
@@ -89,6 +105,19 @@ impl Engine {
             self.commit_large(steps, catalog)
         };
         outcome.inspect_err(|cause| self.poison(cause))
+    }
+
+    /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
+    /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
+    fn make_room(&self, steps: &[Step<'_>], leaves: usize) -> Result<()> {
+        let bytes: usize = steps.iter().map(step_bytes).sum();
+        let relieves = steps.iter().all(Step::relieves);
+        let kept = if relieves { 0 } else { RELIEF_LOG };
+        self.log()?.reserve(2 * bytes + COMMIT_LOG + kept)?;
+        let Some(store) = &self.store else { return Ok(()) };
+        // New pages take half of theirs at least; each may change a page above it.
+        let images = leaves + 4 * bytes / self.pool.page_size() + if relieves { 0 } else { RELIEF_PAGES };
+        store.ensure_room(self.pool.dirty_pages() + images as u64)
     }
 
     /// A transaction that needs too much of the pool at once: the log gets it whole, then it is applied piece by piece.
@@ -106,7 +135,7 @@ impl Engine {
     pub(crate) fn apply_pieces(&self, steps: &[Step<'_>], mut done: usize, catalog: &Tree) -> Result<Lsn> {
         loop {
             let rest = steps.get(done..).unwrap_or_default();
-            let (_pins, covered) = self.pin(rest)?;
+            let (_pins, covered) = self.pin(rest, &mut BTreeSet::new())?;
             let piece = rest.get(..covered.max(1)).unwrap_or(rest);
             done += piece.len();
             let last = done == steps.len();
@@ -118,9 +147,21 @@ impl Engine {
         }
     }
 
+    /// Reads the leaves that the steps will change, piece by piece, and says how many they are: what a large transaction
+    /// meets there must be met before the log has it.
+    fn count_leaves(&self, mut steps: &[Step<'_>], created: &mut BTreeSet<PageId>) -> Result<usize> {
+        let mut leaves = 0;
+        while !steps.is_empty() {
+            let (pins, covered) = self.pin(steps, created)?;
+            leaves += pins.len();
+            steps = steps.get(covered.max(1)..).unwrap_or_default();
+        }
+        Ok(leaves)
+    }
+
     /// Reads and pins the leaves that the steps will change, as long as they take at most a quarter of the pool;
-    /// returns how many steps that covers.
-    fn pin(&self, steps: &[Step<'_>]) -> Result<(Vec<Pin<'_>>, usize)> {
+    /// returns how many steps that covers. `created` are the roots of trees that are yet to be created.
+    fn pin(&self, steps: &[Step<'_>], created: &mut BTreeSet<PageId>) -> Result<(Vec<Pin<'_>>, usize)> {
         let mut pins = Vec::new();
         if !self.is_logged() {
             return Ok((pins, steps.len()));
@@ -131,7 +172,6 @@ impl Engine {
         let half_page = self.pool.page_size() / 2;
         let mut weight = 0;
         let mut index = 0;
-        let mut created = BTreeSet::new();
         while let Some(step) = steps.get(index) {
             weight += step_bytes(step);
             if pins.len() + weight / half_page >= most && index > 0 {

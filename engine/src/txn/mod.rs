@@ -32,6 +32,7 @@ mod versions;
 mod write_set;
 
 pub(crate) use applier::Pages;
+pub(crate) use checkpoint::Segments;
 pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, Step, push_steps};
 pub(crate) use cursor::{Cursor, View};
 pub use engine::Durability;

@@ -95,7 +95,7 @@ impl Run {
             Step::Compact => {
                 let tail = self.store.tail_pages(20);
                 if self.store.relocate(&tail).is_ok() {
-                    self.store.shrink().unwrap();
+                    self.store.shrink(0).unwrap();
                 }
             }
             Step::Reopen => self.reopen(),
@@ -177,7 +177,7 @@ fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
         let tail = run.store.tail_pages(16);
         let moved = run.store.relocate(&tail).unwrap();
         checkpoint(&mut run);
-        run.store.shrink().unwrap();
+        run.store.shrink(0).unwrap();
         if moved == 0 {
             break;
         }

@@ -1,0 +1,114 @@
+//! Room in the file: it grows with space on the device for all of its length, so that no write into it fails for want
+//! of space, and places are taken inside it. Which place comes next is the allocator's choice.
+
+use super::image::IMAGE_HEADER;
+use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
+use super::place::{Extent, GRAIN, Location, grains_of};
+use super::table_store::{State, TableStore};
+use crate::base::{Error, Result};
+
+/// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
+const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
+
+impl TableStore {
+    fn full(&self) -> Error {
+        Error::Full { path: self.path.clone() }
+    }
+
+    /// Grains of the longest image.
+    pub(super) fn longest_image(&self) -> u64 {
+        grains_of(self.page_size + IMAGE_HEADER)
+    }
+
+    /// Makes the file at least so long, with space on the device for all of it.
+    fn grow(&self, needed: u64) -> Result<()> {
+        let mut len = self.len.lock();
+        if *len < needed {
+            let generous = needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end());
+            let target = match self.disk.reserve(generous) {
+                Err(Error::Full { .. }) => self.disk.reserve(needed).map(|()| needed)?,
+                reserved => reserved.map(|()| generous)?,
+            };
+            self.disk.resize(target)?;
+            *len = target;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that so many images, of any length, find their places in the file, and the page table after them; the
+    /// file grows if need be.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; nothing is promised then.
+    pub fn ensure_room(&self, images: u64) -> Result<()> {
+        loop {
+            let len = *self.len.lock();
+            let missing = {
+                let mut state = self.state.lock();
+                self.slots_for(&state, images).saturating_sub(state.allocator.slots(len / GRAIN as u64))
+            };
+            if missing == 0 {
+                return Ok(());
+            }
+            // A slot that would cross the border of two regions is none, so one round may not be enough.
+            self.grow(len + missing * self.longest_image() * GRAIN as u64)?;
+        }
+    }
+
+    /// Slots for so many images and for the page table after them.
+    pub(super) fn slots_for(&self, state: &State, images: u64) -> u64 {
+        let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
+        let directory = (chunks * Location::BYTES as u64).div_ceil(GRAIN as u64);
+        let slot = self.longest_image();
+        let chunks_in_slot = (slot / grains_of(CHUNK_BYTES)).max(1);
+        images + chunks.min(images).div_ceil(chunks_in_slot) + directory.div_ceil(slot)
+    }
+
+    /// Takes places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;
+    /// otherwise the gaps that it has are filled one by one. Returns their first grains; on an error nothing is taken.
+    pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
+        let mut firsts = Vec::with_capacity(sizes.len());
+        if !self.state.lock().allocator.allocate_batch(sizes, &mut firsts) {
+            return Err(self.full());
+        }
+        let end = firsts.iter().zip(sizes).map(|(first, size)| first + u64::from(*size)).max().unwrap_or(0);
+        let Err(error) = self.grow(end * GRAIN as u64) else { return Ok(firsts) };
+        self.give_back(&firsts, sizes);
+        if !matches!(error, Error::Full { .. }) {
+            return Err(error);
+        }
+        firsts.clear();
+        for &size in sizes {
+            let Some(extent) = self.take_gap(u64::from(size)) else {
+                self.give_back(&firsts, sizes);
+                return Err(error);
+            };
+            firsts.push(extent.first);
+        }
+        Ok(firsts)
+    }
+
+    /// Takes `grains` in one piece, likewise.
+    pub(super) fn take_extent(&self, grains: u64) -> Result<Extent> {
+        let extent = self.state.lock().allocator.allocate(grains).ok_or_else(|| self.full())?;
+        let Err(error) = self.grow(extent.end() * GRAIN as u64) else { return Ok(extent) };
+        self.state.lock().allocator.release(extent);
+        match error {
+            Error::Full { .. } => self.take_gap(grains).ok_or(error),
+            other => Err(other),
+        }
+    }
+
+    /// The lowest gap of that length inside the file as it is.
+    fn take_gap(&self, grains: u64) -> Option<Extent> {
+        let end = *self.len.lock() / GRAIN as u64;
+        self.state.lock().allocator.allocate_below(grains, end)
+    }
+
+    fn give_back(&self, firsts: &[u64], sizes: &[u32]) {
+        let mut state = self.state.lock();
+        for (&first, &size) in firsts.iter().zip(sizes) {
+            state.allocator.release(Extent { first, grains: u64::from(size) });
+        }
+    }
+}

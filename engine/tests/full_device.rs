@@ -1,0 +1,122 @@
+//! Promise: a full device refuses what needs room with one clear error and takes nothing back. The database goes on
+//! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
+//! more on the device.
+
+use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen_sim::FailingVolume;
+use std::sync::Arc;
+
+const OLD: TableDef<u32, &[u8]> = TableDef::new("old");
+const NEW: TableDef<u32, &[u8]> = TableDef::new("new");
+const NAME: &str = "t.duramen";
+const OLD_ENTRIES: u32 = 30_000;
+
+fn options(cache: usize) -> duramen::Builder {
+    Database::builder().page_size(4096).cache(cache).checkpoint_bytes(256 << 10).background(false)
+}
+
+fn put(db: &Database, table: TableDef<u32, &'static [u8]>, keys: std::ops::Range<u32>) -> Result<()> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::None);
+    let mut open = tx.open_table(table)?;
+    for key in keys {
+        // The old table's keys come in order, the new one's change pages everywhere.
+        let key = if table.name() == OLD.name() { key } else { key.wrapping_mul(2_654_435_761) };
+        open.put(key, &[key as u8; 100][..])?;
+    }
+    drop(open);
+    tx.commit()
+}
+
+fn len(db: &Database, table: TableDef<u32, &'static [u8]>) -> Result<u32> {
+    let tx = db.begin_read()?;
+    let table = tx.open_table(table)?;
+    assert_eq!(table.iter().filter(Result::is_ok).count() as u64, table.len());
+    Ok(table.len() as u32)
+}
+
+/// A database of some size on a device that is then filled to the brim. Gives the entries of the new table.
+fn fill(volume: &FailingVolume, cache: usize, space: u64) -> Result<(Database, u32)> {
+    let db = options(cache).create_on(Arc::new(volume.clone()), NAME)?;
+    for from in (0..OLD_ENTRIES).step_by(1000) {
+        put(&db, OLD, from..from + 1000)?;
+        while db.maintain()? {}
+    }
+    put(&db, NEW, 0..100)?;
+    volume.limit_space(Some(space));
+    let mut entries = 100;
+    loop {
+        match put(&db, NEW, entries..entries + 100) {
+            Ok(()) => entries += 100,
+            Err(Error::Full { .. }) => return Ok((db, entries)),
+            Err(other) => panic!("{other}"),
+        }
+        assert!(entries < 100_000);
+        match db.maintain() {
+            Ok(_) | Err(Error::Full { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// Drops the old table and goes on with the room that gives.
+fn make_room(db: &Database, entries: u32) -> Result<()> {
+    let tx = db.begin_write()?;
+    assert!(tx.drop_table("old")?);
+    tx.commit().expect("dropping");
+    // The first checkpoint lets the table go, the second its places.
+    for _ in 0..2 {
+        while db.maintain().expect("maintaining") {}
+        db.checkpoint().unwrap_or_else(|error| panic!("a checkpoint: {error} {:?}", db.stats()));
+    }
+    for from in (entries..entries + 1000).step_by(100) {
+        put(db, NEW, from..from + 100)?;
+    }
+    assert_eq!(len(db, NEW)?, entries + 1000);
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+#[test]
+fn a_table_can_be_dropped_on_a_full_device_and_writing_goes_on() -> Result<()> {
+    for (cache, space) in (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960)) {
+        let volume = FailingVolume::new(space);
+        let (db, entries) = fill(&volume, cache, space)?;
+        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries), "{space} bytes, a cache of {cache}");
+        make_room(&db, entries).unwrap_or_else(|error| panic!("{space} bytes, a cache of {cache}: {error}"));
+        db.close()?;
+        assert_eq!(len(&options(cache).open_on(Arc::new(volume), NAME)?, NEW)?, entries + 1000);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()> {
+    for (cache, space) in (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960)) {
+        let what = format!("{space} bytes, a cache of {cache}");
+        let volume = FailingVolume::new(space);
+        let (db, entries) = fill(&volume, cache, space)?;
+        volume.limit_space(Some(0));
+        volume.power_off_at(Some(0));
+        drop(db);
+        volume.power_off_at(None);
+        let db = options(cache).open_on(Arc::new(volume.clone()), NAME);
+        let db = db.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries), "{what}");
+        make_room(&db, entries).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn writing_goes_on_once_there_is_room_again() -> Result<()> {
+    for space in [0, 100_000, 1 << 20] {
+        let volume = FailingVolume::new(space);
+        let (db, entries) = fill(&volume, 1 << 20, space)?;
+        volume.limit_space(None);
+        put(&db, NEW, entries..entries + 100)?;
+        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries + 100));
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
