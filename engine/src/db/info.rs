@@ -15,7 +15,7 @@ pub struct TableInfo {
     pub value_type: String,
     /// How many entries it has.
     pub entries: u64,
-    /// How its leaves keep keys: `plain`, `fixed`, `head`, `wiredtiger` or `myisam`.
+    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger` or `myisam`.
     pub keys: &'static str,
     /// How its separators are chosen: `full` or `tail`.
     pub separators: &'static str,
@@ -32,6 +32,7 @@ impl TableInfo {
                 KeyListKind::Plain => "plain",
                 KeyListKind::Fixed => "fixed",
                 KeyListKind::Head => "head",
+                KeyListKind::Db2 => "db2",
                 KeyListKind::WiredTiger => "wiredtiger",
                 KeyListKind::MyIsam => "myisam",
             },

@@ -44,6 +44,7 @@ impl<'a> TableSpec<'a> {
                 });
             }
             (Some(KeyLayout::Head) | None, _) => KeyListKind::Head,
+            (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
             (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
             (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
         };

@@ -43,7 +43,8 @@ pub struct PageBuilder {
     keys: KeyListBuilder,
     records: RecordListBuilder,
     count: usize,
-    list_bytes: usize,
+    key_bytes: usize,
+    record_bytes: usize,
 }
 
 impl PageBuilder {
@@ -75,7 +76,8 @@ impl PageBuilder {
             keys: KeyListBuilder::new(spec.keys, granule, inner, page_size),
             records: RecordListBuilder::new(spec.records, granule, page_size),
             count: 0,
-            list_bytes: 0,
+            key_bytes: 0,
+            record_bytes: 0,
         }
     }
 
@@ -105,7 +107,7 @@ impl PageBuilder {
         if start >= end {
             return true;
         }
-        if page.keys().is_sequential() {
+        if page.keys().is_walked() {
             return self.push_walking(page, entries, first);
         }
         page.key_into(start, &mut key);
@@ -134,18 +136,20 @@ impl PageBuilder {
 
     /// The same for a list whose keys are built one from the other.
     fn push_walking(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
-        let cut = self.cut_from(page, entries.start + 1..entries.end);
+        let bare = usize::from(self.inner || first.is_some());
+        let cut = self.cut_from(page, entries.start + bare..entries.end);
         let mut keys = KeyWalk::new(page.key_list(), entries.start, entries.end);
         let mut key = Vec::new();
         entries.clone().all(|slot| {
             let Some(entry) = keys.step() else { return false };
             let child = page.child(slot).0.to_le_bytes();
             let record = Self::record(page, slot, &child);
-            let begins = slot == entries.start && (self.inner || first.is_some() || self.count == 0);
+            let begins = slot == entries.start && (self.inner || first.is_some());
             if let Some(cut) = cut.filter(|_| !begins) {
                 let taken = self.room(self.keys.bytes_with_walked(&entry, cut), record);
                 if taken {
                     self.keys.push_walked(&entry, cut);
+                    self.key_bytes = self.keys.bytes_after(self.key_bytes);
                     self.records.push(record);
                 }
                 return taken;
@@ -181,6 +185,7 @@ impl PageBuilder {
         let fits = self.room(self.keys.bytes_with(suffix), record);
         if fits {
             self.keys.push(suffix);
+            self.key_bytes = self.keys.bytes_after(self.key_bytes);
             self.records.push(record);
         }
         fits
@@ -190,11 +195,12 @@ impl PageBuilder {
     #[inline]
     fn room(&mut self, key_bytes: Option<usize>, record: Record<'_>) -> bool {
         let lists = key_bytes.zip(self.records.bytes_with(record));
-        let Some(list_bytes) = lists.map(|(keys, records)| keys + records) else { return false };
-        let fits = self.front.len() + list_bytes <= self.page_size && self.count < usize::from(u16::MAX);
+        let Some((key_bytes, record_bytes)) = lists else { return false };
+        let used = self.front.len() + key_bytes + record_bytes;
+        let fits = used <= self.page_size && self.count < usize::from(u16::MAX);
         if fits {
             self.count += 1;
-            self.list_bytes = list_bytes;
+            (self.key_bytes, self.record_bytes) = (key_bytes, record_bytes);
         }
         fits
     }
@@ -206,12 +212,12 @@ impl PageBuilder {
 
     /// Bytes in use so far, those of the header among them.
     pub fn used(&self) -> usize {
-        self.front.len() + self.list_bytes
+        self.front.len() + self.key_bytes + self.record_bytes
     }
 
     /// The packed page, its LSN zero: the content of a [`super::PageOp::Format`].
     pub fn finish(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.front.len() + self.list_bytes);
+        let mut out = Vec::with_capacity(self.used());
         out.extend_from_slice(&self.front);
         let keys_at = out.len();
         self.keys.finish(&mut out);

@@ -122,7 +122,7 @@ impl<'a> Page<'a> {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }
-        if self.keys().is_sequential() {
+        if self.keys().is_walked() {
             self.check_order_walking(first)?;
         } else {
             self.check_order(first)?;

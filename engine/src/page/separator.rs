@@ -90,16 +90,14 @@ struct Measure {
 
 impl Measure {
     fn all(page: Page<'_>) -> Vec<Measure> {
-        if !page.keys().is_sequential() {
+        if !page.keys().is_walked() {
             return Vec::new();
         }
         let mut all = Vec::with_capacity(page.count());
         let mut keys = KeyWalk::new(page.key_list(), 0, page.count());
         while let Some(entry) = keys.step() {
-            let suffix_len = entry.suffix.len();
-            let alone = page.keys().entry_bytes(suffix_len);
-            let lead = alone.saturating_sub(entry.bytes);
-            all.push(Measure { bytes: entry.bytes, suffix_len, common: entry.common, lead });
+            let (bytes, lead, common) = (entry.bytes, entry.lead, entry.common);
+            all.push(Measure { bytes, suffix_len: entry.suffix.len(), common, lead });
         }
         all
     }

@@ -29,7 +29,7 @@ impl KeyWindow {
     /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does, and is quick about neighbours.
     #[inline]
     pub fn key_into(&mut self, page: Page<'_>, slot: usize, out: &mut Vec<u8>) {
-        if !page.keys().is_sequential() || slot >= page.count() || (slot == 0 && page.is_inner()) {
+        if !page.keys().is_walked() || slot >= page.count() || (slot == 0 && page.is_inner()) {
             return page.key_into(slot, out);
         }
         if slot < self.first || slot >= self.first + self.ends.len() {

@@ -50,7 +50,7 @@ use crate::page::{KeyListKind, PageBuilder, RecordListKind, SeparatorRule};
 pub struct TreeLayout {
     /// The key list of leaves.
     pub leaf: KeyListKind,
-    /// The key list of inner pages.
+    /// The key list of inner pages, one that [suits](KeyListKind::suits_inner_pages) them.
     pub inner: KeyListKind,
     /// The record list of leaves.
     pub records: RecordListKind,

@@ -30,6 +30,6 @@ pub(crate) fn layout_from_bytes(input: &[u8]) -> Option<TreeLayout> {
         _ => return None,
     };
     let leaf = KeyListKind::from_tag(bytes::get_u8(input, 0))?;
-    let inner = KeyListKind::from_tag(bytes::get_u8(input, 1))?;
+    let inner = KeyListKind::from_tag(bytes::get_u8(input, 1)).filter(|kind| kind.suits_inner_pages())?;
     Some(TreeLayout { leaf, inner, records, separators })
 }

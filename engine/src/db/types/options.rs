@@ -13,6 +13,8 @@ pub enum KeyLayout {
     Fixed,
     /// The common prefix of a page's keys is kept once, and the next four bytes of each key apart for quick search.
     Head,
+    /// Several prefixes a page, each for a run of keys, chosen anew when a page is full, and four bytes of each key apart.
+    Db2,
     /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from. The smallest
     /// for keys that resemble their neighbours, such as paths and URLs, where pages are large.
     WiredTiger,
@@ -23,8 +25,8 @@ pub enum KeyLayout {
 
 impl KeyLayout {
     /// All of them.
-    pub const ALL: [KeyLayout; 5] =
-        [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head, KeyLayout::WiredTiger, KeyLayout::MyIsam];
+    pub const ALL: [KeyLayout; 6] =
+        [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head, KeyLayout::Db2, KeyLayout::WiredTiger, KeyLayout::MyIsam];
 }
 
 /// How long the separators in inner pages are.
@@ -61,6 +63,7 @@ impl fmt::Display for KeyLayout {
             KeyLayout::Plain => "plain",
             KeyLayout::Fixed => "fixed",
             KeyLayout::Head => "head",
+            KeyLayout::Db2 => "db2",
             KeyLayout::WiredTiger => "wiredtiger",
             KeyLayout::MyIsam => "myisam",
         })
@@ -122,7 +125,10 @@ mod tests {
     #[test]
     fn a_wrong_name_is_told_with_what_would_be_right() {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
-        assert_eq!(told, "option keys cannot be \"Plain\": it must be plain or fixed or head or wiredtiger or myisam");
+        assert_eq!(
+            told,
+            "option keys cannot be \"Plain\": it must be plain or fixed or head or db2 or wiredtiger or myisam"
+        );
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
     }

@@ -14,6 +14,7 @@
 mod build;
 pub(super) mod edit;
 
+use super::Place;
 use super::slotted::head_of;
 use crate::base::bytes;
 use crate::page::varint;
@@ -128,42 +129,6 @@ struct Span {
     at: usize,
 }
 
-/// A place between two entries, with the key before it.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Place {
-    /// The slot of the entry behind it.
-    pub(super) slot: usize,
-    /// Where that entry is.
-    at: usize,
-    /// The group of the entry before it.
-    pub(super) group: usize,
-    /// Bytes of the list that the entry before it takes.
-    pub(super) bytes: usize,
-    /// Bytes that the key before has in common with the one before that.
-    pub(super) common: usize,
-    /// The key before, where it was built.
-    pub(super) key: Vec<u8>,
-}
-
-impl Place {
-    /// Goes before the first entry.
-    pub(crate) fn clear(&mut self) {
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
-        *self = Place { key, ..Place::default() };
-    }
-
-    /// The slot of the entry behind it.
-    pub(crate) fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// The suffix of the entry before it.
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.key
-    }
-}
-
 /// A prefix-delta key list to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Delta<'a> {
@@ -270,6 +235,8 @@ impl<'a> Delta<'a> {
         let starts = self.groups.get(place.group).is_some_and(|group| Group::of(group).slot == place.slot);
         place.common = if starts { bytes::common_prefix(&place.key, rest) } else { entry.shared };
         place.bytes = entry.end() - place.at + if starts { GROUP } else { 0 };
+        let alone = entry_bytes(entry.shared + entry.len, !self.groups.is_empty());
+        place.lead = if starts || place.slot == 0 { 0 } else { alone.saturating_sub(place.bytes) };
         place.key.truncate(entry.shared);
         place.key.extend_from_slice(rest);
         place.at = entry.end();

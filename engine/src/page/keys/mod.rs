@@ -3,17 +3,18 @@
 //! A key list sees *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). It
 //! knows nothing of fences, records, inner pages (whose key 0 is an empty suffix) or long keys.
 
+mod db2;
 mod delta;
 mod fixed;
 mod slotted;
 mod walk;
 
 use crate::base::{Error, PageId, Result};
-pub(super) use delta::Place;
+use db2::{Db2, Db2Builder, Origin};
 use delta::{Delta, DeltaBuilder};
 use fixed::{Fixed, FixedBuilder};
 use slotted::{Slotted, SlottedBuilder};
-pub(super) use walk::{KeyWalk, Walked};
+pub(super) use walk::{KeyWalk, Place, Walked};
 
 /// The kind of a key list; the number is its tag in the page header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +26,8 @@ pub enum KeyListKind {
     Fixed = 2,
     /// Keys with slots, without the common prefix of the page's fences.
     Head = 3,
+    /// Several prefixes, each for a run of keys, and slots.
+    Db2 = 4,
     /// Prefix deltas, searched from the first one on without building keys.
     MyIsam = 5,
     /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
@@ -38,22 +41,34 @@ impl KeyListKind {
     }
 
     /// All kinds.
-    pub const ALL: [KeyListKind; 5] =
-        [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head, KeyListKind::MyIsam, KeyListKind::WiredTiger];
+    pub const ALL: [KeyListKind; 6] = [
+        KeyListKind::Plain,
+        KeyListKind::Fixed,
+        KeyListKind::Head,
+        KeyListKind::Db2,
+        KeyListKind::MyIsam,
+        KeyListKind::WiredTiger,
+    ];
 
     /// True where the list keeps keys without the common prefix of the page's fences.
     pub fn cuts_prefix(self) -> bool {
         match self {
             KeyListKind::Plain | KeyListKind::Fixed => false,
-            KeyListKind::Head | KeyListKind::MyIsam | KeyListKind::WiredTiger => true,
+            KeyListKind::Head | KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger => true,
         }
     }
 
-    /// True where a key is found by going through those before it, so that whoever wants several walks ([`KeyWalk`],
-    /// [`KeyWindow`]).
+    /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`KeyWalk`]): it is
+    /// quicker and says what each takes.
     #[inline(always)]
-    pub(super) fn is_sequential(self) -> bool {
-        matches!(self, KeyListKind::MyIsam | KeyListKind::WiredTiger)
+    pub(super) fn is_walked(self) -> bool {
+        matches!(self, KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger)
+    }
+
+    /// True where a tree may have inner pages of this list: any run of a page's entries fits in a page again that has the
+    /// first key of the run and the one behind it for fences. Where an entry takes less than its key, it might not.
+    pub fn suits_inner_pages(self) -> bool {
+        !self.is_walked()
     }
 
     /// True for the prefix-delta list with groups.
@@ -65,8 +80,8 @@ impl KeyListKind {
     /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
     pub(super) fn bare_len_is_valid(self, len: usize) -> bool {
         match self {
-            KeyListKind::Plain | KeyListKind::Head | KeyListKind::MyIsam | KeyListKind::WiredTiger => len == 0,
             KeyListKind::Fixed => true,
+            _ => len == 0,
         }
     }
 
@@ -75,6 +90,7 @@ impl KeyListKind {
         match self {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
             KeyListKind::Fixed => suffix_len,
+            KeyListKind::Db2 => db2::entry_bytes(suffix_len),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }
@@ -97,6 +113,7 @@ pub(super) fn capacity(count: usize, granule: usize) -> usize {
 pub(super) enum KeyList<'a> {
     Slotted(Slotted<'a>),
     Fixed(Fixed<'a>),
+    Db2(Db2<'a>),
     Delta(Delta<'a>),
 }
 
@@ -107,6 +124,7 @@ impl<'a> KeyList<'a> {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
+            KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => KeyList::Delta(Delta::new(list, count, kind.has_groups())),
         }
     }
@@ -117,6 +135,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.search(suffix),
             KeyList::Fixed(list) => list.search(suffix),
+            KeyList::Db2(list) => list.search(suffix),
             KeyList::Delta(list) => list.search(suffix),
         }
     }
@@ -127,6 +146,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.append(slot, out),
             KeyList::Fixed(list) => out.extend_from_slice(list.key(slot)),
+            KeyList::Db2(list) => list.append(slot, out),
             KeyList::Delta(list) => list.append(slot, out),
         }
     }
@@ -137,6 +157,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.entry_bytes(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Db2(list) => list.entry_bytes(slot),
             KeyList::Delta(list) => list.entry_bytes(slot),
         }
     }
@@ -147,6 +168,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.suffix_len(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Db2(list) => list.suffix_len(slot),
             KeyList::Delta(list) => list.suffix_len(slot),
         }
     }
@@ -156,6 +178,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.first_longer(from, len),
             KeyList::Fixed(list) => list.first_longer(from, len),
+            KeyList::Db2(list) => list.first_longer(from, len),
             KeyList::Delta(list) => list.first_longer(from, len),
         }
     }
@@ -168,6 +191,9 @@ impl<'a> KeyList<'a> {
             KeyList::Fixed(list) => {
                 slot.checked_sub(1).map_or(0, |left| crate::base::bytes::common_prefix(list.key(left), list.key(slot)))
             }
+            KeyList::Db2(list) => {
+                list.common_in_group(slot).unwrap_or_else(|| self.built(slot, crate::base::bytes::common_prefix))
+            }
             KeyList::Delta(_) => self.built(slot, crate::base::bytes::common_prefix),
         }
     }
@@ -178,7 +204,10 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.is_above_previous(slot),
             KeyList::Fixed(list) => slot.checked_sub(1).is_none_or(|left| list.key(left) < list.key(slot)),
-            KeyList::Delta(_) => slot == 0 || self.built(slot, |left, right| left < right),
+            KeyList::Db2(list) if slot > 0 => {
+                list.is_above_in_group(slot).unwrap_or_else(|| self.built(slot, |left, right| left < right))
+            }
+            KeyList::Db2(_) | KeyList::Delta(_) => slot == 0 || self.built(slot, |left, right| left < right),
         }
     }
 
@@ -203,6 +232,7 @@ impl<'a> KeyList<'a> {
     #[inline]
     pub(super) fn advance(&self, place: &mut Place) {
         match self {
+            KeyList::Db2(list) => list.advance(place),
             KeyList::Delta(list) => {
                 list.advance(place);
             }
@@ -221,6 +251,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
+            KeyList::Db2(db2) => db2.check(list),
             KeyList::Delta(delta) => delta.check(list, kind.has_groups()),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))
@@ -262,6 +293,7 @@ pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
             state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
+        KeyListKind::Db2 => db2::is_changeable(list, state.count, state.granule),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::is_changeable(list, state.count, state.kind.has_groups())
         }
@@ -275,6 +307,7 @@ pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suff
         KeyListKind::Fixed => {
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
         }
+        KeyListKind::Db2 => Ok(db2::edit::plan(list, state, slot, suffix)),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             Ok(delta::edit::plan(list, state, state.kind.has_groups(), slot, suffix))
         }
@@ -287,6 +320,7 @@ pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
+        KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
         }
@@ -298,6 +332,7 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::remove(list, state, from, to),
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
+        KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::remove(list, state, state.kind.has_groups(), from, to)
         }
@@ -308,6 +343,7 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
 pub(super) enum KeyListBuilder {
     Slotted(SlottedBuilder),
     Fixed(FixedBuilder),
+    Db2(Db2Builder),
     Delta(DeltaBuilder),
 }
 
@@ -317,6 +353,7 @@ impl KeyListBuilder {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
+            KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => {
                 KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
             }
@@ -329,6 +366,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
+            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, None)),
             KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
         }
     }
@@ -339,6 +377,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.push(suffix),
             KeyListBuilder::Fixed(list) => list.push(suffix),
+            KeyListBuilder::Db2(list) => list.push(suffix, None),
             KeyListBuilder::Delta(list) => list.push(suffix, None),
         }
     }
@@ -348,6 +387,7 @@ impl KeyListBuilder {
     pub(super) fn bytes_with_walked(&self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
         let suffix = entry.suffix.get(cut..)?;
         match self {
+            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, Some(Origin::of(entry, cut)))),
             KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, Some(entry.group))),
             _ => self.bytes_with(suffix),
         }
@@ -358,6 +398,7 @@ impl KeyListBuilder {
     pub(super) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) {
         let suffix = entry.suffix.get(cut..).unwrap_or_default();
         match self {
+            KeyListBuilder::Db2(list) => list.push(suffix, Some(Origin::of(entry, cut))),
             KeyListBuilder::Delta(list) => list.push(suffix, Some(entry.group)),
             _ => self.push(suffix),
         }
@@ -386,11 +427,21 @@ impl KeyListBuilder {
         }
     }
 
+    /// Bytes of the list after a push that was to make it `expected`: fewer where it has found a better layout.
+    #[inline]
+    pub(super) fn bytes_after(&self, expected: usize) -> usize {
+        match self {
+            KeyListBuilder::Db2(list) => list.bytes(),
+            _ => expected,
+        }
+    }
+
     /// Appends the finished list to `out`.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         match self {
             KeyListBuilder::Slotted(list) => list.finish(out),
             KeyListBuilder::Fixed(list) => list.finish(out),
+            KeyListBuilder::Db2(list) => list.finish(out),
             KeyListBuilder::Delta(list) => list.finish(out),
         }
     }

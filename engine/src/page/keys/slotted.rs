@@ -163,6 +163,30 @@ impl<'a> Slotted<'a> {
         self.search_rest(at, end, suffix)
     }
 
+    /// As [`Slotted::search`], among the slots `[from, to)` alone.
+    #[inline]
+    pub(super) fn search_in(&self, from: usize, to: usize, suffix: &[u8]) -> Result<usize, usize> {
+        let (head, heads) = (head_of(suffix), self.heads.get(from..to).unwrap_or_default());
+        let at = from + lower_bound(heads, head);
+        if at >= to || self.head(at) != Some(head) {
+            return Err(at);
+        }
+        let end = match head.checked_add(1) {
+            Some(next) => from + lower_bound(heads, next),
+            None => to,
+        };
+        self.search_rest(at, end, suffix)
+    }
+
+    /// How the suffix of `slot` compares with `suffix`.
+    #[inline]
+    pub(super) fn compare(&self, slot: usize, suffix: &[u8]) -> Ordering {
+        let entry = self.entry(slot);
+        let rest = suffix.get(HEAD..).unwrap_or_default();
+        let heads = entry.head.cmp(&head_of(suffix));
+        heads.then_with(|| bytes::compare(entry.rest, rest).then(entry.len.cmp(&suffix.len())))
+    }
+
     /// The first slot from `from` on whose head is above `head`, all before it from there on being equal.
     #[inline(never)]
     fn end_of_equal(&self, from: usize, head: u32) -> usize {

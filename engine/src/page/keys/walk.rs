@@ -2,7 +2,42 @@
 //! never be known here.
 
 use super::KeyList;
-use super::delta::Place;
+
+/// A place between two entries of a list, with the key before it.
+#[derive(Clone, Default, Debug)]
+pub(in crate::page) struct Place {
+    /// The slot of the entry behind it.
+    pub(super) slot: usize,
+    /// Where that entry is, in lists without slots.
+    pub(super) at: usize,
+    /// What [`Walked`] says of the entry before it.
+    pub(super) group: usize,
+    pub(super) prefix: usize,
+    pub(super) bytes: usize,
+    pub(super) lead: usize,
+    pub(super) common: usize,
+    /// The suffix of the entry before it, where it was built.
+    pub(super) key: Vec<u8>,
+}
+
+impl Place {
+    /// Goes before the first entry.
+    pub(in crate::page) fn clear(&mut self) {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        *self = Place { key, ..Place::default() };
+    }
+
+    /// The slot of the entry behind it.
+    pub(in crate::page) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The suffix of the entry before it.
+    pub(in crate::page) fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
 
 /// Goes through a list from some slot on.
 pub(in crate::page) struct KeyWalk<'a> {
@@ -19,6 +54,10 @@ pub(in crate::page) struct Walked<'w> {
     pub(in crate::page) group: usize,
     /// Bytes of the list that it takes, with its group's if it is the first of one.
     pub(in crate::page) bytes: usize,
+    /// Bytes of the prefix that its group has in the list.
+    pub(in crate::page) prefix: usize,
+    /// Bytes more that it takes where it is the first of its page.
+    pub(in crate::page) lead: usize,
     /// Bytes that its suffix has in common with the one before; known only where that was walked over too.
     pub(in crate::page) common: usize,
 }
@@ -38,7 +77,8 @@ impl<'a> KeyWalk<'a> {
             return None;
         }
         self.list.advance(&mut self.place);
-        let Place { key, group, bytes, common, .. } = &self.place;
-        Some(Walked { suffix: key, group: *group, bytes: *bytes, common: *common })
+        let Place { key, group, prefix, bytes, lead, common, .. } = &self.place;
+        let (group, prefix, bytes, lead, common) = (*group, *prefix, *bytes, *lead, *common);
+        Some(Walked { suffix: key, group, prefix, bytes, lead, common })
     }
 }

@@ -47,7 +47,7 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
 
 /// The layout of such a list depends on how its entries came to it, not on them alone.
 fn has_history(keys: KeyListKind) -> bool {
-    keys == KeyListKind::WiredTiger
+    matches!(keys, KeyListKind::WiredTiger | KeyListKind::Db2)
 }
 
 fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {

@@ -26,9 +26,10 @@ use vec_store::VecStore;
 /// What a tree should hold.
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A layout for the tests: separators go to a list that keeps keys of any length.
+/// A layout for the tests: separators go to a list that keeps keys of any length and suits inner pages.
 fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule) -> TreeLayout {
-    let inner = if leaf == KeyListKind::Fixed { KeyListKind::Head } else { leaf };
+    let suits = leaf != KeyListKind::Fixed && leaf.suits_inner_pages();
+    let inner = if suits { leaf } else { KeyListKind::Head };
     TreeLayout { leaf, inner, records, separators }
 }
 

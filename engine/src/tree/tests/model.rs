@@ -276,6 +276,11 @@ proptest! {
     }
 
     #[test]
+    fn a_db2_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
+        run(size, layout(KeyListKind::Db2, records, rule), steps);
+    }
+
+    #[test]
     fn a_wiredtiger_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
         run(size, layout(KeyListKind::WiredTiger, records, rule), steps);
     }

@@ -32,6 +32,11 @@ impl SlottedBuilder {
         FIXED_PART * capacity(self.heads.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
     }
 
+    /// Bytes of the list.
+    pub(in crate::page::keys) fn bytes(&self) -> usize {
+        FIXED_PART * capacity(self.heads.len(), self.granule) + self.heap.len()
+    }
+
     #[inline]
     pub(in crate::page::keys) fn push(&mut self, suffix: &[u8]) {
         let rest = suffix.get(HEAD..).unwrap_or_default();

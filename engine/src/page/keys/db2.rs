@@ -1,0 +1,251 @@
+//! The DB2 key list: several prefixes a page, each for a run of keys, before a slotted list of what is left of the keys.
+//! Reading, searching and checking are here; changing is in `edit`, which prefixes pay in `layout`. What a page prefix, a
+//! fence or a long key is must never be known here.
+//!
+//! `[groups u16] [group; groups] [prefixes] [slotted list of the suffixes]`, a group being `head u32 | first slot u16 | end
+//! of its prefix among the prefixes u16`; the head is that of the group's first key with its prefix. Without groups no
+//! key has a prefix. An empty list has no bytes.
+
+mod build;
+pub(super) mod edit;
+mod layout;
+
+use super::Place;
+use super::slotted::{self, Slotted, head_of};
+use crate::base::bytes;
+pub(super) use build::{Db2Builder, Origin};
+use std::cmp::Ordering;
+
+/// Bytes of the number of groups.
+const FIELD: usize = 2;
+/// Bytes of a group in the directory.
+pub(super) const GROUP: usize = 8;
+
+/// Bytes that the list takes for a key of that length which has a group of its own.
+pub(super) fn entry_bytes(len: usize) -> usize {
+    GROUP + slotted::entry_bytes(len)
+}
+
+/// A group of the directory.
+#[derive(Clone, Copy)]
+struct Group {
+    head: u32,
+    slot: usize,
+    end: usize,
+}
+
+impl Group {
+    #[inline(always)]
+    fn of(field: &[u8; GROUP]) -> Group {
+        let (slot, end) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
+        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), end: usize::from(end) }
+    }
+
+    fn field(self) -> [u8; GROUP] {
+        let mut field = [0; GROUP];
+        bytes::put_u32(&mut field, 0, self.head);
+        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
+        bytes::put_u16(&mut field, 6, bytes::u16_of(self.end));
+        field
+    }
+}
+
+/// A group's keys.
+#[derive(Clone, Copy)]
+struct Span<'a> {
+    index: usize,
+    first: usize,
+    end: usize,
+    prefix: &'a [u8],
+}
+
+/// A DB2 key list to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Db2<'a> {
+    groups: &'a [[u8; GROUP]],
+    prefixes: &'a [u8],
+    suffixes: Slotted<'a>,
+    count: usize,
+}
+
+/// Where the slotted list begins.
+#[inline(always)]
+fn suffixes_at(list: &[u8]) -> usize {
+    let groups = usize::from(bytes::get_u16(list, 0));
+    let front = FIELD + GROUP * groups;
+    if groups == 0 { front } else { front + usize::from(bytes::get_u16(list, front - 2)) }
+}
+
+impl<'a> Db2<'a> {
+    #[inline(always)]
+    pub(super) fn new(list: &'a [u8], count: usize, granule: usize) -> Db2<'a> {
+        let prefixes = FIELD + GROUP * usize::from(bytes::get_u16(list, 0));
+        let suffixes = suffixes_at(list);
+        Db2 {
+            groups: bytes::slice(list, FIELD, prefixes).as_chunks().0,
+            prefixes: bytes::slice(list, prefixes, suffixes),
+            suffixes: Slotted::new(list.get(suffixes..).unwrap_or_default(), count, granule),
+            count,
+        }
+    }
+
+    #[inline(always)]
+    fn span(&self, index: usize) -> Span<'a> {
+        let Some(group) = self.groups.get(index).map(Group::of) else {
+            return Span { index: 0, first: 0, end: self.count, prefix: &[] };
+        };
+        let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
+        Span { index, first: group.slot, end: end.min(self.count), prefix: self.prefix(index, group) }
+    }
+
+    #[inline(always)]
+    fn prefix(&self, index: usize, group: Group) -> &'a [u8] {
+        let before = index.checked_sub(1).and_then(|before| self.groups.get(before));
+        bytes::slice(self.prefixes, before.map_or(0, |before| Group::of(before).end), group.end)
+    }
+
+    /// The span that `slot` is in.
+    #[inline]
+    fn span_of(&self, slot: usize) -> Span<'a> {
+        self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
+    }
+
+    /// How the first key of a group compares with `key`.
+    #[inline(always)]
+    fn compare_first(&self, index: usize, group: Group, key: &[u8], head: u32) -> Ordering {
+        group.head.cmp(&head).then_with(|| {
+            let prefix = self.prefix(index, group);
+            match bytes::strip_prefix(key, prefix) {
+                Some(suffix) => self.suffixes.compare(group.slot, suffix),
+                None => bytes::compare(prefix, key),
+            }
+        })
+    }
+
+    /// First among the groups, then among the suffixes of one.
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        if self.groups.is_empty() {
+            return self.suffixes.search(key);
+        }
+        let head = head_of(key);
+        let (mut low, mut high) = (0, self.groups.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(group) = self.groups.get(middle).map(Group::of) else { break };
+            if self.compare_first(middle, group, key, head).is_le() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let Some(index) = low.checked_sub(1) else { return Err(0) };
+        let span = self.span(index);
+        match bytes::strip_prefix(key, span.prefix) {
+            Some(suffix) => self.suffixes.search_in(span.first, span.end, suffix),
+            // Above the first key of the group, whose prefix it has not: above all of them.
+            None => Err(span.end),
+        }
+    }
+
+    #[inline]
+    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        if slot < self.count {
+            out.extend_from_slice(self.span_of(slot).prefix);
+            self.suffixes.append(slot, out);
+        }
+    }
+
+    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+        let span = self.span_of(slot);
+        self.suffixes.entry_bytes(slot) + self.opening(span, slot)
+    }
+
+    /// Bytes of the group, where `slot` is the first one of it.
+    fn opening(&self, span: Span<'_>, slot: usize) -> usize {
+        if self.groups.is_empty() || span.first != slot { 0 } else { GROUP + span.prefix.len() }
+    }
+
+    #[inline]
+    pub(super) fn suffix_len(&self, slot: usize) -> usize {
+        self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
+    }
+
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        (from..self.count).find(|slot| self.suffix_len(*slot) > len)
+    }
+
+    /// The same as [`super::KeyList::common_with_previous`], where both are in one group.
+    pub(super) fn common_in_group(&self, slot: usize) -> Option<usize> {
+        let span = self.span_of(slot);
+        (span.first < slot).then(|| span.prefix.len() + self.suffixes.common_with_previous(slot))
+    }
+
+    /// The same as [`super::KeyList::is_above_previous`], where both are in one group.
+    pub(super) fn is_above_in_group(&self, slot: usize) -> Option<bool> {
+        (self.span_of(slot).first < slot).then(|| self.suffixes.is_above_previous(slot))
+    }
+
+    /// Passes the entry behind `place`.
+    #[inline]
+    pub(super) fn advance(&self, place: &mut Place) {
+        let (slot, span) = (place.slot, self.span_of(place.slot));
+        let mut before = std::mem::take(&mut place.key);
+        place.common = match self.common_in_group(slot) {
+            Some(common) => {
+                before.clear();
+                before.extend_from_slice(span.prefix);
+                self.suffixes.append(slot, &mut before);
+                common
+            }
+            None => {
+                let mut key = span.prefix.to_vec();
+                self.suffixes.append(slot, &mut key);
+                let common = bytes::common_prefix(&before, &key);
+                before = key;
+                common
+            }
+        };
+        place.key = before;
+        let opening = self.opening(span, slot);
+        place.bytes = self.suffixes.entry_bytes(slot) + opening;
+        place.lead = if opening > 0 || self.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
+        (place.group, place.prefix) = (span.index, span.prefix.len());
+        place.slot += 1;
+    }
+
+    /// Structure: the directory is in order and says what the entries do; the slotted list is sound.
+    pub(super) fn check(&self, list: &[u8]) -> Result<(), String> {
+        if self.count == 0 {
+            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
+        }
+        let groups = usize::from(bytes::get_u16(list, 0));
+        if list.len() < FIELD || self.groups.len() != groups || suffixes_at(list) > list.len() {
+            return Err(format!("{groups} groups and their prefixes in {} bytes", list.len()));
+        }
+        self.suffixes.check(self.count)?;
+        let (mut slot, mut end, mut key) = (0, 0, Vec::new());
+        for (index, group) in self.groups.iter().map(Group::of).enumerate() {
+            let in_order = (index == 0) == (group.slot == 0) && (index == 0 || group.slot > slot);
+            if !in_order || group.slot >= self.count || group.end < end {
+                return Err(format!("group {index} is out of order"));
+            }
+            (slot, end) = (group.slot, group.end);
+            key.clear();
+            self.append(slot, &mut key);
+            if group.head != head_of(&key) {
+                return Err(format!("the head of group {index} is not that of its first key"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// False where the front or the slots are not within the list: then it must not be changed.
+pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize) -> bool {
+    if count == 0 {
+        return list.is_empty();
+    }
+    let slots = slotted::FIXED_PART * super::capacity(count, granule);
+    list.len() >= FIELD && suffixes_at(list) + slots <= list.len()
+}

@@ -1,0 +1,192 @@
+//! Building a DB2 key list entry by entry, in order. Keys that come one by one get prefixes when the list has grown;
+//! keys that are taken from another list keep the groups that they have there.
+
+use super::layout::{Keys, Run, optimize};
+use super::{FIELD, GROUP, Group, head_of};
+use crate::base::bytes;
+use crate::page::keys::Walked;
+use crate::page::keys::slotted::SlottedBuilder;
+
+/// The group of an entry in the list that it is taken from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::page::keys) struct Origin {
+    pub(in crate::page::keys) group: usize,
+    /// Bytes of its prefix that are left.
+    pub(in crate::page::keys) prefix: usize,
+}
+
+impl Origin {
+    /// That of an entry which loses its first `cut` bytes.
+    pub(in crate::page::keys) fn of(entry: &Walked<'_>, cut: usize) -> Origin {
+        Origin { group: entry.group, prefix: entry.prefix.saturating_sub(cut) }
+    }
+}
+
+/// A DB2 key list under construction.
+pub(crate) struct Db2Builder {
+    granule: usize,
+    /// Bytes that the list may come to have, about.
+    most: usize,
+    /// Bytes beyond which prefixes are chosen again.
+    next: usize,
+    groups: Vec<[u8; GROUP]>,
+    prefixes: Vec<u8>,
+    suffixes: SlottedBuilder,
+    keys: Keys,
+    /// The prefix of the last group, and where it came from.
+    prefix: Vec<u8>,
+    origin: Option<Origin>,
+}
+
+/// How the next entry comes in.
+enum Way {
+    /// To the last group.
+    Join,
+    /// With a group of its own, with so many bytes of prefix.
+    Open(usize),
+}
+
+impl Db2Builder {
+    /// Begins a list of up to some `bytes`.
+    pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> Db2Builder {
+        Db2Builder {
+            granule,
+            most: bytes,
+            next: bytes / 2,
+            groups: Vec::new(),
+            prefixes: Vec::new(),
+            suffixes: SlottedBuilder::new(granule, bytes),
+            keys: Keys::default(),
+            prefix: Vec::new(),
+            origin: None,
+        }
+    }
+
+    fn way(&self, key: &[u8], origin: Option<Origin>) -> Way {
+        let applies = key.starts_with(&self.prefix);
+        match origin {
+            Some(origin) if origin.prefix == 0 && self.groups.is_empty() => Way::Join,
+            Some(origin) if self.origin == Some(origin) && applies && self.prefix.len() == origin.prefix => Way::Join,
+            Some(origin) => Way::Open(origin.prefix.min(key.len())),
+            None if applies => Way::Join,
+            None => Way::Open(0),
+        }
+    }
+
+    /// Bytes of groups that opening one adds: the first brings one for the keys before it.
+    fn opened(&self) -> usize {
+        if self.groups.is_empty() && self.keys.len() > 0 { 2 * GROUP } else { GROUP }
+    }
+
+    fn bytes_behind(&self, front: usize, suffix_len: usize) -> usize {
+        self.front() + front + self.suffixes.bytes_with(suffix_len)
+    }
+
+    /// Bytes of the list with one more entry.
+    #[inline]
+    pub(in crate::page::keys) fn bytes_with(&self, key: &[u8], origin: Option<Origin>) -> usize {
+        match self.way(key, origin) {
+            Way::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
+            Way::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
+        }
+    }
+
+    /// Bytes of the list.
+    pub(in crate::page::keys) fn bytes(&self) -> usize {
+        if self.keys.len() == 0 { 0 } else { self.front() + self.suffixes.bytes() }
+    }
+
+    fn front(&self) -> usize {
+        FIELD + GROUP * self.groups.len() + self.prefixes.len()
+    }
+
+    pub(in crate::page::keys) fn push(&mut self, key: &[u8], origin: Option<Origin>) {
+        if let Way::Open(prefix) = self.way(key, origin) {
+            self.open(key, prefix);
+        }
+        self.origin = origin;
+        self.put(key);
+        if origin.is_none() && self.bytes() > self.next {
+            let now = self.runs();
+            let runs = optimize(&self.keys, &now, self.most / 4);
+            let keys = std::mem::take(&mut self.keys);
+            self.lay_out(&keys, &runs);
+            // At a half, three quarters, seven eighths of the page, as long as it grows.
+            let bytes = self.bytes();
+            self.next = bytes + self.most.saturating_sub(bytes).max(self.most / 16) / 2;
+        }
+    }
+
+    fn put(&mut self, key: &[u8]) {
+        self.suffixes.push(key.get(self.prefix.len()..).unwrap_or_default());
+        self.keys.push(|out| out.extend_from_slice(key));
+    }
+
+    /// Begins a group with the first bytes of `key` for its prefix.
+    fn open(&mut self, key: &[u8], prefix: usize) {
+        if self.groups.is_empty() && self.keys.len() > 0 {
+            self.groups.push(Group { head: head_of(self.keys.key(0)), slot: 0, end: 0 }.field());
+        }
+        self.prefix.clear();
+        self.prefix.extend_from_slice(bytes::slice(key, 0, prefix));
+        self.prefixes.extend_from_slice(&self.prefix);
+        self.groups.push(Group { head: head_of(key), slot: self.keys.len(), end: self.prefixes.len() }.field());
+    }
+
+    fn runs(&self) -> Vec<Run> {
+        let mut before = 0;
+        let run = |field| {
+            let Group { slot, end, .. } = Group::of(field);
+            let prefix = end.saturating_sub(std::mem::replace(&mut before, end));
+            Run { first: slot, prefix }
+        };
+        self.groups.iter().map(run).collect()
+    }
+
+    /// Makes the list one of these keys under these prefixes.
+    pub(super) fn lay_out(&mut self, keys: &Keys, runs: &[Run]) {
+        self.groups.clear();
+        self.prefixes.clear();
+        self.prefix.clear();
+        self.suffixes = SlottedBuilder::new(self.granule, self.most);
+        self.keys = Keys::default();
+        let mut runs = runs.iter().peekable();
+        for index in 0..keys.len() {
+            if let Some(run) = runs.next_if(|run| run.first == index) {
+                self.open(keys.key(index), run.prefix);
+            }
+            self.put(keys.key(index));
+        }
+    }
+
+    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+        if self.keys.len() > 0 {
+            out.extend_from_slice(&bytes::u16_of(self.groups.len()).to_le_bytes());
+            out.extend_from_slice(self.groups.as_flattened());
+            out.extend_from_slice(&self.prefixes);
+            self.suffixes.finish(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_s_keys_are_as_documented() {
+        let mut keys = Keys::default();
+        for key in ["abcd", "abefg", "abexyz", "abfe", "bacd", "bcdmn"] {
+            keys.push(|out| out.extend_from_slice(key.as_bytes()));
+        }
+        let mut builder = Db2Builder::new(1, 512);
+        builder.lay_out(&keys, &[Run { first: 0, prefix: 2 }, Run { first: 4, prefix: 1 }]);
+        let (bytes, mut list) = (builder.bytes(), Vec::new());
+        builder.finish(&mut list);
+        let front = b"\x02\0dcba\0\0\x02\0dcab\x04\0\x03\0abb";
+        let heads = b"\0\0dc\0gfezyxe\0\0ef\0dcanmdc";
+        let rest = b"\0\0\x01\0\x02\0\x03\0\x04\0\x05\0\x02\x03\x04\x02\x03\x04";
+        assert_eq!(list, [&front[..], heads, rest].concat());
+        assert_eq!(bytes, list.len());
+    }
+}

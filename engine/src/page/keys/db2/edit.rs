@@ -1,0 +1,200 @@
+//! Changing a DB2 key list: in place as long as there is room, under other prefixes when there is none. The slotted
+//! list's own changes are its affair.
+
+use super::layout::{Keys, Run, optimize};
+use super::{Db2, Db2Builder, FIELD, GROUP, Group, head_of, suffixes_at};
+use crate::base::bytes;
+use crate::page::keys::slotted;
+use crate::page::keys::{KeyState, Plan};
+
+/// What [`plan`] finds, by its place in [`Plan::found`]: how it is done, and the group.
+const HOW: usize = 0;
+const INDEX: usize = 1;
+/// The entry goes to a group that is there.
+const JOIN: usize = 0;
+/// It gets a group of its own, in front of the one of that index.
+const OPEN: usize = 1;
+/// The list is laid out anew.
+const ANEW: usize = 2;
+
+/// The state of the slotted list alone.
+fn inner(state: KeyState, base: usize) -> KeyState {
+    KeyState { bytes: state.bytes.saturating_sub(base), ..state }
+}
+
+/// A quarter of what the list may have: the most that directory and prefixes take.
+fn most(room: usize) -> usize {
+    room / 4
+}
+
+/// See [`crate::page::keys::plan`]. Where there is no room, or the entry has not the prefix of the keys around it (as
+/// images of long keys may), the prefixes are chosen anew.
+pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Plan {
+    if state.count == 0 {
+        let empty = KeyState { bytes: 0, ..state };
+        return Plan::of(FIELD + slotted::edit::bytes_with(empty, suffix));
+    }
+    let view = Db2::new(list, state.count, state.granule);
+    let (how, index, rest) = place(&view, slot, suffix);
+    let opened = if how == OPEN { GROUP } else { 0 };
+    let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, rest));
+    (plan.found[HOW], plan.found[INDEX]) = (how, index);
+    if plan.bytes > state.room || how == ANEW {
+        let anew = laid_out(&view, state, slot, suffix).len();
+        if anew < plan.bytes || how == ANEW {
+            plan.bytes = anew;
+            plan.found[HOW] = ANEW;
+        }
+    }
+    plan
+}
+
+/// How an entry comes in, the group, and what of its suffix is kept behind the group's prefix.
+fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'s [u8]) {
+    if view.groups.is_empty() {
+        return (JOIN, 0, suffix);
+    }
+    let right = view.span_of(slot.min(view.count.saturating_sub(1)));
+    let left = view.span_of(slot.saturating_sub(1));
+    let mut sides = [left, right].map(|span| bytes::strip_prefix(suffix, span.prefix).map(|rest| (span.index, rest)));
+    sides.sort_by_key(|side| side.map_or(usize::MAX, |(_, rest)| rest.len()));
+    match sides {
+        [Some((index, rest)), _] => (JOIN, index, rest),
+        _ if left.index == right.index && slot > 0 && slot < view.count => (ANEW, 0, suffix),
+        _ => (OPEN, if slot == 0 { 0 } else { left.index + 1 }, suffix),
+    }
+}
+
+/// The whole list with the entry, under the prefixes that pay best.
+fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<u8> {
+    let (how, joined, _) = place(view, slot, suffix);
+    let mut keys = Keys::default();
+    let mut now = Vec::new();
+    let mut groups = view.groups.iter().map(Group::of).enumerate().peekable();
+    for old in 0..=view.count {
+        if old == slot {
+            if how == OPEN {
+                now.push(Run { first: slot, prefix: 0 });
+            }
+            keys.push(|out| out.extend_from_slice(suffix));
+        }
+        if old < view.count {
+            if let Some((index, group)) = groups.next_if(|(_, group)| group.slot == old) {
+                let with_new = old == slot && how == JOIN && index == joined;
+                let first = if with_new { old } else { keys.len() };
+                now.push(Run { first, prefix: view.prefix(index, group).len() });
+            }
+            keys.push(|out| view.append(old, out));
+        }
+    }
+    let runs = optimize(&keys, &now, most(state.room));
+    let mut builder = Db2Builder::new(state.granule, state.room);
+    builder.lay_out(&keys, &runs);
+    let mut out = Vec::with_capacity(state.room);
+    builder.finish(&mut out);
+    out
+}
+
+fn change_group(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
+    let at = FIELD + GROUP * index;
+    if let Some(field) = list.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
+        let mut group = Group::of(field);
+        change(&mut group);
+        *field = group.field();
+    }
+}
+
+/// See [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
+    let (how, index) = (plan.found[HOW], plan.found[INDEX]);
+    if state.count == 0 {
+        let sub = KeyState { bytes: 0, ..state };
+        return slotted::edit::insert(list.get_mut(FIELD..).unwrap_or_default(), sub, slot, suffix);
+    }
+    if how == ANEW {
+        let view = Db2::new(bytes::slice(list, 0, state.bytes), state.count, state.granule);
+        let anew = laid_out(&view, state, slot, suffix);
+        bytes::put(list, 0, &anew);
+        bytes::zero(list, anew.len(), state.bytes);
+        return;
+    }
+    let prefix = Db2::new(bytes::slice(list, 0, state.bytes), state.count, state.granule).span(index).prefix.len();
+    let mut base = suffixes_at(list);
+    let groups = usize::from(bytes::get_u16(list, 0));
+    let mut rest = suffix;
+    let mut first_behind = index + 1;
+    if how == OPEN {
+        let at = FIELD + GROUP * index;
+        bytes::shift(list, at, state.bytes, at + GROUP);
+        let mut end = 0;
+        if let Some(before) = index.checked_sub(1) {
+            change_group(list, before, |group| end = group.end);
+        }
+        bytes::put(list, at, &Group { head: head_of(suffix), slot, end }.field());
+        bytes::put_u16(list, 0, bytes::u16_of(groups + 1));
+        base += GROUP;
+        let sub = KeyState { bytes: state.bytes + GROUP, ..state };
+        for behind in first_behind..=groups {
+            change_group(list, behind, |group| group.slot += 1);
+        }
+        return slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(sub, base), slot, suffix);
+    }
+    if groups > 0 {
+        rest = suffix.get(prefix..).unwrap_or_default();
+        change_group(list, index, |group| {
+            // Of the two groups around it the entry may be the first of the second.
+            if group.slot == slot {
+                group.head = head_of(suffix);
+            }
+        });
+    } else {
+        first_behind = 0;
+    }
+    for behind in first_behind..groups {
+        change_group(list, behind, |group| group.slot += 1);
+    }
+    slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(state, base), slot, rest);
+}
+
+/// See [`crate::page::keys::remove`]. Never makes the list longer.
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+    if from >= to {
+        return state.bytes;
+    }
+    if to - from >= state.count {
+        bytes::zero(list, 0, state.bytes);
+        return 0;
+    }
+    let base = suffixes_at(list);
+    let front = front_without(&Db2::new(list, state.count, state.granule), from, to);
+    let suffixes = list.get_mut(base..state.bytes).unwrap_or_default();
+    let left = slotted::edit::remove(suffixes, inner(state, base), from, to);
+    bytes::shift(list, base, base + left, front.len());
+    bytes::put(list, 0, &front);
+    let end = front.len() + left;
+    bytes::zero(list, end, state.bytes);
+    end
+}
+
+/// The front of the list without the entries `[from, to)`: groups that lose all go, with their prefixes.
+fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
+    let (mut groups, mut prefixes) = (Vec::with_capacity(view.groups.len()), Vec::with_capacity(view.prefixes.len()));
+    let mut key = Vec::new();
+    for index in 0..view.groups.len() {
+        let span = view.span(index);
+        if span.first >= from && span.end <= to {
+            continue;
+        }
+        let first = if (from..to).contains(&span.first) { to } else { span.first };
+        let mut head = view.groups.get(index).map_or(0, |group| Group::of(group).head);
+        if first != span.first {
+            key.clear();
+            view.append(first, &mut key);
+            head = head_of(&key);
+        }
+        prefixes.extend_from_slice(span.prefix);
+        let slot = if first >= to { first - (to - from) } else { first };
+        groups.push(Group { head, slot, end: prefixes.len() }.field());
+    }
+    [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
+}
