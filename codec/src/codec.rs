@@ -158,7 +158,7 @@ impl Codec {
         Ok(block)
     }
 
-    /// All keys, in `out`. Errors: `Corrupt`.
+    /// All keys, in `out`. That the last one is the descriptor's is for [`Codec::check`] to ask. Errors: `Corrupt`.
     #[inline]
     pub fn decode<'a, T: Int>(self, block: &Block<T>, bytes: &[u8], out: &'a mut Buffer<T>) -> Result<&'a mut [T]> {
         self.decode_at(Level::best(), block, bytes, out)
@@ -294,6 +294,9 @@ impl Codec {
         }
         if keys.first().is_some_and(|&first| first != block.first) {
             return Err(Error::Corrupt("first key is not the descriptor's"));
+        }
+        if keys.last().is_some_and(|&last| last != block.last) {
+            return Err(Error::Corrupt("last key is not the descriptor's"));
         }
         let body = self.body(block, bytes)?;
         if block.count > 0 && !each!(self, S => <S as Scheme<T>>::padding_is_zero(block, body))? {

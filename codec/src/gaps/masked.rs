@@ -5,6 +5,8 @@
 //! never depends on what is in these, which is what makes it fast. No other codec belongs here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod ends;
+
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
@@ -171,6 +173,12 @@ unsafe fn sixteen(from: *const u32, before: __m512i) -> (__m512i, __m512i) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
 unsafe fn decode_avx512(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
     let count = usize::from(block.count);
+    if body.len() > 2 * count {
+        // SAFETY: the caller's.
+        if let Some(done) = unsafe { ends::decode(block, body, out) } {
+            return done;
+        }
+    }
     let mut gaps = Gaps::uninit();
     let out = out.as_mut_ptr();
     // SAFETY: the caller's; `count` is at most 256 and the positions up to it have been written, those up to the next

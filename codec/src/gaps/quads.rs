@@ -6,8 +6,11 @@
 #![allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod wide;
+
 use core::arch::x86_64::*;
 
+use self::wide::feed_wide;
 use crate::gaps::Walk;
 use crate::stream_vbyte::StreamWalk;
 use crate::varint_gb::GbWalk;
@@ -311,53 +314,81 @@ fn begin<const STREAM: bool>(block: &Block<u32>) -> (usize, Start) {
     (gaps, Start { gap: 0, at: if STREAM { gaps.div_ceil(4) } else { 0 }, key: block.first })
 }
 
-#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
-unsafe fn decode_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
-    let (gaps, start) = begin::<STREAM>(block);
-    let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
-    *first = block.first;
-    let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
-    // SAFETY: the caller's.
-    unsafe { feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
-}
+/// The operations of one level, which feeds its sinks by `$feed`.
+macro_rules! operations {
+    ($module:ident, $feed:ident, $features:literal) => {
+        mod $module {
+            use super::*;
 
-#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
-unsafe fn search_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
-    let (gaps, mut start) = begin::<STREAM>(block);
-    // SAFETY: the caller's.
-    unsafe {
-        if !STREAM {
-            start = skip_small(body, gaps, block.first, sought);
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn decode<const STREAM: bool>(
+                block: &Block<u32>,
+                body: &[u8],
+                out: &mut Buffer<u32>,
+            ) -> Result<()> {
+                let (gaps, start) = begin::<STREAM>(block);
+                let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+                *first = block.first;
+                let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
+                // SAFETY: the caller's.
+                unsafe { $feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn search<const STREAM: bool>(
+                block: &Block<u32>,
+                body: &[u8],
+                sought: u32,
+            ) -> Result<Found> {
+                let (gaps, mut start) = begin::<STREAM>(block);
+                // SAFETY: the caller's.
+                unsafe {
+                    if !STREAM {
+                        start = skip_small(body, gaps, block.first, sought);
+                    }
+                    let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
+                    $feed::<STREAM>(body, gaps, start, &mut sink)?;
+                    if sink.found {
+                        return Ok(Found { index: sink.index, exact: sink.exact });
+                    }
+                }
+                Err(Error::Corrupt("keys end below the last key"))
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn select<const STREAM: bool>(
+                block: &Block<u32>,
+                body: &[u8],
+                index: usize,
+            ) -> Result<u32> {
+                let (gaps, start) = begin::<STREAM>(block);
+                let mut sink = Select { left: index - 1, key: 0 };
+                // SAFETY: the caller's.
+                unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn sum<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
+                let (gaps, start) = begin::<STREAM>(block);
+                // SAFETY: the caller's; two sums of room.
+                unsafe {
+                    let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
+                    $feed::<STREAM>(body, gaps, start, &mut sink)?;
+                    let mut halves = [0u64; 2];
+                    _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
+                    Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
+                }
+            }
         }
-        let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
-        feed::<STREAM>(body, gaps, start, &mut sink)?;
-        if sink.found {
-            return Ok(Found { index: sink.index, exact: sink.exact });
-        }
-    }
-    Err(Error::Corrupt("keys end below the last key"))
+    };
 }
 
-#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
-unsafe fn select_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
-    let (gaps, start) = begin::<STREAM>(block);
-    let mut sink = Select { left: index - 1, key: 0 };
-    // SAFETY: the caller's.
-    unsafe { feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
-}
-
-#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")]
-unsafe fn sum_sse<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
-    let (gaps, start) = begin::<STREAM>(block);
-    // SAFETY: the caller's; two sums of room.
-    unsafe {
-        let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
-        feed::<STREAM>(body, gaps, start, &mut sink)?;
-        let mut halves = [0u64; 2];
-        _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
-        Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
-    }
-}
+operations!(sse4, feed, "ssse3,sse4.1,sse4.2,popcnt");
+operations!(avx512, feed_wide, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
 
 /// The functions that the codecs call; `None` below SSE4. `STREAM`: StreamVByte, else VarInt-GB.
 pub(super) fn decode<const STREAM: bool>(
@@ -366,8 +397,14 @@ pub(super) fn decode<const STREAM: bool>(
     body: &[u8],
     out: &mut Buffer<u32>,
 ) -> Option<Result<()>> {
-    // SAFETY: every level but scalar has SSE4.2.
-    (level >= Level::Sse4).then(|| unsafe { decode_sse::<STREAM>(block, body, out) })
+    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    unsafe {
+        match level {
+            Level::Scalar => None,
+            Level::Avx512 => Some(avx512::decode::<STREAM>(block, body, out)),
+            _ => Some(sse4::decode::<STREAM>(block, body, out)),
+        }
+    }
 }
 
 /// Where `sought` belongs; above the first key.
@@ -377,8 +414,14 @@ pub(super) fn search<const STREAM: bool>(
     body: &[u8],
     sought: u32,
 ) -> Option<Result<Found>> {
-    // SAFETY: every level but scalar has SSE4.2.
-    (level >= Level::Sse4).then(|| unsafe { search_sse::<STREAM>(block, body, sought) })
+    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    unsafe {
+        match level {
+            Level::Scalar => None,
+            Level::Avx512 => Some(avx512::search::<STREAM>(block, body, sought)),
+            _ => Some(sse4::search::<STREAM>(block, body, sought)),
+        }
+    }
 }
 
 /// The key at `index`, at least 1.
@@ -388,12 +431,24 @@ pub(super) fn select<const STREAM: bool>(
     body: &[u8],
     index: usize,
 ) -> Option<Result<u32>> {
-    // SAFETY: every level but scalar has SSE4.2.
-    (level >= Level::Sse4).then(|| unsafe { select_sse::<STREAM>(block, body, index) })
+    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    unsafe {
+        match level {
+            Level::Scalar => None,
+            Level::Avx512 => Some(avx512::select::<STREAM>(block, body, index)),
+            _ => Some(sse4::select::<STREAM>(block, body, index)),
+        }
+    }
 }
 
 /// The sum of all keys.
 pub(super) fn sum<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
-    // SAFETY: every level but scalar has SSE4.2.
-    (level >= Level::Sse4).then(|| unsafe { sum_sse::<STREAM>(block, body) })
+    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    unsafe {
+        match level {
+            Level::Scalar => None,
+            Level::Avx512 => Some(avx512::sum::<STREAM>(block, body)),
+            _ => Some(sse4::sum::<STREAM>(block, body)),
+        }
+    }
 }

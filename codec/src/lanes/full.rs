@@ -2,6 +2,7 @@
 //! every word's place a constant. Blocks that are not full, and smaller vectors, take the kernels of `kernels.rs`.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
+use core::arch::x86_64::{_mm512_mask_permutexvar_epi32, _mm512_mask_permutexvar_epi64};
 use core::marker::PhantomData;
 
 use super::vector::{Avx512x32, Avx512x64, Vector};
@@ -45,10 +46,12 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
         if word < Self::WORDS { unsafe { V::load(self.base.add(word * 64)) } } else { self.tail }
     }
 
+    /// The fields of `row`, under bits that the mask takes away.
+    ///
     /// # Safety
     /// `row < R`.
     #[inline(always)]
-    unsafe fn row(&self, row: usize) -> V {
+    unsafe fn unmasked(&self, row: usize) -> V {
         let bit = row * W as usize;
         let (word, shift) = (bit / V::Key::BITS as usize, (bit % V::Key::BITS as usize) as u32);
         // SAFETY: the row's words are inside the stream.
@@ -56,14 +59,22 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
             if W == 0 {
                 return self.tail;
             }
-            if shift == 0 && W == V::Key::BITS {
-                return self.word(word);
-            }
             let low = if shift == 0 { self.word(word) } else { self.word(word).shr(shift) };
-            if shift + W > V::Key::BITS {
-                return low.or(self.word(word + 1).shl(V::Key::BITS - shift)).and(self.mask);
-            }
-            if shift + W == V::Key::BITS { low } else { low.and(self.mask) }
+            if shift + W > V::Key::BITS { low.or(self.word(word + 1).shl(V::Key::BITS - shift)) } else { low }
+        }
+    }
+
+    /// # Safety
+    /// `row < R`.
+    #[inline(always)]
+    unsafe fn row(&self, row: usize) -> V {
+        let bit = row * W as usize;
+        // SAFETY: the caller's.
+        unsafe {
+            let fields = self.unmasked(row);
+            // A shift has taken the other bits away already.
+            let whole = bit % V::Key::BITS as usize + W as usize == V::Key::BITS as usize;
+            if W == 0 || whole { fields } else { fields.and(self.mask) }
         }
     }
 }
@@ -121,6 +132,31 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
             let high = V::load(place(next)).shl(V::Key::BITS - bit % V::Key::BITS);
             low.or(high).and(self.mask)
         }
+    }
+}
+
+/// What a search in a column needs.
+trait Columns: Vector {
+    /// Replaces the lanes of `mask` by those of `other` that `from` names.
+    ///
+    /// # Safety
+    /// AVX-512.
+    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self;
+}
+
+impl Columns for Avx512x32 {
+    #[inline(always)]
+    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm512_mask_permutexvar_epi32(self.0, mask, from.0, other.0) })
+    }
+}
+
+impl Columns for Avx512x64 {
+    #[inline(always)]
+    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm512_mask_permutexvar_epi64(self.0, mask as u8, from.0, other.0) })
     }
 }
 
@@ -212,11 +248,10 @@ macro_rules! full_kernels {
                 // SAFETY: the caller's.
                 unsafe {
                     let rows = Full::<V, W, $gap>::new(body);
-                    let one = V::splat(1);
                     let mut run = [V::splat(0); $gap];
                     let mut totals = V::splat(0);
                     each_row!($gap, ROW => {
-                        totals = totals.add(rows.row(ROW)).add(one);
+                        totals = totals.step(rows.unmasked(ROW), rows.mask);
                         run[ROW] = totals;
                     });
                     // Field 0 is zero, so the first key would come out one too large.
@@ -224,6 +259,9 @@ macro_rules! full_kernels {
                     let base = totals.prefix_sums().sub(totals).add(before);
                     each_row!($gap, ROW => run[ROW] = run[ROW].add(base));
                     let run = run.as_mut_ptr();
+                    if V::ROWS == $gap {
+                        return V::store_runs(run, out);
+                    }
                     each_row!(@ CHUNK, {
                         if CHUNK * V::ROWS < $gap {
                             V::store_columns(run.add(CHUNK * V::ROWS), out.add(CHUNK * V::ROWS), $gap);
@@ -232,37 +270,40 @@ macro_rules! full_kernels {
                 }
             }
 
+            /// Which lane, by the lanes' first keys, and then where in it.
+            ///
             /// # Safety
-            /// As for `gap_decode_of`; no key is beyond the key type.
+            /// As for `gap_decode_of`; no key is beyond the key type, and `sought` is above the first.
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
             unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
-                // SAFETY: the caller's; every row of `keys` is written before one of them is read.
+                const COLUMNS: usize = usize::div_ceil($gap, LANES);
+                // SAFETY: the caller's.
                 unsafe {
                     let rows = Full::<V, W, $gap>::new(body);
-                    let one = V::splat(1);
                     let mut run = [V::splat(0); $gap];
                     let mut totals = V::splat(0);
                     each_row!($gap, ROW => {
-                        totals = totals.add(rows.row(ROW)).add(one);
+                        totals = totals.step(rows.unmasked(ROW), rows.mask);
                         run[ROW] = totals;
                     });
-                    // The key of a place is `base + sum - 1`, and no base is beyond the key type. So a key is below
-                    // what is sought if its sum is at most the distance from the base, where there is one.
-                    let base = totals.prefix_sums().sub(totals).add(V::splat(first));
+                    let base = totals.prefix_sums().sub(totals).add(V::splat(first.wrapping_sub(1)));
                     let target = V::splat(sought);
-                    let beyond = target.less(base);
-                    let distance = target.sub(base);
-                    let base = base.sub(one);
-                    let mut above = 0;
-                    let mut keys = core::mem::MaybeUninit::<[$key; 128]>::uninit();
-                    let keys = keys.as_mut_ptr().cast::<$key>();
+                    // Hostile gaps wrap round, and may put every lane above.
+                    let above = target.less(run[0].add(base)).count_ones() as usize;
+                    let lane = (LANES - above).saturating_sub(1);
+                    let from = V::splat(lane as $key);
+                    let mut columns = [V::splat(0); COLUMNS];
                     each_row!($gap, ROW => {
-                        above += (distance.less(run[ROW]) | beyond).count_ones() as usize;
-                        run[ROW].add(base).store(keys.add(ROW * LANES));
+                        columns[ROW / LANES] = columns[ROW / LANES].take(1 << (ROW % LANES), from, run[ROW]);
                     });
-                    let index = 128 - above;
-                    let exact = index < 128 && keys.add(index % $gap * LANES + index / $gap).read() == sought;
-                    Found { index, exact }
+                    let base = base.take(u16::MAX, from, base);
+                    let (mut below, mut equal) = (0, 0);
+                    for column in columns {
+                        let (keys, used) = (column.add(base), (1 << ($gap / COLUMNS)) - 1);
+                        below += (keys.less(target) & used).count_ones() as usize;
+                        equal |= !(keys.less(target) | target.less(keys)) & used;
+                    }
+                    Found { index: lane * $gap + below, exact: equal != 0 }
                 }
             }
 

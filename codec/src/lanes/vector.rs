@@ -32,6 +32,12 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn or(self, other: Self) -> Self;
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
+    /// `self + (field & mask) + 1`.
+    #[inline(always)]
+    unsafe fn step(self, field: Self, mask: Self) -> Self {
+        // SAFETY: the caller's.
+        unsafe { self.add(field.and(mask)).add(Self::splat(Self::Key::narrow(1))) }
+    }
     /// A bit per lane, lane 0 lowest: unsigned `self < other`.
     unsafe fn less(self, other: Self) -> u32;
     /// Lane `i` becomes the sum of lanes `0..=i`.
@@ -43,6 +49,13 @@ pub(crate) unsafe trait Vector: Copy {
 
     /// Rows that `store_columns` takes at once.
     const ROWS: usize = Self::LANES;
+
+    /// Stores `ROWS` vectors by column, lane 0 first, without room between the lanes. Overwrites `rows`.
+    #[inline(always)]
+    unsafe fn store_runs(rows: *mut Self, to: *mut Self::Key) {
+        // SAFETY: the caller's: `ROWS` rows, and room for their keys.
+        unsafe { Self::store_columns(rows, to, Self::ROWS) }
+    }
 
     /// Stores `ROWS` vectors by column: the keys of lane `i` from `to + i * stride` on, lane 0 first. Overwrites `rows`.
     #[inline(always)]
@@ -396,6 +409,11 @@ unsafe impl Vector for Avx512x32 {
         Self(unsafe { _mm512_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
+    unsafe fn step(self, field: Self, mask: Self) -> Self {
+        // SAFETY: the trait's contract. `a - !b` is `a + b + 1`, and the and-not comes in one instruction.
+        Self(unsafe { _mm512_sub_epi32(self.0, _mm512_ternarylogic_epi32::<0x3F>(field.0, mask.0, mask.0)) })
+    }
+    #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
         // SAFETY: the trait's contract.
         u32::from(unsafe { _mm512_cmplt_epu32_mask(self.0, other.0) })
@@ -449,6 +467,35 @@ unsafe impl Vector for Avx512x32 {
         }
     }
 
+    /// Each step halves the lanes of a vector and doubles the rows, so that the last gives whole vectors of keys in order.
+    #[inline(always)]
+    unsafe fn store_runs(rows: *mut Self, to: *mut u32) {
+        // SAFETY: the caller's: 8 rows, and room for 128 keys.
+        unsafe {
+            let r = rows.cast::<[__m512i; 8]>().read();
+            let near = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let far = _mm512_add_epi32(near, _mm512_set1_epi32(8));
+            let pair = |at: usize, half: __m512i| _mm512_permutex2var_epi32(r[at], half, r[at + 1]);
+            let near_two = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let far_two = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            let near_four = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+            let far_four = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+            let to = to.cast::<__m512i>();
+            for (half, at) in [(near, 0), (far, 4)] {
+                let [a, b, c, d] = [pair(0, half), pair(2, half), pair(4, half), pair(6, half)];
+                for (two, at) in [(near_two, at), (far_two, at + 2)] {
+                    let (low, high) = (_mm512_permutex2var_epi64(a, two, b), _mm512_permutex2var_epi64(c, two, d));
+                    let (one, other) = (
+                        _mm512_permutex2var_epi64(low, near_four, high),
+                        _mm512_permutex2var_epi64(low, far_four, high),
+                    );
+                    _mm512_storeu_si512(to.add(at).cast(), one);
+                    _mm512_storeu_si512(to.add(at + 1).cast(), other);
+                }
+            }
+        }
+    }
+
     #[inline(always)]
     unsafe fn store_columns(rows: *mut Self, to: *mut u32, stride: usize) {
         // SAFETY: the caller's: 8 rows, and room for the last lane's keys.
@@ -494,6 +541,11 @@ unsafe impl Vector for Avx512x64 {
     unsafe fn shl(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm512_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
+    }
+    #[inline(always)]
+    unsafe fn step(self, field: Self, mask: Self) -> Self {
+        // SAFETY: the trait's contract. As for 16 lanes.
+        Self(unsafe { _mm512_sub_epi64(self.0, _mm512_ternarylogic_epi64::<0x3F>(field.0, mask.0, mask.0)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {

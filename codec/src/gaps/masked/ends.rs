@@ -1,0 +1,150 @@
+//! Masked VByte where gaps take more than a byte or two: the top bits of 64 bytes at once say where gaps end, and each
+//! gap is then one load and one `pext`. Gaps' places come from the mask alone, so that no gap waits for the one before.
+
+use core::arch::x86_64::*;
+
+use super::CUT;
+use crate::{Block, Buffer, Error, Result};
+
+/// The bits that count in a gap's bytes, by its length in bytes.
+static BITS: [u64; 73] = {
+    let mut bits = [0; 73];
+    bits[1] = 0x7F;
+    bits[2] = 0x7F7F;
+    bits[3] = 0x7F_7F7F;
+    bits[4] = 0x7F7F_7F7F;
+    bits
+};
+
+/// Bytes before a chunk in which a gap may have begun.
+const BEFORE: usize = 8;
+
+/// Bytes that are read from a chunk's start on.
+const READ: usize = 64 + 9;
+
+/// The sums of gaps so far.
+struct Sums<'a> {
+    /// Room for one a gap.
+    to: &'a mut [u32],
+    count: usize,
+    sum: u32,
+    /// Of the chunk before: its top bits, and those that follow another.
+    more: u64,
+    pairs: u64,
+    /// Where the last gap ended, from the chunk's start.
+    end: isize,
+}
+
+/// Why a chunk was not taken.
+enum Refused {
+    /// A gap of five bytes or more: rare, and for others to judge.
+    Long,
+    Error(Error),
+}
+
+impl Sums<'_> {
+    /// Takes the gaps that end in the first `valid` bytes of a chunk.
+    ///
+    /// # Safety
+    /// AVX-512; `READ` bytes from `chunk` on are readable, and where it is not the first, `BEFORE` bytes before it.
+    #[inline(always)]
+    unsafe fn chunk(&mut self, chunk: *const u8, valid: usize) -> core::result::Result<(), Refused> {
+        // SAFETY: the caller's. No gap that gets here is longer than four bytes, so none begins earlier than `BEFORE`;
+        // after the last end, `tzcnt` gives 64, where a load still is inside. `to` has room for the gaps, counted first.
+        unsafe {
+            let valid = _bzhi_u64(u64::MAX, valid as u32);
+            let more = _mm512_movepi8_mask(_mm512_loadu_si512(chunk.cast())) & valid;
+            let pairs = more & (more << 1 | self.more >> 63);
+            if pairs & (pairs << 2 | self.pairs >> 62) != 0 {
+                return Err(Refused::Long);
+            }
+            (self.more, self.pairs) = (more, pairs);
+            let mut ends = !more & valid;
+            let (last, n) = (63 - ends.leading_zeros() as isize, ends.count_ones() as usize);
+            if self.count + n > self.to.len() {
+                return Err(Refused::Error(Error::Corrupt("bytes after the last gap")));
+            }
+            let to = self.to.as_mut_ptr().add(self.count);
+            let (mut sum, mut end) = (self.sum, self.end);
+            let mut one = |place: usize| {
+                let next = _tzcnt_u64(ends) as isize;
+                ends = _blsr_u64(ends);
+                let bytes = chunk.offset(end + 1).cast::<u64>().read_unaligned();
+                sum = sum.wrapping_add(_pext_u64(bytes, *BITS.as_ptr().offset(next - end)) as u32);
+                to.add(place).write(sum);
+                end = next;
+            };
+            // Four at a time; what the last four have too many is written over.
+            if self.count + n + 4 <= self.to.len() {
+                for place in (0..n).step_by(4) {
+                    one(place);
+                    one(place + 1);
+                    one(place + 2);
+                    one(place + 3);
+                }
+            } else {
+                (0..n).for_each(one);
+            }
+            if n > 0 {
+                (self.sum, self.end) = (to.add(n - 1).read(), last);
+            }
+            (self.count, self.end) = (self.count + n, self.end - 64);
+            Ok(())
+        }
+    }
+}
+
+/// All keys; `None` where a gap has five bytes or more.
+///
+/// # Safety
+/// AVX-512.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
+    let (first, rest) = out.split_first_mut()?;
+    *first = block.first;
+    let to = rest.get_mut(..usize::from(block.count) - 1)?;
+    // SAFETY: the caller's.
+    match unsafe { sums(body, Sums { to, count: 0, sum: 0, more: 0, pairs: 0, end: -1 }) } {
+        Ok(()) => {}
+        Err(Refused::Long) => return None,
+        Err(Refused::Error(error)) => return Some(Err(error)),
+    }
+    // A step is a gap and one.
+    for (key, before) in to.iter_mut().zip(block.first.wrapping_add(1)..) {
+        *key = key.wrapping_add(before);
+    }
+    Some(Ok(()))
+}
+
+/// The sums of a body's gaps.
+///
+/// # Safety
+/// AVX-512.
+#[inline(always)]
+unsafe fn sums(body: &[u8], mut sums: Sums<'_>) -> core::result::Result<(), Refused> {
+    let mut at = 0;
+    // SAFETY: the caller's; `READ` bytes are there, and after the first chunk 64 before it.
+    unsafe {
+        while at + READ <= body.len() {
+            sums.chunk(body.as_ptr().add(at), 64)?;
+            at += 64;
+        }
+    }
+    // The rest, with the bytes before it and zeros after it.
+    let mut copy = [0; BEFORE + 2 * 64 + READ];
+    let from = at.saturating_sub(BEFORE);
+    let rest = body.get(from..).unwrap_or_default();
+    if let Some(to) = copy.get_mut(BEFORE - (at - from)..).and_then(|to| to.get_mut(..rest.len())) {
+        to.copy_from_slice(rest);
+    }
+    let (mut left, mut place) = (body.len() - at, BEFORE);
+    while left > 0 {
+        // SAFETY: the caller's; at most `READ - 1` bytes are left, so there are two chunks at most.
+        unsafe { sums.chunk(copy.as_ptr().add(place), left.min(64))? };
+        left = left.saturating_sub(64);
+        place += 64;
+    }
+    let complete = body.last().is_none_or(|&last| last < 0x80);
+    if complete && sums.count == sums.to.len() { Ok(()) } else { Err(Refused::Error(CUT)) }
+}

@@ -1,0 +1,288 @@
+//! The AVX-512 kernels of VarInt-GB and StreamVByte: four groups at a time where they share a control byte, as they do
+//! in long runs of gaps of one length. Where they do not, the groups are taken one by one.
+
+use core::arch::x86_64::*;
+
+use super::{CUT, LENGTHS, SHUFFLES, Search, Select, Sink, Start, Store, Sum};
+use crate::{Error, Result};
+
+const LEFT_OVER: Error = Error::Corrupt("bytes after the last gap");
+
+/// A sink that also takes up to sixteen keys.
+///
+/// # Safety
+/// `upto_sixteen` needs AVX-512.
+pub(super) unsafe trait WideSink: Sink {
+    /// The first `count` keys, 1 to 16; true to stop.
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool;
+}
+
+/// The first `count` lanes.
+#[inline(always)]
+fn first(count: usize) -> u16 {
+    ((1u32 << count) - 1) as u16
+}
+
+// SAFETY: the slice is as long as the keys that come, and is checked.
+unsafe impl WideSink for Store<'_> {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        let Some(to) = self.to.get_mut(self.at..self.at + count) else { return true };
+        // SAFETY: as many keys of room as the mask lets through.
+        unsafe {
+            if count == 16 {
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
+            } else {
+                _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), first(count), keys);
+            }
+        }
+        self.at += count;
+        false
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Sum {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            let keys = _mm512_maskz_mov_epi32(first(count), keys);
+            let sums = _mm512_add_epi64(_mm512_maskz_mov_epi32(0x5555, keys), _mm512_srli_epi64::<32>(keys));
+            let halves = _mm256_add_epi64(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64::<1>(sums));
+            let four = _mm_add_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
+            self.four = _mm_add_epi64(self.four, four);
+        }
+        false
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Search {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        // SAFETY: the caller's.
+        let (below, equal) = unsafe {
+            let sought = _mm512_set1_epi32(self.sought as i32);
+            (_mm512_cmplt_epu32_mask(keys, sought), _mm512_cmpeq_epi32_mask(keys, sought))
+        };
+        let before = (below.trailing_ones() as usize).min(count);
+        self.index += before;
+        self.found = before < count;
+        self.exact = self.found && equal >> before & 1 == 1;
+        self.found
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Select {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        if self.left >= count {
+            self.left -= count;
+            return false;
+        }
+        let mut sixteen = [0u32; 16];
+        // SAFETY: sixteen keys of room.
+        unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), keys) };
+        self.key = sixteen[self.left & 15];
+        true
+    }
+}
+
+/// Lane `i` becomes the sum of lanes `0..=i`.
+///
+/// # Safety
+/// AVX-512.
+#[inline(always)]
+unsafe fn prefix_sums(lanes: __m512i) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe {
+        let zero = _mm512_setzero_si512();
+        let mut sums = _mm512_add_epi32(lanes, _mm512_alignr_epi32::<15>(lanes, zero));
+        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
+        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
+        _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero))
+    }
+}
+
+/// The bytes of four groups, `step` apart, a group's in each quarter.
+///
+/// # Safety
+/// AVX-512; 16 bytes are readable from each group on.
+#[inline(always)]
+unsafe fn four_groups(from: *const u8, step: usize) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe {
+        let load = |group: usize| _mm_loadu_si128(from.add(group * step).cast());
+        let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(0)), load(1));
+        let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(2)), load(3));
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    }
+}
+
+/// The most bytes of a group, with its control byte: what loading one may read.
+const GROUP: usize = 17;
+
+/// The most control bytes of a block.
+const CONTROLS: usize = 64;
+
+/// A block's groups, read sixteen gaps at a time.
+struct Groups<'a, const STREAM: bool> {
+    /// StreamVByte: the control bytes, and zeros.
+    controls: &'a [u8; CONTROLS + 4],
+    data: &'a [u8],
+    gap: usize,
+    at: usize,
+    /// Where the last of the groups that were read one by one starts.
+    group: usize,
+    /// The last key, in every lane.
+    before: __m512i,
+}
+
+impl<const STREAM: bool> Groups<'_, STREAM> {
+    /// Keys from gaps: these and those before.
+    ///
+    /// # Safety
+    /// AVX-512.
+    #[inline(always)]
+    unsafe fn keys(&mut self, gaps: __m512i) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe {
+            let keys = _mm512_add_epi32(prefix_sums(_mm512_add_epi32(gaps, _mm512_set1_epi32(1))), self.before);
+            self.before = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
+            keys
+        }
+    }
+
+    /// Up to four groups, each by its own control byte, up to the gap `end`.
+    ///
+    /// # Safety
+    /// AVX-512; `data` has four groups' most bytes from `at` on.
+    #[inline(always)]
+    unsafe fn mixed(&mut self, end: usize) -> __m512i {
+        let mut quarters = [[0u8; 16]; 4];
+        // SAFETY: the caller's.
+        unsafe {
+            for (i, quarter) in quarters.iter_mut().enumerate().take((end - self.gap).div_ceil(4).min(4)) {
+                self.group = self.at;
+                let from = self.data.as_ptr().add(self.at);
+                let control = if STREAM { self.controls[(self.gap / 4 + i) % CONTROLS] } else { *from };
+                let bytes = _mm_loadu_si128(from.add(usize::from(!STREAM)).cast());
+                let shuffle = _mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast());
+                _mm_storeu_si128(quarter.as_mut_ptr().cast(), _mm_shuffle_epi8(bytes, shuffle));
+                self.at += usize::from(!STREAM) + usize::from(LENGTHS[usize::from(control)]);
+            }
+            let load = |i: usize| _mm_loadu_si128(quarters[i].as_ptr().cast());
+            let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(0)), load(1));
+            let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(2)), load(3));
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+        }
+    }
+
+    /// Feeds the groups that `data` has whole, sixteen gaps at a time; true if `sink` stopped it.
+    ///
+    /// # Safety
+    /// AVX-512.
+    #[inline(always)]
+    unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
+        // SAFETY: the caller's; four groups' most bytes are read only where `data` has them.
+        unsafe {
+            // Most groups have the control byte of the ones before: to guess that is faster than to wait for it.
+            let (mut known, mut len) = (0, 4);
+            let mut shuffle = _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast()));
+            while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
+                let from = self.data.as_ptr().add(self.at);
+                let controls = if STREAM { self.controls.as_ptr().add(self.gap / 4 % CONTROLS) } else { from };
+                let control = *controls;
+                if control != known {
+                    known = control;
+                    len = usize::from(LENGTHS[usize::from(control)]);
+                    shuffle = _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast()));
+                }
+                let (step, apart) = if STREAM { (len, 1) } else { (len + 1, len + 1) };
+                let other = |n: usize| *controls.add(n * apart) ^ control;
+                let gaps = if other(1) | other(2) | other(3) == 0 {
+                    self.at += 4 * step;
+                    _mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), shuffle)
+                } else {
+                    self.mixed(gaps)
+                };
+                let keys = self.keys(gaps);
+                self.gap += 16;
+                if sink.upto_sixteen(keys, 16) {
+                    return true;
+                }
+            }
+            false
+        }
+    }
+}
+
+/// Feeds every key to `sink`, from `start` on.
+///
+/// # Safety
+/// AVX-512.
+#[inline(always)]
+pub(super) unsafe fn feed_wide<const STREAM: bool>(
+    body: &[u8],
+    gaps: usize,
+    start: Start,
+    sink: &mut impl WideSink,
+) -> Result<()> {
+    let mut controls = [0; CONTROLS + 4];
+    if STREAM {
+        let count = gaps.div_ceil(4);
+        let (Some(to), Some(from)) = (controls.get_mut(..count), body.get(..count)) else { return Err(CUT) };
+        to.copy_from_slice(from);
+        if let Some(last) = to.last_mut().filter(|_| !gaps.is_multiple_of(4)) {
+            *last &= first(2 * (gaps % 4)) as u8;
+        }
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        let before = _mm512_set1_epi32(start.key as i32);
+        let mut groups =
+            Groups::<STREAM> { controls: &controls, data: body, gap: start.gap, at: start.at, group: start.at, before };
+        if groups.whole(gaps, sink) {
+            return Ok(());
+        }
+        let left = body.get(groups.at..).unwrap_or_default();
+        let mut copy = [0; 9 * GROUP];
+        // Fewer than four groups' most bytes are left where these ended the loop, four groups where the gaps did.
+        let Some(to) = copy.get_mut(..left.len()).filter(|to| to.len() <= 4 * GROUP) else { return Err(LEFT_OVER) };
+        to.copy_from_slice(left);
+        let (partial, mut last) = (gaps % 4, None);
+        if !STREAM && partial > 0 {
+            // The control byte of the last group goes before its gaps, as in the others.
+            let control = *left.last().ok_or(CUT)? & first(2 * partial) as u8;
+            let len = usize::from(LENGTHS[usize::from(control)]) - (4 - partial);
+            let at = left.len().checked_sub(1 + len).ok_or(CUT)?;
+            copy.copy_within(at..at + len, at + 1);
+            copy[at] = control;
+            last = Some(at);
+        }
+        let padded = if partial > 0 { left.len() + 4 - partial } else { left.len() };
+        let mut rest = Groups::<STREAM> { data: &copy, at: 0, ..groups };
+        while rest.gap < gaps {
+            if rest.at > padded {
+                return Err(CUT);
+            }
+            let count = (gaps - rest.gap).min(16);
+            let spread = rest.mixed(gaps);
+            let keys = rest.keys(spread);
+            rest.gap += 16;
+            if sink.upto_sixteen(keys, count) {
+                return Ok(());
+            }
+        }
+        if last.is_some_and(|at| at != rest.group) {
+            return Err(CUT);
+        }
+        match rest.at.cmp(&padded) {
+            core::cmp::Ordering::Less => Err(LEFT_OVER),
+            core::cmp::Ordering::Equal => Ok(()),
+            core::cmp::Ordering::Greater => Err(CUT),
+        }
+    }
+}
