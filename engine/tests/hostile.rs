@@ -335,6 +335,15 @@ fn requests_that_cannot_be_met_are_refused_and_leave_all_as_it_was() -> Result<(
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none").join(NAME);
+    let message = options().create(&path).map(drop).unwrap_err().to_string();
+    assert!(message.starts_with("cannot open the folder") && message.contains("none:"), "{message}");
+    assert!(matches!(options().open(&path), Err(Error::NotFound { .. })));
+}
+
+#[test]
 fn a_second_handle_and_a_second_process_are_refused_at_once() -> Result<()> {
     if let Ok(path) = std::env::var("DURAMEN_TEST_SECOND") {
         assert!(matches!(options().open(&path), Err(Error::Locked { .. })));

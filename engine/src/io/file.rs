@@ -169,7 +169,7 @@ impl Volume for FileVolume {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let failed = |e| Error::io("cannot list", &self.folder, e);
+        let failed = |e| Error::io("cannot open the folder", &self.folder, e);
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
