@@ -4,7 +4,7 @@
 #[cfg(target_arch = "x86_64")]
 mod kernels;
 
-use crate::bits::{get_bits, mask, put_bits, width};
+use crate::bits::{get_bits, mask, put_bits, put_bytes, width};
 use crate::scheme::{Scheme, recode, unpack};
 use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
 
@@ -28,6 +28,13 @@ pub(crate) fn claimed_width<T: Int>(block: &Block<T>) -> Result<u32> {
 #[inline(always)]
 pub(crate) fn extent(width: u32) -> u16 {
     u16::try_from(width).unwrap_or(u16::MAX)
+}
+
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "truncation is what it is for")]
+#[inline(always)]
+fn low_bytes(bits: u128) -> u64 {
+    bits as u64
 }
 
 #[inline(always)]
@@ -110,10 +117,17 @@ impl<T: Int> Scheme<T> for For {
     fn write(_: Level, values: &[T], out: &mut [u8]) -> u16 {
         let (Some((&first, rest)), Some(&last)) = (values.split_first(), values.last()) else { return 0 };
         let width = frame_width(first, last);
-        out.fill(0);
-        for (i, key) in rest.iter().enumerate() {
-            put_bits(out, i * width as usize, width, key.widen() - first.widen());
+        // Fields gather in `bits` until there are eight bytes to write.
+        let (mut bits, mut filled, mut at) = (0u128, 0, 0);
+        for key in rest {
+            bits |= u128::from(key.widen() - first.widen()) << filled;
+            filled += width;
+            if filled >= 64 {
+                put_bytes(out, at, 8, low_bytes(bits));
+                (bits, filled, at) = (bits >> 64, filled - 64, at + 8);
+            }
         }
+        put_bytes(out, at, out.len() - at, low_bytes(bits));
         extent(width)
     }
 

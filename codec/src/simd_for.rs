@@ -103,8 +103,9 @@ impl<T: Int> Scheme<T> for SimdFor {
             let offsets: u128 = sums.iter().map(|sum| u128::from(sum.widen())).sum();
             return Ok(offsets + u128::from(block.first.widen()) * count as u128);
         }
-        let offsets: u128 = (0..count).map(|i| u128::from(offset_at(&lanes, body, i))).sum();
-        Ok(offsets + u128::from(block.first.widen()) * count as u128)
+        let mut keys = [T::default(); MAX_BLOCK];
+        Self::decode(level, block, body, &mut keys)?;
+        Ok(keys.iter().take(count).map(|key| u128::from(key.widen())).sum())
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

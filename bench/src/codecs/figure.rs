@@ -27,11 +27,16 @@ const FIGURES: [Figure; 8] = [
     ("sum", "Sum, Gint/s", |row| row.sum_gints),
 ];
 
+/// What the text of seed 001 (4.2) says about its figure 6b, Gint/s on a Haswell of 2013: SIMD FOR over 7, twice as fast
+/// as BP128, VByte at most about 1. The curves themselves are not in the text. Drawn dashed where the codec is shown.
+const PAPER_DECODE: [(&str, f64); 3] = [("simd-for", 7.0), ("bp128", 3.5), ("vbyte", 1.0)];
+
 /// Writes every figure into `dir`, which is made if need be.
 pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
     for (name, title, value) in FIGURES {
-        std::fs::write(dir.join(format!("codecs-{name}.svg")), chart(rows, title, value))?;
+        let paper: &[_] = if name == "decode" { &PAPER_DECODE } else { &[] };
+        std::fs::write(dir.join(format!("codecs-{name}.svg")), chart(rows, title, value, paper))?;
     }
     Ok(())
 }
@@ -43,8 +48,9 @@ fn tick(top: f64) -> f64 {
     step.unwrap_or(10.0) * scale
 }
 
-fn chart(rows: &[Row], title: &str, value: fn(&Row) -> f64) -> String {
-    let top = rows.iter().map(value).fold(f64::MIN_POSITIVE, f64::max);
+fn chart(rows: &[Row], title: &str, value: fn(&Row) -> f64, paper: &[(&str, f64)]) -> String {
+    let papers = paper.iter().map(|&(_, level)| level);
+    let top = rows.iter().map(value).chain(papers).fold(f64::MIN_POSITIVE, f64::max);
     let step = tick(top);
     let (first, last) = rows.iter().fold((u32::MAX, 0), |(a, b), row| (a.min(row.bits), b.max(row.bits)));
     let span = f64::from((last - first.min(last)).max(1));
@@ -84,7 +90,21 @@ fn chart(rows: &[Row], title: &str, value: fn(&Row) -> f64) -> String {
         let (x, y) = (WIDTH - RIGHT + 10.0, TOP + 18.0 * (i as f64 + 0.5));
         let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y:.1}\" fill=\"{colour}\">{codec}</text>");
     }
+    for &(codec, level) in paper {
+        let Some(i) = codecs.iter().position(|&shown| shown == codec) else { continue };
+        svg += &paper_level(codec, COLOURS[i % COLOURS.len()], level, y(level));
+    }
     svg + "</svg>\n"
+}
+
+/// A dashed line across the chart, named.
+fn paper_level(codec: &str, colour: &str, level: f64, y: f64) -> String {
+    let (right, text) = (WIDTH - RIGHT, y - 4.0);
+    format!(
+        "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"{colour}\" stroke-dasharray=\"5 4\"/>\n\
+         <text x=\"{}\" y=\"{text:.1}\" fill=\"{colour}\" font-size=\"10\">paper: {codec} {level}</text>\n",
+        LEFT + 4.0
+    )
 }
 
 #[cfg(test)]

@@ -12,12 +12,24 @@ use serde::Serialize;
 use super::Args;
 use super::workload::{Blocks, Probe, Random, keys, probes, shuffled};
 
-/// The figures of one codec at one bit width.
+/// The figures of one codec at one bit width; `..._ns` are nanoseconds a key (of `select` and `search`: an operation).
 #[derive(Serialize)]
 pub(super) struct Row {
     pub(super) codec: &'static str,
     pub(super) bits: u32,
     pub(super) keys: usize,
+    /// Bytes of the blocks, descriptors not counted.
+    pub(super) bytes_per_key: f64,
+    /// The keys' sum and count, as the blocks give them.
+    pub(super) sum: u128,
+    pub(super) count: usize,
+    pub(super) decode_ns: f64,
+    pub(super) sum_ns: f64,
+    pub(super) select_ns: f64,
+    pub(super) search_ns: f64,
+    pub(super) insert_ns: f64,
+    pub(super) naive_insert_ns: f64,
+    pub(super) append_ns: f64,
     pub(super) bits_per_int: f64,
     pub(super) decode_gints: f64,
     pub(super) decode_to_memcpy: f64,
@@ -114,12 +126,11 @@ fn sum<T: Int>(codec: Codec, blocks: &Blocks<T>, n: usize) -> f64 {
     })
 }
 
-fn select<T: Int>(codec: Codec, blocks: &Blocks<T>, probes: &[Probe<T>]) -> f64 {
-    let size = blocks.size;
-    rate(probes.len(), || {
-        for probe in probes {
-            let (block, bytes) = blocks.get(probe.place / size);
-            black_box(codec.select(block, bytes, probe.place % size).expect("inside"));
+fn select<T: Int>(codec: Codec, blocks: &Blocks<T>, places: &[(usize, usize)]) -> f64 {
+    rate(places.len(), || {
+        for &(block, index) in places {
+            let (block, bytes) = blocks.get(block);
+            black_box(codec.select(block, bytes, index).expect("inside"));
         }
     })
 }
@@ -183,7 +194,9 @@ pub(super) fn all<T: Int>(args: &Args, bits: u32) -> Vec<Row> {
             let sought: Vec<_> = probes.iter().map(|probe| (block_of(blocks, probe), probe.key)).collect();
             rounds[0].push(decode(codec, blocks, keys.len()));
             rounds[1].push(sum(codec, blocks, keys.len()));
-            rounds[2].push(select(codec, blocks, &probes));
+            let size = blocks.size;
+            let places: Vec<_> = probes.iter().map(|probe| (probe.place / size, probe.place % size)).collect();
+            rounds[2].push(select(codec, blocks, &places));
             rounds[3].push(search(codec, blocks, &sought));
             rounds[4].push(build(blocks, order, |block, bytes, key| {
                 black_box(codec.insert(block, bytes, key).expect("there is room"));
@@ -201,6 +214,16 @@ pub(super) fn all<T: Int>(args: &Args, bits: u32) -> Vec<Row> {
             codec: blocks.codec.name(),
             bits,
             keys: keys.len(),
+            bytes_per_key: blocks.bits_per_int() / 8.0,
+            sum: blocks.sum(),
+            count: blocks.count(),
+            decode_ns: 1e9 / decode,
+            sum_ns: 1e9 / sum,
+            select_ns: 1e9 / select,
+            search_ns: 1e9 / search,
+            insert_ns: 1e9 / insert,
+            naive_insert_ns: 1e9 / naive,
+            append_ns: 1e9 / append,
             bits_per_int: blocks.bits_per_int(),
             decode_gints: decode / 1e9,
             decode_to_memcpy: decode / copy,

@@ -129,6 +129,7 @@ mod tests {
         let rows = measure::all::<u32>(&args, 8);
         assert_eq!(rows.len(), Codec::ALL.len());
         for row in &rows {
+            assert_eq!((row.sum, row.count), (rows[0].sum, 512), "{}", row.codec);
             assert!(row.bits_per_int > 0.0 && row.decode_gints > 0.0 && row.search_to_partition > 0.0, "{}", row.codec);
         }
         let plain = rows.iter().find(|row| row.codec == "plain").expect("measured");

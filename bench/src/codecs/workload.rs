@@ -64,6 +64,16 @@ impl<T: Int> Blocks<T> {
         self.bytes.len() as f64 * 8.0 / (self.entries.len() * self.size) as f64
     }
 
+    /// The sum of all keys, block by block.
+    pub(super) fn sum(&self) -> u128 {
+        self.iter().map(|(block, bytes)| self.codec.sum(block, bytes).expect("a sound block")).sum()
+    }
+
+    /// How many keys the blocks have.
+    pub(super) fn count(&self) -> usize {
+        self.entries.iter().map(|(block, _)| usize::from(block.count)).sum()
+    }
+
     /// A block and the bytes from its first on.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> (&Block<T>, &[u8]) {
