@@ -78,7 +78,7 @@ pub(crate) struct NewTable {
     /// The type of values [default: the table's, or bytes, or () if there are none]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
-    /// How pages keep keys: plain, fixed, head, db2, wiredtiger or myisam [default: what suits the type]
+    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, myisam or pkb [default: what suits the type]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) keys: Option<KeyLayout>,
     /// How long separators are: full or tail [default: tail]

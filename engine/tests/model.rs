@@ -1,7 +1,7 @@
 //! Promise: a database, in a file or in memory, behaves like a `BTreeMap` a table: whatever the sequence of commits,
 //! aborts, range removals, snapshots, checkpoints and reopenings, with a cache far smaller than the data.
 
-use duramen::db::types::TableOptions;
+use duramen::db::types::{KeyLayout, Separators, TableOptions};
 use duramen::{Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -91,15 +91,16 @@ fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
 struct Run {
     folder: Option<tempfile::TempDir>,
     page_size: usize,
+    table: TableOptions,
     db: Option<Database>,
     committed: Model,
     snapshots: Vec<(duramen::ReadTransaction, Model)>,
 }
 
 impl Run {
-    fn new(page_size: usize, in_memory: bool) -> Run {
+    fn new(page_size: usize, in_memory: bool, table: TableOptions) -> Run {
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
-        let mut run = Run { folder, page_size, db: None, committed: Model::new(), snapshots: Vec::new() };
+        let mut run = Run { folder, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
         let options = run.options();
         run.db = Some(match &run.folder {
             Some(folder) => options.create(folder.path().join("m.duramen")).unwrap(),
@@ -122,7 +123,7 @@ impl Run {
         {
             let mut table = match tx.exists("t")? {
                 true => tx.open_untyped("t")?,
-                false => tx.create_untyped("t", "bytes", "bytes", TableOptions::default())?,
+                false => tx.create_untyped("t", "bytes", "bytes", self.table)?,
             };
             for op in ops {
                 match op {
@@ -183,8 +184,16 @@ impl Run {
     }
 }
 
-fn run(ops: &[Op], page_size: usize, in_memory: bool) -> Result<()> {
-    let mut run = Run::new(page_size, in_memory);
+/// All choices that there are for keys of any length.
+fn table_options() -> impl Strategy<Value = TableOptions> {
+    let keys = KeyLayout::ALL.into_iter().filter(|layout| *layout != KeyLayout::Fixed).map(Some).chain([None]);
+    let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
+    (prop::sample::select(keys.collect::<Vec<_>>()), separators)
+        .prop_map(|(keys, separators)| TableOptions { keys, separators: Some(separators) })
+}
+
+fn run(ops: &[Op], page_size: usize, in_memory: bool, table: TableOptions) -> Result<()> {
+    let mut run = Run::new(page_size, in_memory, table);
     let mut pending = Vec::new();
     for op in ops {
         match op {
@@ -204,19 +213,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_database_in_a_file_is_a_map(ops in prop::collection::vec(op(), 1..600)) {
-        run(&ops, 4096, false).unwrap();
+    fn a_database_in_a_file_is_a_map(ops in prop::collection::vec(op(), 1..600), table in table_options()) {
+        run(&ops, 4096, false, table).unwrap();
     }
 
     #[test]
-    fn a_database_in_memory_is_a_map(ops in prop::collection::vec(op(), 1..600), shift in 8u32..14) {
-        run(&ops, 1 << shift, true).unwrap();
+    fn a_database_in_memory_is_a_map(
+        ops in prop::collection::vec(op(), 1..600), shift in 8u32..14, table in table_options(),
+    ) {
+        run(&ops, 1 << shift, true, table).unwrap();
     }
 }
 
 #[test]
 fn a_transaction_larger_than_the_cache_is_whole() -> Result<()> {
-    let mut run = Run::new(4096, false);
+    let mut run = Run::new(4096, false, TableOptions::default());
     let entries = |from: u32, to: u32| -> Vec<Op> {
         (from..to).map(|n| Op::Put(n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec(), vec![n as u8; 30])).collect()
     };

@@ -108,7 +108,7 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
 fn write_pages() {
     let mut pages = vec![("run".to_owned(), run_page(PageId(5), TableId(2), PageId(6), b"a run's payload"))];
     pages.push(("map".to_owned(), map_page(512, PageId(5))));
-    for keys in [KeyListKind::Plain, KeyListKind::Fixed, KeyListKind::Head] {
+    for keys in KeyListKind::ALL {
         for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
             pages.push((format!("leaf-{keys:?}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
         }

@@ -15,7 +15,7 @@ pub struct TableInfo {
     pub value_type: String,
     /// How many entries it has.
     pub entries: u64,
-    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger` or `myisam`.
+    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `myisam` or `pkb`.
     pub keys: &'static str,
     /// How its separators are chosen: `full` or `tail`.
     pub separators: &'static str,
@@ -35,6 +35,7 @@ impl TableInfo {
                 KeyListKind::Db2 => "db2",
                 KeyListKind::WiredTiger => "wiredtiger",
                 KeyListKind::MyIsam => "myisam",
+                KeyListKind::Pkb | KeyListKind::PkbLong => "pkb",
             },
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => "full",

@@ -31,8 +31,9 @@ impl<'a> TableSpec<'a> {
         Ok(TableSpec { key_type, value_type, key_width, value_width, options })
     }
 
-    /// The layout: what the options say, and what suits the types where they say nothing.
-    pub(crate) fn layout(&self) -> Result<TreeLayout> {
+    /// The layout: what the options say, and what suits the types where they say nothing, in a database that is or is
+    /// not in memory.
+    pub(crate) fn layout(&self, in_memory: bool) -> Result<TreeLayout> {
         let leaf = match (self.options.keys, self.key_width) {
             (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
             (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
@@ -47,6 +48,8 @@ impl<'a> TableSpec<'a> {
             (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
             (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
             (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
+            (Some(KeyLayout::Pkb), _) if in_memory => KeyListKind::Pkb,
+            (Some(KeyLayout::Pkb), _) => KeyListKind::PkbLong,
         };
         // Inner pages are few and searched by all: head is the quickest there, and compresses them well enough.
         let inner = if leaf == KeyListKind::Plain { KeyListKind::Plain } else { KeyListKind::Head };

@@ -317,7 +317,7 @@ impl WriteTransaction {
     }
 
     pub(crate) fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
-        let layout = spec.layout()?;
+        let layout = spec.layout(self.shared.engine.store.is_none())?;
         let mut next = self.next_table.lock();
         let id = match *next {
             Some(id) => id,

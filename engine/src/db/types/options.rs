@@ -21,12 +21,22 @@ pub enum KeyLayout {
     /// Prefix deltas without whole keys: smaller by a little, and a page is searched from its first key on. For pages
     /// of few keys.
     MyIsam,
+    /// Whole keys, and apart from them a few bytes of each that tell it from the one before: two in memory, five in files.
+    /// A search reads one whole key of a page at most; nothing is saved but what a page's keys have in common.
+    Pkb,
 }
 
 impl KeyLayout {
     /// All of them.
-    pub const ALL: [KeyLayout; 6] =
-        [KeyLayout::Plain, KeyLayout::Fixed, KeyLayout::Head, KeyLayout::Db2, KeyLayout::WiredTiger, KeyLayout::MyIsam];
+    pub const ALL: [KeyLayout; 7] = [
+        KeyLayout::Plain,
+        KeyLayout::Fixed,
+        KeyLayout::Head,
+        KeyLayout::Db2,
+        KeyLayout::WiredTiger,
+        KeyLayout::MyIsam,
+        KeyLayout::Pkb,
+    ];
 }
 
 /// How long the separators in inner pages are.
@@ -66,6 +76,7 @@ impl fmt::Display for KeyLayout {
             KeyLayout::Db2 => "db2",
             KeyLayout::WiredTiger => "wiredtiger",
             KeyLayout::MyIsam => "myisam",
+            KeyLayout::Pkb => "pkb",
         })
     }
 }
@@ -127,7 +138,7 @@ mod tests {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
         assert_eq!(
             told,
-            "option keys cannot be \"Plain\": it must be plain or fixed or head or db2 or wiredtiger or myisam"
+            "option keys cannot be \"Plain\": it must be plain or fixed or head or db2 or wiredtiger or myisam or pkb"
         );
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");

@@ -249,6 +249,19 @@ impl<'a> Delta<'a> {
         (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
     }
 
+    /// The byte at `index` of the key of `slot`, in the span; `None` where it is shorter.
+    fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
+        let (mut at, mut found) = (span.at, None);
+        for _ in span.first..=slot {
+            let entry = Entry::at(self.entries, at);
+            if entry.shared <= index {
+                found = entry.rest_in(self.entries).get(index - entry.shared);
+            }
+            at = entry.end();
+        }
+        found
+    }
+
     /// Appends the suffix of `slot` to `out`.
     pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
         if slot >= self.count {

@@ -6,6 +6,7 @@
 mod db2;
 mod delta;
 mod fixed;
+mod pkb;
 mod slotted;
 mod walk;
 
@@ -13,6 +14,7 @@ use crate::base::{Error, PageId, Result};
 use db2::{Db2, Db2Builder, Origin};
 use delta::{Delta, DeltaBuilder};
 use fixed::{Fixed, FixedBuilder};
+use pkb::{Pkb, PkbBuilder};
 use slotted::{Slotted, SlottedBuilder};
 pub(super) use walk::{KeyWalk, Place, Walked};
 
@@ -30,6 +32,10 @@ pub enum KeyListKind {
     Db2 = 4,
     /// Prefix deltas, searched from the first one on without building keys.
     MyIsam = 5,
+    /// Whole keys, and beside them what tells each from the one before, in two bytes: for pages in memory.
+    Pkb = 6,
+    /// The same in five bytes: for pages on a device.
+    PkbLong = 0x16,
     /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
     WiredTiger = 0x15,
 }
@@ -41,21 +47,20 @@ impl KeyListKind {
     }
 
     /// All kinds.
-    pub const ALL: [KeyListKind; 6] = [
+    pub const ALL: [KeyListKind; 8] = [
         KeyListKind::Plain,
         KeyListKind::Fixed,
         KeyListKind::Head,
         KeyListKind::Db2,
         KeyListKind::MyIsam,
         KeyListKind::WiredTiger,
+        KeyListKind::Pkb,
+        KeyListKind::PkbLong,
     ];
 
     /// True where the list keeps keys without the common prefix of the page's fences.
     pub fn cuts_prefix(self) -> bool {
-        match self {
-            KeyListKind::Plain | KeyListKind::Fixed => false,
-            KeyListKind::Head | KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger => true,
-        }
+        !matches!(self, KeyListKind::Plain | KeyListKind::Fixed)
     }
 
     /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`KeyWalk`]): it is
@@ -69,6 +74,12 @@ impl KeyListKind {
     /// first key of the run and the one behind it for fences. Where an entry takes less than its key, it might not.
     pub fn suits_inner_pages(self) -> bool {
         !self.is_walked()
+    }
+
+    /// Bytes of the key in the parts of a PkB list.
+    #[inline(always)]
+    fn part(self) -> usize {
+        if self == KeyListKind::Pkb { pkb::SHORT } else { pkb::LONG }
     }
 
     /// True for the prefix-delta list with groups.
@@ -91,6 +102,7 @@ impl KeyListKind {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
             KeyListKind::Fixed => suffix_len,
             KeyListKind::Db2 => db2::entry_bytes(suffix_len),
+            KeyListKind::Pkb | KeyListKind::PkbLong => pkb::entry_bytes(suffix_len, self.part()),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }
@@ -113,6 +125,7 @@ pub(super) fn capacity(count: usize, granule: usize) -> usize {
 pub(super) enum KeyList<'a> {
     Slotted(Slotted<'a>),
     Fixed(Fixed<'a>),
+    Pkb(Pkb<'a>),
     Db2(Db2<'a>),
     Delta(Delta<'a>),
 }
@@ -124,6 +137,7 @@ impl<'a> KeyList<'a> {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
+            KeyListKind::Pkb | KeyListKind::PkbLong => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => KeyList::Delta(Delta::new(list, count, kind.has_groups())),
         }
@@ -135,6 +149,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.search(suffix),
             KeyList::Fixed(list) => list.search(suffix),
+            KeyList::Pkb(list) => list.search(suffix),
             KeyList::Db2(list) => list.search(suffix),
             KeyList::Delta(list) => list.search(suffix),
         }
@@ -146,6 +161,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.append(slot, out),
             KeyList::Fixed(list) => out.extend_from_slice(list.key(slot)),
+            KeyList::Pkb(list) => out.extend_from_slice(list.key(slot)),
             KeyList::Db2(list) => list.append(slot, out),
             KeyList::Delta(list) => list.append(slot, out),
         }
@@ -157,6 +173,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.entry_bytes(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Pkb(list) => list.entry_bytes(slot),
             KeyList::Db2(list) => list.entry_bytes(slot),
             KeyList::Delta(list) => list.entry_bytes(slot),
         }
@@ -168,6 +185,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.suffix_len(slot),
             KeyList::Fixed(list) => list.stride(),
+            KeyList::Pkb(list) => list.key(slot).len(),
             KeyList::Db2(list) => list.suffix_len(slot),
             KeyList::Delta(list) => list.suffix_len(slot),
         }
@@ -178,6 +196,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.first_longer(from, len),
             KeyList::Fixed(list) => list.first_longer(from, len),
+            KeyList::Pkb(list) => list.first_longer(from, len),
             KeyList::Db2(list) => list.first_longer(from, len),
             KeyList::Delta(list) => list.first_longer(from, len),
         }
@@ -191,6 +210,7 @@ impl<'a> KeyList<'a> {
             KeyList::Fixed(list) => {
                 slot.checked_sub(1).map_or(0, |left| crate::base::bytes::common_prefix(list.key(left), list.key(slot)))
             }
+            KeyList::Pkb(list) => list.common_with_previous(slot),
             KeyList::Db2(list) => {
                 list.common_in_group(slot).unwrap_or_else(|| self.built(slot, crate::base::bytes::common_prefix))
             }
@@ -204,6 +224,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.is_above_previous(slot),
             KeyList::Fixed(list) => slot.checked_sub(1).is_none_or(|left| list.key(left) < list.key(slot)),
+            KeyList::Pkb(list) => list.is_above_previous(slot),
             KeyList::Db2(list) if slot > 0 => {
                 list.is_above_in_group(slot).unwrap_or_else(|| self.built(slot, |left, right| left < right))
             }
@@ -251,6 +272,7 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
+            KeyList::Pkb(pkb) => pkb.check(),
             KeyList::Db2(db2) => db2.check(list),
             KeyList::Delta(delta) => delta.check(list, kind.has_groups()),
         }
@@ -293,6 +315,9 @@ pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
             state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
+        KeyListKind::Pkb | KeyListKind::PkbLong => {
+            pkb::is_changeable(list, state.count, state.granule, state.kind.part())
+        }
         KeyListKind::Db2 => db2::is_changeable(list, state.count, state.granule),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::is_changeable(list, state.count, state.kind.has_groups())
@@ -307,6 +332,9 @@ pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suff
         KeyListKind::Fixed => {
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
         }
+        KeyListKind::Pkb | KeyListKind::PkbLong => {
+            Ok(Plan::of(pkb::edit::bytes_with(state, state.kind.part(), suffix)))
+        }
         KeyListKind::Db2 => Ok(db2::edit::plan(list, state, slot, suffix)),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             Ok(delta::edit::plan(list, state, state.kind.has_groups(), slot, suffix))
@@ -320,6 +348,7 @@ pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
+        KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
         KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
@@ -332,6 +361,7 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => slotted::edit::remove(list, state, from, to),
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
+        KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::remove(list, state, state.kind.part(), from, to),
         KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::remove(list, state, state.kind.has_groups(), from, to)
@@ -343,6 +373,7 @@ pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
 pub(super) enum KeyListBuilder {
     Slotted(SlottedBuilder),
     Fixed(FixedBuilder),
+    Pkb(PkbBuilder),
     Db2(Db2Builder),
     Delta(DeltaBuilder),
 }
@@ -353,6 +384,9 @@ impl KeyListBuilder {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
+            KeyListKind::Pkb | KeyListKind::PkbLong => {
+                KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes))
+            }
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => {
                 KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
@@ -366,6 +400,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
+            KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, None)),
             KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
         }
@@ -377,6 +412,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.push(suffix),
             KeyListBuilder::Fixed(list) => list.push(suffix),
+            KeyListBuilder::Pkb(list) => list.push(suffix),
             KeyListBuilder::Db2(list) => list.push(suffix, None),
             KeyListBuilder::Delta(list) => list.push(suffix, None),
         }
@@ -413,6 +449,7 @@ impl KeyListBuilder {
                 Some(to.bytes_with(from.suffix_len(slot).checked_sub(cut)?))
             }
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
+            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => Some(to.bytes_with(from.key(slot).get(cut..)?.len())),
             _ => None,
         }
     }
@@ -423,6 +460,7 @@ impl KeyListBuilder {
         match (self, list) {
             (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.push_entry(from.entry(slot).without(cut)),
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) => to.push(from.key(slot)),
+            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.push(from.key(slot).get(cut..).unwrap_or_default()),
             _ => {}
         }
     }
@@ -441,6 +479,7 @@ impl KeyListBuilder {
         match self {
             KeyListBuilder::Slotted(list) => list.finish(out),
             KeyListBuilder::Fixed(list) => list.finish(out),
+            KeyListBuilder::Pkb(list) => list.finish(out),
             KeyListBuilder::Db2(list) => list.finish(out),
             KeyListBuilder::Delta(list) => list.finish(out),
         }

@@ -281,6 +281,13 @@ proptest! {
     }
 
     #[test]
+    fn a_pkb_tree_is_a_map(
+        size in sizes(), records in records(), rule in separators(), long: bool, steps in steps(any_key()),
+    ) {
+        run(size, layout(if long { KeyListKind::PkbLong } else { KeyListKind::Pkb }, records, rule), steps);
+    }
+
+    #[test]
     fn a_wiredtiger_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
         run(size, layout(KeyListKind::WiredTiger, records, rule), steps);
     }

@@ -39,7 +39,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
     let opened = if how == OPEN { GROUP } else { 0 };
     let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, rest));
     (plan.found[HOW], plan.found[INDEX]) = (how, index);
-    if plan.bytes > state.room || how == ANEW {
+    if how == ANEW || (plan.bytes > state.room && may_save(&view, plan.bytes - state.room, slot, suffix)) {
         let anew = laid_out(&view, state, slot, suffix).len();
         if anew < plan.bytes || how == ANEW {
             plan.bytes = anew;
@@ -47,6 +47,33 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
         }
     }
     plan
+}
+
+/// False where no choice of prefixes can save so many bytes. A group of n keys saves its prefix n - 1 times, less its place
+/// in the directory, and of each of those keys no more than what it has in common with the one before.
+fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    if let Some(before) = slot.checked_sub(1) {
+        view.append(before, &mut left);
+    }
+    view.append(slot, &mut right);
+    let mut most = bytes::common_prefix(&left, suffix) + bytes::common_prefix(suffix, &right);
+    // What the groups that there are cost and save.
+    let (mut front, mut saved) = (0, 0);
+    let spans = view.groups.len().max(1);
+    for span in (0..spans).map(|index| view.span(index)) {
+        saved += span.end.saturating_sub(span.first) * span.prefix.len();
+        front += if view.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
+        most += (span.first + 1..span.end).map(|slot| view.common_in_group(slot).unwrap_or(0)).sum::<usize>();
+        if span.first > 0 {
+            left.clear();
+            right.clear();
+            view.append(span.first - 1, &mut left);
+            view.append(span.first, &mut right);
+            most += bytes::common_prefix(&left, &right);
+        }
+    }
+    most + front >= bytes + saved + GROUP
 }
 
 /// How an entry comes in, the group, and what of its suffix is kept behind the group's prefix.

@@ -6,6 +6,7 @@ use crate::base::bytes;
 use crate::page::keys::slotted::head_of;
 use crate::page::keys::{KeyState, Plan};
 use crate::page::varint;
+use std::cmp::Ordering;
 
 /// What [`plan`] finds, by its place in [`Plan::found`].
 const AT: usize = 0;
@@ -213,6 +214,13 @@ impl Behind {
             return Behind { begin, kept: at, coded: None, starts: None };
         }
         let kept = Entry::at(view.entries, at).end();
+        if to == from + 1
+            && span.first < from
+            && let Some(coded) = Behind::without_one(view, span, begin, from)
+        {
+            let kept = if coded.is_some() { kept } else { at };
+            return Behind { begin, kept, coded, starts: None };
+        }
         let mut key = Vec::new();
         view.append(to, &mut key);
         if span.first >= from {
@@ -223,6 +231,25 @@ impl Behind {
         let shared = bytes::common_prefix(&before, &key);
         key.drain(..shared);
         Behind { begin, kept, coded: Some((shared, key)), starts: None }
+    }
+
+    /// What one removed entry, `begin`, makes of the one behind, without building a key: what that one shares beyond what
+    /// the removed one did, the removed one has. `None`: it takes a look at the keys.
+    fn without_one(view: &Delta<'_>, span: Span, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
+        let gone = Entry::at(view.entries, begin);
+        let next = Entry::at(view.entries, gone.end());
+        match next.shared.cmp(&gone.shared) {
+            Ordering::Less => Some(None),
+            Ordering::Equal => {
+                // Both are above the key before in the same byte; keys in disorder may have come back to it.
+                let rest = next.rest_in(view.entries).first();
+                (view.byte_of(span, slot - 1, gone.shared) != rest).then_some(None)
+            }
+            Ordering::Greater => {
+                let back = gone.rest_in(view.entries).get(..next.shared - gone.shared)?;
+                Some(Some((gone.shared, [back, next.rest_in(view.entries)].concat())))
+            }
+        }
     }
 
     fn size(&self) -> usize {

@@ -1,0 +1,297 @@
+//! The PkB key list: beside whole keys in a heap, of each key the part that tells it from the one before. Reading,
+//! searching and checking are here, changing in `edit`. What a page prefix, a fence or a long key is must never be known
+//! here.
+//!
+//! `[part; cap] [slot u16; cap] [heap]`. A part is `offset u16 | l bytes`: how many bytes the suffix shares with the one
+//! before (the first one: nothing), and those that follow, zero padded. The slot is where the entry is in the heap:
+//! `varint(suffix length) | suffix`. There is never garbage in the heap.
+//!
+//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the key
+//! before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the first byte
+//! behind each offset (a blind search); the one that this leads to is read, at most one of the heap, and says the rest.
+
+mod build;
+pub(super) mod edit;
+
+use super::capacity;
+use crate::base::bytes;
+use crate::page::varint;
+pub(super) use build::PkbBuilder;
+
+/// Bytes of the key in a part: of lists for pages in memory, and of lists for pages on a device.
+pub(super) const SHORT: usize = 2;
+/// See [`SHORT`].
+pub(super) const LONG: usize = 5;
+/// Bytes of an offset and of a slot.
+const FIELD: usize = 2;
+
+/// Bytes of part and slot together.
+#[inline(always)]
+fn fixed(part: usize) -> usize {
+    FIELD + part + FIELD
+}
+
+/// Bytes of the heap that a suffix of that length takes.
+#[inline(always)]
+fn heap_bytes(len: usize) -> usize {
+    varint::size(len) + len
+}
+
+/// Bytes of the whole list that a suffix of that length takes.
+pub(super) fn entry_bytes(len: usize, part: usize) -> usize {
+    fixed(part) + heap_bytes(len)
+}
+
+/// Appends the part of `key` behind `before`.
+fn push_part(out: &mut Vec<u8>, before: Option<&[u8]>, key: &[u8], part: usize) {
+    let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
+    let end = out.len() + FIELD + part;
+    out.extend_from_slice(&bytes::u16_of(offset).to_le_bytes());
+    let rest = key.get(offset..).unwrap_or_default();
+    out.extend_from_slice(bytes::slice(rest, 0, rest.len().min(part)));
+    out.resize(end, 0);
+}
+
+/// A PkB key list to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Pkb<'a> {
+    list: &'a [u8],
+    count: usize,
+    cap: usize,
+    part: usize,
+}
+
+impl<'a> Pkb<'a> {
+    #[inline(always)]
+    pub(super) fn new(list: &'a [u8], count: usize, granule: usize, part: usize) -> Pkb<'a> {
+        Pkb { list, count, cap: capacity(count, granule), part }
+    }
+
+    /// How many bytes the key of `slot` shares with the one before.
+    #[inline(always)]
+    fn offset(&self, slot: usize) -> usize {
+        usize::from(bytes::get_u16(self.list, slot * (FIELD + self.part)))
+    }
+
+    /// The bytes of the key of `slot` behind its offset.
+    #[inline(always)]
+    fn part(&self, slot: usize) -> &'a [u8] {
+        let at = slot * (FIELD + self.part) + FIELD;
+        bytes::slice(self.list, at, at + self.part)
+    }
+
+    /// Where the entry of `slot` is in the heap.
+    #[inline(always)]
+    fn place(&self, slot: usize) -> usize {
+        usize::from(bytes::get_u16(self.list, self.cap * (FIELD + self.part) + FIELD * slot))
+    }
+
+    /// The whole suffix of `slot`; empty where there is no such slot.
+    #[inline]
+    pub(super) fn key(&self, slot: usize) -> &'a [u8] {
+        if slot >= self.count {
+            return &[];
+        }
+        let entry = self.list.get(fixed(self.part) * self.cap + self.place(slot)..).unwrap_or_default();
+        let (len, size) = varint::get(entry);
+        bytes::slice(entry, size, size + len)
+    }
+
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.search_with(key, |slot| self.key(slot))
+    }
+
+    /// The search; `read` reads a whole key of the heap.
+    #[inline(always)]
+    fn search_with<'k>(&self, key: &[u8], mut read: impl FnMut(usize) -> &'k [u8]) -> Result<usize, usize> {
+        let mut agreed = 0;
+        for slot in 0..self.count {
+            let offset = self.offset(slot);
+            if offset > agreed {
+                continue;
+            }
+            if offset < agreed {
+                return Err(slot);
+            }
+            match compare_part(self.part(slot), key.get(agreed..).unwrap_or_default()) {
+                Verdict::Above => return Err(slot),
+                Verdict::Below(common) => agreed += common,
+                Verdict::Unknown(common) => {
+                    return self.resolve(slot, agreed + common, key, &mut read);
+                }
+            }
+        }
+        Err(self.count)
+    }
+
+    /// The rest of a search: `key` is above the one before slot `first` and agrees with that of `first` in at least
+    /// `agreed` bytes.
+    fn resolve<'k>(
+        &self,
+        first: usize,
+        agreed: usize,
+        key: &[u8],
+        read: &mut impl FnMut(usize) -> &'k [u8],
+    ) -> Result<usize, usize> {
+        // Behind `end` keys are above all that agree so far.
+        let end = (first + 1..self.count).find(|slot| self.offset(*slot) < agreed).unwrap_or(self.count);
+        let (mut candidate, mut slot) = (first, first + 1);
+        while slot < end {
+            let offset = self.offset(slot);
+            if key.get(offset).is_some_and(|byte| self.part(slot).first().is_some_and(|there| byte >= there)) {
+                candidate = slot;
+                slot += 1;
+            } else {
+                // Those that share more with this one, and those that are further above in the same byte.
+                slot = (slot + 1..end).find(|slot| self.offset(*slot) < offset).unwrap_or(end);
+            }
+        }
+        let there = read(candidate);
+        let common = bytes::common_prefix(there, key);
+        match (there.get(common), key.get(common)) {
+            (None, None) => Ok(candidate),
+            (Some(there), wanted) if wanted.is_none_or(|wanted| wanted < there) => {
+                let lowest = (first + 1..=candidate).rev().find(|slot| self.offset(*slot) <= common);
+                Err(lowest.unwrap_or(first))
+            }
+            _ => Err((candidate + 1..end).find(|slot| self.offset(*slot) <= common).unwrap_or(end)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+        entry_bytes(self.key(slot).len(), self.part)
+    }
+
+    /// The first slot from `from` on whose suffix is longer than `len`.
+    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        (from..self.count).find(|slot| self.key(*slot).len() > len)
+    }
+
+    #[inline]
+    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
+        if slot == 0 { 0 } else { self.offset(slot) }
+    }
+
+    #[inline]
+    pub(super) fn is_above_previous(&self, slot: usize) -> bool {
+        slot.checked_sub(1).is_none_or(|left| self.key(left) < self.key(slot))
+    }
+
+    /// Structure: the sizes add up, unused places are zero, the entries tile the heap, each part is its key's.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (list, count, cap, part) = (self.list, self.count, self.cap, self.part);
+        if list.len() < fixed(part) * cap {
+            return Err(format!("{} bytes cannot hold {count} slots", list.len()));
+        }
+        let slots = cap * (FIELD + part);
+        let unused = [
+            bytes::slice(list, count * (FIELD + part), slots),
+            bytes::slice(list, slots + FIELD * count, fixed(part) * cap),
+        ];
+        if unused.iter().any(|range| range.iter().any(|&byte| byte != 0)) {
+            return Err("an unused slot is not zero".into());
+        }
+        let heap = list.get(fixed(part) * cap..).unwrap_or_default();
+        crate::page::records::check_tiling(heap, (0..count).map(|slot| self.place(slot)), |entry| {
+            let (len, size) = varint::get(entry);
+            (size == varint::size(len)).then_some(size + len)
+        })?;
+        let mut expected = Vec::new();
+        for slot in 0..count {
+            expected.clear();
+            push_part(&mut expected, slot.checked_sub(1).map(|left| self.key(left)), self.key(slot), part);
+            let at = slot * (FIELD + part);
+            if bytes::slice(list, at, at + FIELD + part) != expected {
+                return Err(format!("the part of slot {slot} is not its key's"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a part says of a sought key that agrees with its key up to there.
+enum Verdict {
+    /// The key is above the sought one.
+    Above,
+    /// It is below, and agrees in so many bytes more.
+    Below(usize),
+    /// All that is known agrees, at least so many bytes.
+    Unknown(usize),
+}
+
+/// Compares a part, zero padded, with what is left of the sought key.
+#[inline(always)]
+fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
+    for (at, there) in part.iter().enumerate() {
+        let byte = wanted.get(at).copied().unwrap_or(0);
+        if *there > byte {
+            return Verdict::Above;
+        }
+        if *there < byte {
+            return Verdict::Below(at);
+        }
+        // A zero may be a byte of either, or the end.
+        if byte == 0 {
+            return Verdict::Unknown(at);
+        }
+    }
+    Verdict::Unknown(part.len())
+}
+
+/// False where the parts and slots are not within the list: then it must not be changed.
+pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize, part: usize) -> bool {
+    list.len() >= fixed(part) * capacity(count, granule)
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn list(keys: &[&[u8]], part: usize) -> Vec<u8> {
+        let mut builder = PkbBuilder::new(1, part, 512);
+        keys.iter().for_each(|key| builder.push(key));
+        let mut out = Vec::new();
+        builder.finish(&mut out);
+        out
+    }
+
+    #[test]
+    fn the_paper_s_keys_are_as_documented() {
+        let keys: [&[u8]; 6] = [b"abcd", b"abefg", b"abexyz", b"abfe", b"bacd", b"bcdmn"];
+        let parts = b"\0\0ab\x02\0ef\x03\0xy\x02\0fe\0\0ba\x01\0cd";
+        let slots = [0, 0, 5, 0, 11, 0, 18, 0, 23, 0, 28, 0];
+        let heap = b"\x04abcd\x05abefg\x06abexyz\x04abfe\x04bacd\x05bcdmn";
+        assert_eq!(list(&keys, SHORT), [&parts[..], &slots, heap].concat());
+    }
+
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![3 => Just(0u8), 3 => Just(b'a'), 2 => Just(b'b'), 1 => any::<u8>()];
+        proptest::collection::vec(byte, 0..9)
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_reads_one_key_at_most(
+            all in proptest::collection::btree_set(any_key(), 0..40), probe in any_key(), long: bool,
+        ) {
+            let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+            let part = if long { LONG } else { SHORT };
+            let bytes = list(&all, part);
+            let view = Pkb::new(&bytes, all.len(), 1, part);
+            prop_assert_eq!(view.check(), Ok(()));
+            for probe in all.iter().copied().chain([probe.as_slice()]) {
+                let mut reads = 0;
+                let found = view.search_with(probe, |slot| {
+                    reads += 1;
+                    view.key(slot)
+                });
+                prop_assert_eq!(found, all.binary_search(&probe));
+                prop_assert!(reads <= 1);
+            }
+        }
+    }
+}

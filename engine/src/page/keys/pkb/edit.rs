@@ -1,0 +1,101 @@
+//! Changing a PkB key list in place: the new entry's part and that of the one behind it are made from whole keys, which
+//! the heap has.
+
+use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, push_part};
+use crate::base::bytes;
+use crate::page::keys::{KeyState, capacity};
+use crate::page::varint;
+
+/// See [`crate::page::keys::plan`].
+pub(in crate::page::keys) fn bytes_with(state: KeyState, part: usize, suffix: &[u8]) -> usize {
+    let grown = capacity(state.count + 1, state.granule) - capacity(state.count, state.granule);
+    state.bytes + fixed(part) * grown + heap_bytes(suffix.len())
+}
+
+/// See [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, suffix: &[u8]) {
+    let (count, width) = (state.count, FIELD + part);
+    let view = Pkb::new(bytes::slice(list, 0, state.bytes), count, state.granule, part);
+    let (mut own, mut next) = (Vec::with_capacity(width), Vec::with_capacity(width));
+    push_part(&mut own, slot.checked_sub(1).map(|left| view.key(left)), suffix, part);
+    push_part(&mut next, Some(suffix), view.key(slot), part);
+    let (cap, new_cap) = (capacity(count, state.granule), capacity(count + 1, state.granule));
+    let mut heap_end = state.bytes;
+    if new_cap > cap {
+        // All of the old capacity is used, so that only what the new one adds has to be cleared.
+        let shift = fixed(part) * (new_cap - cap);
+        bytes::shift(list, fixed(part) * cap, state.bytes, fixed(part) * cap + shift);
+        bytes::shift(list, width * cap, fixed(part) * cap, width * new_cap);
+        bytes::zero(list, width * cap, width * new_cap);
+        bytes::zero(list, width * new_cap + FIELD * cap, fixed(part) * new_cap);
+        heap_end += shift;
+    }
+    bytes::shift(list, width * slot, width * count, width * (slot + 1));
+    bytes::put(list, width * slot, &own);
+    if slot < count {
+        bytes::put(list, width * (slot + 1), &next);
+    }
+    let slots = width * new_cap;
+    bytes::shift(list, slots + FIELD * slot, slots + FIELD * count, slots + FIELD * (slot + 1));
+    bytes::put_u16(list, slots + FIELD * slot, bytes::u16_of(heap_end.saturating_sub(fixed(part) * new_cap)));
+    let rest = varint::put(list, heap_end, suffix.len());
+    bytes::put(list, rest, suffix);
+}
+
+/// See [`crate::page::keys::remove`].
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+    match to.saturating_sub(from) {
+        0 => state.bytes,
+        1 => remove_one(list, state, part, from),
+        _ => remove_many(list, state, part, from, to),
+    }
+}
+
+/// Closes the gap of one entry in all three parts.
+fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> usize {
+    let (count, width) = (state.count, FIELD + part);
+    let (cap, new_cap) = (capacity(count, state.granule), capacity(count - 1, state.granule));
+    let view = Pkb::new(list, count, state.granule, part);
+    let (at, size) = (view.place(slot), heap_bytes(view.key(slot).len()));
+    let mut next = Vec::with_capacity(width);
+    push_part(&mut next, slot.checked_sub(1).map(|left| view.key(left)), view.key(slot + 1), part);
+    if slot + 1 < count {
+        bytes::put(list, width * (slot + 1), &next);
+    }
+    let (heap, slots) = (fixed(part) * cap, width * cap);
+    bytes::shift(list, heap + at + size, state.bytes, heap + at);
+    if let Some(slots) = list.get_mut(slots..slots + FIELD * count) {
+        for slot in slots.as_chunks_mut().0 {
+            let offset = u16::from_le_bytes(*slot);
+            let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
+            *slot = offset.wrapping_sub(moved).to_le_bytes();
+        }
+    }
+    bytes::shift(list, width * (slot + 1), width * count, width * slot);
+    bytes::zero(list, width * (count - 1), width * count);
+    bytes::shift(list, slots + FIELD * (slot + 1), slots + FIELD * count, slots + FIELD * slot);
+    bytes::zero(list, slots + FIELD * (count - 1), slots + FIELD * count);
+    let mut end = state.bytes.saturating_sub(size);
+    if new_cap < cap {
+        // The freed granule lies behind the parts and behind the slots; all that is left moves up.
+        bytes::shift(list, slots, slots + FIELD * new_cap, width * new_cap);
+        bytes::shift(list, heap, end, fixed(part) * new_cap);
+        end = end.saturating_sub(fixed(part) * (cap - new_cap));
+    }
+    bytes::zero(list, end, state.bytes);
+    end
+}
+
+/// Lays the remaining entries out anew, in the order of their slots.
+fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+    let view = Pkb::new(list, state.count, state.granule, part);
+    let mut builder = PkbBuilder::new(state.granule, part, state.bytes);
+    for slot in (0..from).chain(to..state.count) {
+        builder.push(view.key(slot));
+    }
+    let mut left = Vec::with_capacity(state.bytes);
+    builder.finish(&mut left);
+    bytes::put(list, 0, &left);
+    bytes::zero(list, left.len().min(state.bytes), state.bytes);
+    left.len()
+}
