@@ -23,7 +23,19 @@ fn stat_shows_what_head_compression_saves() {
     assert_eq!(head["entries"], 20_000);
     assert_eq!(head["raw_key_bytes"], plain["raw_key_bytes"]);
     assert!(head["key_list_bytes"].as_u64().unwrap() * 2 < plain["key_list_bytes"].as_u64().unwrap(), "{stat}");
-    assert!(head["leaf_fill"].as_f64().unwrap() > 0.9, "{stat}");
+    let level = |table: &str, level: u64| {
+        let rows = stat["levels"].as_array().unwrap().iter();
+        rows.filter(|row| row["table"] == table && row["level"] == level).collect::<Vec<_>>()
+    };
+    let [leaves] = level("head", 0)[..] else { panic!("{stat}") };
+    assert!(leaves["fill"].as_f64().unwrap() > 0.9, "{stat}");
+    assert_eq!(leaves["raw_bytes_per_key"], 47.0);
+    assert!(
+        leaves["ratio"].as_f64().unwrap() < 0.6 && leaves["header_bytes_per_page"].as_f64().unwrap() > 36.0,
+        "{stat}"
+    );
+    assert_eq!(level("head", head["height"].as_u64().unwrap() - 1)[0]["pages"], 1, "the root: {stat}");
+    assert_eq!(head["fan_out"].as_f64().unwrap().round(), leaves["pages"].as_f64().unwrap(), "one inner page: {stat}");
     assert_eq!(stat["database"]["page_size"], 8192);
     let one = json(&place, "stat t.duramen plain");
     assert_eq!(one["tables"][0]["name"], "plain");
@@ -90,7 +102,7 @@ fn reports_for_people_have_the_same_names() {
     let place = Place::new();
     place.ok("load t.duramen t", "a\tb\n");
     for (command, word) in [
-        ("stat t.duramen", "leaf pages"),
+        ("stat t.duramen", "entries per page"),
         ("check t.duramen", "sound"),
         ("tables t.duramen", "key type"),
         ("compact t.duramen", "after"),
