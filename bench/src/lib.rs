@@ -3,6 +3,9 @@
 
 pub mod basic;
 pub mod codecs;
+pub mod keys;
+mod keyset;
+mod value;
 
 /// What goes wrong in a benchmark ends it; the words are for whoever started it.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic, codecs};
+use duramen_bench::{Result, basic, codecs, keys};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -16,12 +16,14 @@ struct Program {
 enum Command {
     Basic(Box<basic::Args>),
     Codecs(codecs::Args),
+    Keys(Box<keys::Args>),
 }
 
 fn run(command: &Command) -> Result<()> {
     match command {
         Command::Basic(args) => basic::beside_btreemap(args),
         Command::Codecs(args) => codecs::run(args),
+        Command::Keys(args) => keys::run(args),
     }
 }
 

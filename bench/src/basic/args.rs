@@ -1,7 +1,10 @@
 //! The options of the basic workload.
 
+use crate::Result;
+use crate::keyset::Keys;
 use bytesize::ByteSize;
 use clap::ValueEnum;
+use fastrand::Rng;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -86,10 +89,24 @@ pub enum KeySource {
     U64,
 }
 
+impl KeySource {
+    /// At most `n` of its keys.
+    pub(super) fn keys(&self, n: usize, rng: &mut Rng) -> Result<Keys> {
+        match self {
+            KeySource::Uniform { len, domain } => Keys::uniform(n, *len, *domain, rng),
+            KeySource::File(path) => Keys::lines(path, n),
+            KeySource::U64 => Keys::collect(|push| {
+                (0..n).for_each(|_| push(&rng.u64(..).to_be_bytes()));
+                Ok(())
+            }),
+        }
+    }
+}
+
 impl FromStr for KeySource {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<KeySource, String> {
+    fn from_str(text: &str) -> std::result::Result<KeySource, String> {
         if text == "u64" {
             return Ok(KeySource::U64);
         }

@@ -1,8 +1,8 @@
 //! What a store must do to take part. How it is measured must never be known here.
 
 use super::args::{Args, DiskKind, Durability};
-use super::keys::Keys;
 use crate::Result;
+use crate::keyset::Keys;
 use std::path::Path;
 
 /// What a store is to be like.

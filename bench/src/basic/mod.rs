@@ -9,12 +9,10 @@ mod btreemap;
 mod contestant;
 mod duramen;
 mod figures;
-mod keys;
 mod memory;
 mod report;
 mod rounds;
 mod run;
-mod value;
 mod verify;
 
 pub use args::{Args, DiskKind, Durability, Format, KeySource};

@@ -3,11 +3,11 @@
 use super::args::{Args, DiskKind};
 use super::contestant::{Config, Contestant, Reader};
 use super::figures::{Figures, quantile};
-use super::keys::Keys;
 use super::memory;
-use super::value::Values;
 use super::verify::{verify, wrong_answer};
 use crate::Result;
+use crate::keyset::Keys;
+use crate::value::Values;
 use fastrand::Rng;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let parent = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = tempfile::Builder::new().prefix("duramen-bench-").tempdir_in(parent)?;
     let mut rng = Rng::with_seed(args.seed);
-    let keys = Keys::of(&args.key, args.entries(), &mut rng)?;
+    let keys = args.key.keys(args.entries(), &mut rng)?;
     let config = Config::new(args, &keys);
     let orders: [Vec<u32>; 4] = std::array::from_fn(|_| keys.shuffled(&mut rng));
     let [load, read, overwrite, delete] = &orders;

@@ -1,9 +1,9 @@
 //! Going over a whole store and comparing it with what must be in it. Never timed.
 
 use super::contestant::{Contestant, Reader};
-use super::keys::Keys;
-use super::value::Values;
 use crate::Result;
+use crate::keyset::Keys;
+use crate::value::Values;
 
 /// Fails unless the store has exactly the keys of the ranks that `present` admits, each with the value of its
 /// `generation`.

@@ -3,15 +3,15 @@
 
 /// How the values of a run are made.
 #[derive(Clone, Copy)]
-pub(super) struct Values {
+pub(crate) struct Values {
     /// Bytes of each.
-    pub(super) width: usize,
+    pub(crate) width: usize,
 }
 
 impl Values {
     /// Replaces `out` by the value that the key of `rank` has after being written for the `generation`th time.
     #[inline]
-    pub(super) fn make(self, rank: usize, generation: u64, out: &mut Vec<u8>) {
+    pub(crate) fn make(self, rank: usize, generation: u64, out: &mut Vec<u8>) {
         out.clear();
         for part in self.parts(rank, generation) {
             let left = self.width - out.len();
@@ -21,7 +21,7 @@ impl Values {
 
     /// Whether a value is the one that [`Values::make`] makes.
     #[inline]
-    pub(super) fn are(self, rank: usize, generation: u64, value: &[u8]) -> bool {
+    pub(crate) fn are(self, rank: usize, generation: u64, value: &[u8]) -> bool {
         value.len() == self.width
             && value.chunks(8).zip(self.parts(rank, generation)).all(|(there, part)| *there == part[..there.len()])
     }

@@ -1,48 +1,55 @@
-//! The keys of a run: made or read before anything is timed, kept sorted, named by their rank.
+//! The keys of a run: made or read before anything is timed, kept sorted, named by their rank. What is done with them
+//! must never be known here.
 
-use super::args::KeySource;
 use crate::Result;
 use fastrand::Rng;
 use std::io::BufRead;
+use std::path::Path;
 
 /// Sorted keys without duplicates, one behind the other.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     bytes: Vec<u8>,
     /// Where each key begins, and where the last ends.
     starts: Vec<usize>,
 }
 
 impl Keys {
-    /// At most `n` keys of a source.
-    pub(super) fn of(source: &KeySource, n: usize, rng: &mut Rng) -> Result<Keys> {
+    /// What `push` is handed, sorted and without duplicates; never none at all.
+    pub(crate) fn collect(make: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<()>) -> Result<Keys> {
         let mut found = Keys { bytes: Vec::new(), starts: vec![0] };
-        match source {
-            KeySource::Uniform { len, domain } => {
-                for _ in 0..n {
-                    found.bytes.extend((0..*len).map(|_| b'0'.wrapping_add(rng.u8(..*domain))));
-                    found.starts.push(found.bytes.len());
-                }
-            }
-            KeySource::U64 => {
-                for _ in 0..n {
-                    found.bytes.extend_from_slice(&rng.u64(..).to_be_bytes());
-                    found.starts.push(found.bytes.len());
-                }
-            }
-            KeySource::File(path) => {
-                let file = std::fs::File::open(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
-                for line in std::io::BufReader::new(file).split(b'\n').take(n) {
-                    found.bytes.extend_from_slice(&line?);
-                    found.starts.push(found.bytes.len());
-                }
-            }
-        }
+        make(&mut |key| {
+            found.bytes.extend_from_slice(key);
+            found.starts.push(found.bytes.len());
+        })?;
         let keys = found.sorted();
         if keys.len() == 0 {
             return Err("there are no keys".into());
         }
         u32::try_from(keys.len()).map_err(|_| "there are more than 2^32 keys")?;
         Ok(keys)
+    }
+
+    /// `n` keys of `len` bytes, each byte one of `domain`, from `0` on; duplicates are dropped.
+    pub(crate) fn uniform(n: usize, len: usize, domain: u8, rng: &mut Rng) -> Result<Keys> {
+        Keys::collect(|push| {
+            let mut key = vec![0; len];
+            for _ in 0..n {
+                key.fill_with(|| b'0'.wrapping_add(rng.u8(..domain)));
+                push(&key);
+            }
+            Ok(())
+        })
+    }
+
+    /// The first `n` lines of a file.
+    pub(crate) fn lines(path: &Path, n: usize) -> Result<Keys> {
+        let file = std::fs::File::open(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+        Keys::collect(|push| {
+            for line in std::io::BufReader::new(file).split(b'\n').take(n) {
+                push(&line?);
+            }
+            Ok(())
+        })
     }
 
     fn sorted(self) -> Keys {
@@ -60,29 +67,29 @@ impl Keys {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Bytes of all of them.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// The key of a rank.
     #[inline]
-    pub(super) fn get(&self, rank: usize) -> &[u8] {
+    pub(crate) fn get(&self, rank: usize) -> &[u8] {
         &self.bytes[self.starts[rank]..self.starts[rank + 1]]
     }
 
     /// The length of each, if it is the same for all.
-    pub(super) fn width(&self) -> Option<usize> {
+    pub(crate) fn width(&self) -> Option<usize> {
         let width = self.get(0).len();
         self.starts.windows(2).all(|pair| pair[1] - pair[0] == width).then_some(width)
     }
 
     /// All ranks in random order.
-    pub(super) fn shuffled(&self, rng: &mut Rng) -> Vec<u32> {
+    pub(crate) fn shuffled(&self, rng: &mut Rng) -> Vec<u32> {
         let mut ranks: Vec<u32> = (0..self.len() as u32).collect();
         rng.shuffle(&mut ranks);
         ranks
@@ -95,8 +102,7 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_unique_and_the_same_for_the_same_seed() {
-        let source = KeySource::Uniform { len: 2, domain: 10 };
-        let make = || Keys::of(&source, 1_000, &mut Rng::with_seed(7)).unwrap();
+        let make = || Keys::uniform(1_000, 2, 10, &mut Rng::with_seed(7)).unwrap();
         let (keys, again) = (make(), make());
         assert_eq!((keys.len(), keys.width()), (100, Some(2)));
         for rank in 0..keys.len() {
@@ -113,7 +119,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines");
         std::fs::write(&path, "pear\napple\n\napple\nfig").unwrap();
-        let read = |n| Keys::of(&KeySource::File(path.clone()), n, &mut Rng::with_seed(1)).unwrap();
+        let read = |n| Keys::lines(&path, n).unwrap();
         let keys = read(usize::MAX);
         let all: Vec<&[u8]> = (0..keys.len()).map(|rank| keys.get(rank)).collect();
         assert_eq!(all, [&b""[..], b"apple", b"fig", b"pear"]);

@@ -1,0 +1,163 @@
+//! The sets of keys: generated, read from a file, or the rows of TPC-H. What is done with them must never be known here.
+
+use crate::Result;
+use crate::keyset::Keys;
+use fastrand::Rng;
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Keys of generated sets unless told otherwise.
+const KEYS: usize = 2_000_000;
+/// Digits of a normally distributed key.
+const NORMAL_DIGITS: usize = 32;
+/// Of these, how many stand behind the point.
+const NORMAL_FRACTION: u32 = 16;
+/// The greatest scale whose keys have [`NORMAL_DIGITS`] digits.
+const MAX_SCALE: f64 = 1e14;
+
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Byte strings of one length, each byte one of `domain`, from `0` on.
+    Uniform {
+        /// How many are drawn; duplicates are dropped.
+        n: usize,
+        /// Bytes of a key.
+        len: usize,
+        /// How many different bytes.
+        domain: u8,
+    },
+    /// Decimal numbers of 32 digits, 16 of them behind the (unwritten) point, normally distributed.
+    Normal {
+        /// How many are drawn; duplicates are dropped.
+        n: usize,
+        /// The standard deviation.
+        scale: f64,
+    },
+    /// The lines of a file.
+    File(PathBuf),
+    /// The rows of TPC-H's LINEITEM, all columns as one key.
+    Tpch {
+        /// The scale factor: about 6 million rows at 1.
+        sf: f64,
+    },
+}
+
+impl Data {
+    /// At most `most` of its keys.
+    pub(super) fn keys(&self, most: usize, rng: &mut Rng) -> Result<Keys> {
+        match self {
+            Data::Uniform { n, len, domain } => Keys::uniform(most.min(*n), *len, *domain, rng),
+            Data::Normal { n, scale } => Keys::collect(|push| {
+                (0..most.min(*n)).for_each(|_| push(normal_key(*scale, rng).as_bytes()));
+                Ok(())
+            }),
+            Data::File(path) => Keys::lines(path, most),
+            Data::Tpch { sf } => Keys::collect(|push| {
+                let rows = tpchgen::generators::LineItemGenerator::new(*sf, 1, 1);
+                rows.iter().take(most).for_each(|row| push(row.to_string().as_bytes()));
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// One number of the normal distribution around the middle of all that have [`NORMAL_DIGITS`] digits.
+fn normal_key(scale: f64, rng: &mut Rng) -> String {
+    // Box and Muller's way; 1 - f64() is never 0.
+    let deviation = (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (TAU * rng.f64()).cos();
+    let middle = 5 * 10i128.pow(NORMAL_DIGITS as u32 - 1);
+    let number = middle + (deviation * scale * 10f64.powi(NORMAL_FRACTION as i32)) as i128;
+    format!("{number:0NORMAL_DIGITS$}")
+}
+
+impl FromStr for Data {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Data, String> {
+        if let Some(path) = text.strip_prefix("file:") {
+            return Ok(Data::File(path.into()));
+        }
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        let mut given = BTreeMap::new();
+        for part in rest.split(',').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is no name=number"))?;
+            given.insert(name, value);
+        }
+        let data = match kind {
+            "uniform" => Data::Uniform {
+                n: take(&mut given, "n", KEYS)?,
+                len: take(&mut given, "len", 32)?,
+                domain: take(&mut given, "domain", 10)?,
+            },
+            "normal" => Data::Normal { n: take(&mut given, "n", KEYS)?, scale: take(&mut given, "scale", 1e6)? },
+            "tpch" => Data::Tpch { sf: take(&mut given, "sf", 0.1)? },
+            _ => return Err("it begins with none of uniform, normal, file:, tpch".to_owned()),
+        };
+        if let Some(name) = given.keys().next() {
+            return Err(format!("{kind} has no {name:?}"));
+        }
+        match data {
+            Data::Uniform { len: 0, .. } | Data::Uniform { domain: 0, .. } => {
+                Err("len and domain are at least 1".to_owned())
+            }
+            Data::Normal { scale, .. } if !(scale > 0.0 && scale <= MAX_SCALE) => {
+                Err(format!("scale is above 0 and at most {MAX_SCALE:e}"))
+            }
+            Data::Tpch { sf } if !(sf > 0.0 && sf <= 1000.0) => Err("sf is above 0 and at most 1000".to_owned()),
+            data => Ok(data),
+        }
+    }
+}
+
+/// Takes a number off what was given.
+fn take<T: FromStr>(given: &mut BTreeMap<&str, &str>, name: &str, default: T) -> std::result::Result<T, String>
+where
+    T::Err: std::fmt::Display,
+{
+    given.remove(name).map_or(Ok(default), |text| text.parse().map_err(|cause| format!("{name}: {cause}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_read_and_wrong_ones_refused() {
+        assert_eq!("uniform:n=5,len=16".parse(), Ok(Data::Uniform { n: 5, len: 16, domain: 10 }));
+        assert_eq!("normal:n=7,scale=100".parse(), Ok(Data::Normal { n: 7, scale: 100.0 }));
+        assert_eq!("tpch:sf=0.01".parse(), Ok(Data::Tpch { sf: 0.01 }));
+        assert_eq!("file:a:b".parse(), Ok(Data::File("a:b".into())));
+        let wrong =
+            ["", "uniforms", "uniform:n", "uniform:n=x", "uniform:scale=1", "uniform:len=0", "uniform:domain=999"];
+        for wrong in wrong.into_iter().chain(["normal:scale=0", "normal:scale=nan", "normal:scale=1e20", "tpch:sf=0"]) {
+            assert!(wrong.parse::<Data>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn normal_keys_are_as_far_apart_as_their_scale_says() {
+        let mut rng = Rng::with_seed(1);
+        for (scale, common) in [(1.0, 14), (1e6, 8), (1e14, 0)] {
+            let keys = Data::Normal { n: 1_000, scale }.keys(usize::MAX, &mut rng).expect("keys");
+            assert_eq!((keys.len(), keys.width()), (1_000, Some(NORMAL_DIGITS)));
+            // Around 5 followed by zeros a key begins with 4999 or with 5000.
+            let leading = |rank: usize| match keys.get(rank) {
+                [b'5', rest @ ..] => rest.iter().take_while(|byte| **byte == b'0').count(),
+                [b'4', rest @ ..] => rest.iter().take_while(|byte| **byte == b'9').count(),
+                _ => 0,
+            };
+            let least = (0..keys.len()).map(leading).min().expect("keys");
+            assert!(least.abs_diff(common) <= 1, "{scale}: {least} digits agree");
+        }
+    }
+
+    #[test]
+    fn rows_of_lineitem_are_keys() {
+        let keys = Data::Tpch { sf: 0.001 }.keys(500, &mut Rng::with_seed(1)).expect("keys");
+        assert_eq!(keys.len(), 500);
+        assert!((0..500).all(|rank| (90..160).contains(&keys.get(rank).len())));
+    }
+}

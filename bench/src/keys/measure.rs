@@ -1,0 +1,226 @@
+//! Rounds of the workload: all contestants in one process, a chunk of operations each in turn, so that whatever
+//! disturbs the machine disturbs all of them alike. Nothing is printed here.
+
+use super::args::{Args, DiskKind, Layout};
+use super::contestant::{self, Contestant, Entries, Table};
+use super::sizes::Sizes;
+use crate::Result;
+use crate::keyset::Keys;
+use crate::value::Values;
+use fastrand::Rng;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The part of each step's operations that is done before the clock runs: one in so many.
+const WARM_UP: usize = 5;
+/// About so many turns of each contestant in a step.
+const TURNS: usize = 50;
+/// Entries that the scans of one length read altogether, in multiples of all entries.
+const SCANNED: usize = 5;
+
+/// Speeds of one contestant in one round, in thousand operations a second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Speeds {
+    pub(super) insert: f64,
+    pub(super) search: f64,
+    /// One for each length asked for: scans a second.
+    pub(super) range: Vec<f64>,
+    pub(super) delete: f64,
+}
+
+/// What was measured of one contestant.
+pub(super) struct Measured {
+    /// `None`: the `BTreeMap`.
+    pub(super) layout: Option<Layout>,
+    /// Bytes of a value.
+    pub(super) values: usize,
+    /// One for each round.
+    pub(super) rounds: Vec<Speeds>,
+    /// Of a table, when all was loaded in the first round.
+    pub(super) sizes: Option<Sizes>,
+}
+
+/// Measures every layout with every width of values; each width's `BTreeMap` comes before its layouts.
+pub(super) fn all(args: &Args) -> Result<Vec<Measured>> {
+    let mut rng = Rng::with_seed(args.seed);
+    let keys = args.data.keys(args.n.unwrap_or(usize::MAX), &mut rng)?;
+    let mut measured = Vec::new();
+    for &values in &args.values {
+        let layouts = args.layouts.0.iter().copied().map(Some);
+        measured.extend(std::iter::once(None).chain(layouts).map(|layout| Measured {
+            layout,
+            values,
+            rounds: Vec::new(),
+            sizes: None,
+        }));
+    }
+    for _ in 0..args.repeat {
+        Round::new(args, &keys, &mut rng).run(&mut measured)?;
+    }
+    Ok(measured)
+}
+
+/// One contestant of a round.
+struct Entrant<'a> {
+    entries: Entries<'a>,
+    name: String,
+    store: Store,
+}
+
+enum Store {
+    Map(Box<dyn Contestant>),
+    Table(Box<Table>),
+}
+
+impl Store {
+    fn contestant(&self) -> &dyn Contestant {
+        match self {
+            Store::Map(map) => &**map,
+            Store::Table(table) => &**table,
+        }
+    }
+
+    fn contestant_mut(&mut self) -> &mut dyn Contestant {
+        match self {
+            Store::Map(map) => &mut **map,
+            Store::Table(table) => &mut **table,
+        }
+    }
+}
+
+struct Round<'a> {
+    args: &'a Args,
+    keys: &'a Keys,
+    rng: &'a mut Rng,
+}
+
+impl<'a> Round<'a> {
+    fn new(args: &'a Args, keys: &'a Keys, rng: &'a mut Rng) -> Round<'a> {
+        Round { args, keys, rng }
+    }
+
+    fn run(mut self, measured: &mut [Measured]) -> Result<()> {
+        let parent = self.args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let folder = match self.args.disk {
+            DiskKind::File => Some(tempfile::Builder::new().prefix("duramen-bench-").tempdir_in(parent)?),
+            _ => None,
+        };
+        let mut entrants = self.entrants(measured, folder.as_ref().map_or(Path::new("."), |folder| folder.path()))?;
+        let all = self.keys.shuffled(self.rng);
+        let inserted = self.step(&mut entrants, "insert", &all, |entrant, ranks| {
+            entrant.store.contestant_mut().insert(entrant.entries, ranks)
+        })?;
+        for entrant in &entrants {
+            entrant.store.contestant().verify(entrant.entries, &|_| true).map_err(|cause| entrant.blame(cause))?;
+        }
+        for (entrant, measured) in entrants.iter().zip(&mut *measured) {
+            if let (Store::Table(table), None) = (&entrant.store, &measured.sizes) {
+                measured.sizes = Some(Sizes::of(table, self.keys, self.args.page_bytes())?);
+            }
+        }
+        let order = self.keys.shuffled(self.rng);
+        let traffic: Vec<_> = entrants.iter().map(Entrant::traffic).collect();
+        let searched = self.step(&mut entrants, "search", &order, |entrant, ranks| {
+            entrant.store.contestant().search(entrant.entries, ranks)
+        })?;
+        for ((entrant, measured), before) in entrants.iter().zip(&mut *measured).zip(traffic) {
+            if let (Some(sizes), Some((before, _)), Some((after, _))) = (&mut measured.sizes, before, entrant.traffic())
+            {
+                sizes.read_bytes_per_search = Some((after - before) as f64 / order.len() as f64);
+            }
+        }
+        let mut scanned = Vec::new();
+        for &len in &self.args.range {
+            let order = self.keys.shuffled(self.rng);
+            let starts = &order[..(SCANNED * order.len()).div_ceil(len).clamp(1, order.len())];
+            scanned.push(self.step(&mut entrants, "scan", starts, |entrant, ranks| {
+                entrant.store.contestant().scan(entrant.entries, ranks, len)
+            })?);
+        }
+        let deleted = self.delete(&mut entrants)?;
+        for (i, measured) in measured.iter_mut().enumerate() {
+            let range = scanned.iter().map(|speeds| speeds[i]).collect();
+            let speeds = Speeds { insert: inserted[i], search: searched[i], range, delete: deleted[i] };
+            measured.rounds.push(speeds);
+        }
+        Ok(())
+    }
+
+    fn entrants(&self, measured: &[Measured], folder: &Path) -> Result<Vec<Entrant<'a>>> {
+        let entrant = |(i, measured): (usize, &Measured)| -> Result<Entrant<'a>> {
+            let entries = Entries { keys: self.keys, values: Values { width: measured.values } };
+            let (name, store) = match measured.layout {
+                None => ("btreemap".to_owned(), Store::Map(contestant::map(measured.values))),
+                Some(layout) => {
+                    let folder = folder.join(i.to_string());
+                    if self.args.disk == DiskKind::File {
+                        std::fs::create_dir(&folder)?;
+                    }
+                    let table = Table::create(self.args, entries, layout, &folder)?;
+                    (layout.to_string(), Store::Table(Box::new(table)))
+                }
+            };
+            Ok(Entrant { entries, name, store })
+        };
+        measured.iter().enumerate().map(entrant).collect()
+    }
+
+    /// Each second key goes, in random order.
+    fn delete(&mut self, entrants: &mut [Entrant<'a>]) -> Result<Vec<f64>> {
+        let mut gone: Vec<u32> = (0..self.keys.len() as u32).step_by(2).collect();
+        self.rng.shuffle(&mut gone);
+        let speeds = self.step(entrants, "delete", &gone, |entrant, ranks| {
+            entrant.store.contestant_mut().remove(entrant.entries, ranks)
+        })?;
+        for entrant in entrants {
+            let odd = |rank: usize| rank % 2 == 1;
+            entrant.store.contestant().verify(entrant.entries, &odd).map_err(|cause| entrant.blame(cause))?;
+        }
+        Ok(speeds)
+    }
+
+    /// Lets each contestant in turn do a chunk of the operations; returns thousand operations a second of each, the
+    /// first ones not counted.
+    fn step(
+        &self,
+        entrants: &mut [Entrant<'a>],
+        name: &str,
+        ranks: &[u32],
+        each: impl Fn(&mut Entrant<'a>, &[u32]) -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        let style = ProgressStyle::with_template("{msg:12} {wide_bar} {human_pos}/{human_len} {eta}");
+        let bar = ProgressBar::new(ranks.len() as u64).with_message(name.to_owned());
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let mut elapsed = vec![Duration::ZERO; entrants.len()];
+        let (warm_up, timed) = ranks.split_at(ranks.len() / WARM_UP);
+        let commits = (ranks.len() / TURNS).div_ceil(self.args.commit).max(1);
+        let turn = commits * self.args.commit;
+        for (part, counts) in [(warm_up, false), (timed, true)] {
+            for ranks in part.chunks(turn) {
+                for (entrant, elapsed) in entrants.iter_mut().zip(&mut elapsed) {
+                    let started = Instant::now();
+                    each(entrant, ranks).map_err(|cause| entrant.blame(cause))?;
+                    if counts {
+                        *elapsed += started.elapsed();
+                    }
+                }
+                bar.inc(ranks.len() as u64);
+            }
+        }
+        Ok(elapsed.iter().map(|time| timed.len() as f64 / time.as_secs_f64().max(1e-9) / 1e3).collect())
+    }
+}
+
+impl Entrant<'_> {
+    fn blame(&self, cause: Box<dyn std::error::Error + Send + Sync>) -> Box<dyn std::error::Error + Send + Sync> {
+        format!("{}: {cause}", self.name).into()
+    }
+
+    fn traffic(&self) -> Option<(u64, u64)> {
+        match &self.store {
+            Store::Map(_) => None,
+            Store::Table(table) => table.traffic(),
+        }
+    }
+}

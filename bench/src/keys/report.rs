@@ -1,0 +1,270 @@
+//! What the workload over key lists prints. Nothing is measured here.
+
+use super::args::Args;
+use super::measure::{Measured, Speeds};
+use super::sizes::Sizes;
+use crate::Result;
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// A speed: the median of the rounds, how far they lie apart, and the median of what it is to the `BTreeMap`'s.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Speed {
+    kops: f64,
+    /// Greatest less least, to the median.
+    spread: f64,
+    x_btreemap: f64,
+}
+
+/// The same of each step, the scans in the order in which they were asked for.
+struct Steps<T> {
+    insert: T,
+    search: T,
+    range: Vec<T>,
+    delete: T,
+}
+
+/// One layout with one width of values.
+pub(super) struct Row {
+    keys: String,
+    separators: String,
+    values: usize,
+    steps: Steps<Speed>,
+    btreemap: Steps<f64>,
+    sizes: Sizes,
+}
+
+/// A layout as a program reads it.
+#[derive(Serialize)]
+struct Object<'a> {
+    layout: &'a str,
+    separators: &'a str,
+    values: usize,
+    page_size: usize,
+    insert_kops: f64,
+    search_kops: f64,
+    /// Of the longest range.
+    range_kops: f64,
+    delete_kops: f64,
+    /// By the length of the range.
+    ranges_kops: BTreeMap<usize, f64>,
+    x_btreemap: Four,
+    ranges_x_btreemap: BTreeMap<usize, f64>,
+    btreemap_kops: Four,
+    spread: Four,
+    #[serde(flatten)]
+    sizes: &'a Sizes,
+}
+
+#[derive(Serialize)]
+struct Four {
+    insert: f64,
+    search: f64,
+    range: f64,
+    delete: f64,
+}
+
+/// Sets each layout beside the `BTreeMap` with the same values.
+pub(super) fn rows(measured: &[Measured]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut map: &[Speeds] = &[];
+    for one in measured {
+        match (one.layout, &one.sizes) {
+            (Some(layout), Some(sizes)) => rows.push(Row {
+                keys: layout.keys(),
+                separators: layout.separators(),
+                values: one.values,
+                steps: each(&one.rounds, |pick| speed(&one.rounds, map, pick)),
+                btreemap: each(&one.rounds, |pick| median(map.iter().map(pick).collect())),
+                sizes: sizes.clone(),
+            }),
+            _ => map = &one.rounds,
+        }
+    }
+    rows
+}
+
+/// Makes something of each step, given how to pick its speed.
+fn each<T>(rounds: &[Speeds], make: impl Fn(&dyn Fn(&Speeds) -> f64) -> T) -> Steps<T> {
+    let ranges = rounds.first().map_or(0, |round| round.range.len());
+    Steps {
+        insert: make(&|round| round.insert),
+        search: make(&|round| round.search),
+        range: (0..ranges).map(|i| make(&move |round: &Speeds| round.range[i])).collect(),
+        delete: make(&|round| round.delete),
+    }
+}
+
+fn speed(rounds: &[Speeds], map: &[Speeds], pick: &dyn Fn(&Speeds) -> f64) -> Speed {
+    let all: Vec<f64> = rounds.iter().map(pick).collect();
+    let (least, most) = all.iter().fold((f64::MAX, 0f64), |(least, most), &one| (least.min(one), most.max(one)));
+    let ratios = rounds.iter().zip(map).map(|(ours, theirs)| pick(ours) / pick(theirs).max(f64::MIN_POSITIVE));
+    let x_btreemap = median(ratios.collect());
+    let kops = median(all);
+    Speed { kops, spread: (most - least) / kops.max(f64::MIN_POSITIVE), x_btreemap }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        len => (values[(len - 1) / 2] + values[len / 2]) / 2.0,
+    }
+}
+
+impl Row {
+    fn object<'a>(&'a self, args: &Args) -> Object<'a> {
+        let of = |pick: fn(&Speed) -> f64| Four {
+            insert: round(pick(&self.steps.insert)),
+            search: round(pick(&self.steps.search)),
+            range: round(self.steps.range.last().map_or(0.0, pick)),
+            delete: round(pick(&self.steps.delete)),
+        };
+        let (kops, x_btreemap, spread) = (of(|s| s.kops), of(|s| s.x_btreemap), of(|s| s.spread));
+        let ranges = |pick: fn(&Speed) -> f64| -> BTreeMap<usize, f64> {
+            args.range.iter().copied().zip(self.steps.range.iter().map(|speed| round(pick(speed)))).collect()
+        };
+        Object {
+            layout: &self.keys,
+            separators: &self.separators,
+            values: self.values,
+            page_size: args.page_bytes(),
+            insert_kops: kops.insert,
+            search_kops: kops.search,
+            range_kops: kops.range,
+            delete_kops: kops.delete,
+            ranges_kops: ranges(|s| s.kops),
+            x_btreemap,
+            ranges_x_btreemap: ranges(|s| s.x_btreemap),
+            btreemap_kops: Four {
+                insert: round(self.btreemap.insert),
+                search: round(self.btreemap.search),
+                range: round(self.btreemap.range.last().copied().unwrap_or_default()),
+                delete: round(self.btreemap.delete),
+            },
+            spread,
+            sizes: &self.sizes,
+        }
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// An array of objects.
+pub(super) fn json(args: &Args, rows: &[Row]) -> Result<String> {
+    let objects: Vec<Object<'_>> = rows.iter().map(|row| row.object(args)).collect();
+    Ok(serde_json::to_string_pretty(&objects)?)
+}
+
+/// A header line, then a line a layout; nested names are joined by points.
+pub(super) fn csv(args: &Args, rows: &[Row], out: impl Write) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for (i, row) in rows.iter().enumerate() {
+        let mut cells = Vec::new();
+        flatten("", &serde_json::to_value(row.object(args))?, &mut cells);
+        if i == 0 {
+            writer.write_record(cells.iter().map(|(name, _)| name))?;
+        }
+        writer.write_record(cells.iter().map(|(_, text)| text))?;
+    }
+    Ok(writer.flush()?)
+}
+
+fn flatten(name: &str, value: &serde_json::Value, cells: &mut Vec<(String, String)>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                flatten(&name, value, cells);
+            }
+        }
+        serde_json::Value::String(text) => cells.push((name.to_owned(), text.clone())),
+        serde_json::Value::Null => cells.push((name.to_owned(), String::new())),
+        other => cells.push((name.to_owned(), other.to_string())),
+    }
+}
+
+/// A table of speeds, with what each is to the `BTreeMap`'s in brackets, and one of sizes.
+pub(super) fn tables(args: &Args, rows: &[Row]) -> String {
+    let mut speeds = Table::new();
+    let ranges = args.range.iter().map(|len| format!("range-{len}"));
+    let steps = || ["insert", "search"].map(str::to_owned).into_iter().chain(ranges.clone());
+    speeds.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    speeds.set_header(["layout", "values"].map(str::to_owned).into_iter().chain(steps()).chain(["delete".to_owned()]));
+    let mut last = None;
+    for row in rows {
+        if last != Some(row.values) {
+            last = Some(row.values);
+            let map = &row.btreemap;
+            let all = [map.insert, map.search].into_iter().chain(map.range.iter().copied()).chain([map.delete]);
+            let names = ["BTreeMap".to_owned(), row.values.to_string()];
+            speeds.add_row(names.into_iter().chain(all.map(|kops| format!("{kops:.0}"))));
+        }
+        let all = [row.steps.insert, row.steps.search].into_iter().chain(row.steps.range.iter().copied());
+        let cells = all.chain([row.steps.delete]).map(|speed| {
+            let spread = if args.repeat > 1 { format!(" ±{:.0}%", speed.spread * 50.0) } else { String::new() };
+            format!("{:.0} ({:.2}x){spread}", speed.kops, speed.x_btreemap)
+        });
+        speeds.add_row([row.name(), row.values.to_string()].into_iter().chain(cells));
+    }
+    let mut sizes = Table::new();
+    sizes.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    sizes.set_header([
+        "layout",
+        "values",
+        "page B/key",
+        "list B/entry",
+        "ratio",
+        "height",
+        "fan-out",
+        "pages",
+        "inner",
+        "fill",
+        "MiB",
+    ]);
+    for row in rows {
+        let size = &row.sizes;
+        sizes.add_row([
+            row.name(),
+            row.values.to_string(),
+            format!("{:.1}", size.page_bytes_per_key),
+            format!("{:.1}", size.list_bytes),
+            format!("{:.2}", size.ratio),
+            size.height.to_string(),
+            format!("{:.1}", size.fanout),
+            size.pages.to_string(),
+            size.inner_pages.to_string(),
+            format!("{:.0}%", size.leaf_fill * 100.0),
+            format!("{:.1}", size.resident_bytes as f64 / f64::from(1 << 20)),
+        ]);
+    }
+    for table in [&mut speeds, &mut sizes] {
+        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    }
+    format!("thousand operations a second (x BTreeMap)\n{speeds}\n{sizes}")
+}
+
+impl Row {
+    fn name(&self) -> String {
+        format!("{}/{}", self.keys, self.separators)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let round = |search| Speeds { search, ..Speeds::default() };
+        let (ours, map) = ([round(10.0), round(60.0), round(30.0)], [round(10.0), round(20.0), round(20.0)]);
+        let speed = speed(&ours, &map, &|round| round.search);
+        assert_eq!((speed.kops, speed.x_btreemap), (30.0, 1.5));
+        assert!((speed.spread - 50.0 / 30.0).abs() < 1e-9);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
+}
