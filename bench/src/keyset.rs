@@ -82,6 +82,16 @@ impl Keys {
         &self.bytes[self.starts[rank]..self.starts[rank + 1]]
     }
 
+    /// Replaces `out` by the keys of `ranks`, one behind the other in that order.
+    pub(crate) fn gather(&self, ranks: &[u32], out: &mut Gathered) {
+        out.bytes.clear();
+        out.ends.clear();
+        for &rank in ranks {
+            out.bytes.extend_from_slice(self.get(rank as usize));
+            out.ends.push(out.bytes.len());
+        }
+    }
+
     /// The length of each, if it is the same for all.
     pub(crate) fn width(&self) -> Option<usize> {
         let width = self.get(0).len();
@@ -93,6 +103,26 @@ impl Keys {
         let mut ranks: Vec<u32> = (0..self.len() as u32).collect();
         rng.shuffle(&mut ranks);
         ranks
+    }
+}
+
+/// Some keys in the order of their use: reading them costs no trip to memory that would be none of the store's.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Gathered {
+    /// The keys in their order.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let key = &self.bytes[start..end];
+            start = end;
+            key
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 //! beside Duramen. No other store is in here.
 
 pub mod basic;
+mod clock;
 pub mod codecs;
 pub mod keys;
 mod keyset;

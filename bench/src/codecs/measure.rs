@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 
+use crate::clock::thread_seconds;
 use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
 use serde::Serialize;
 
@@ -49,27 +50,13 @@ pub(super) struct Row {
 const PROBES: usize = 1 << 15;
 const LEAST_SECONDS: f64 = 0.002;
 
-/// The time this thread has spent running, in seconds: what others do on the machine is not measured.
-#[cfg(target_os = "linux")]
-fn now() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// The time since the first call, in seconds.
-#[cfg(not(target_os = "linux"))]
-fn now() -> f64 {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
-    START.elapsed().as_secs_f64()
-}
-
 /// Operations a second of `work`, which does `ops` of them; repeated until it is long enough to time.
 fn rate(ops: usize, mut work: impl FnMut()) -> f64 {
-    let (start, mut done) = (now(), 0);
+    let (start, mut done) = (thread_seconds(), 0);
     loop {
         work();
         done += ops;
-        let seconds = now() - start;
+        let seconds = thread_seconds() - start;
         if seconds >= LEAST_SECONDS {
             return done as f64 / seconds;
         }

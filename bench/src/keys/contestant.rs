@@ -3,8 +3,9 @@
 
 use super::args::{Args, DiskKind, Layout};
 use crate::Result;
-use crate::keyset::Keys;
+use crate::keyset::{Gathered, Keys};
 use crate::value::Values;
+use duramen::db::UntypedTable;
 use duramen::io::MemoryVolume;
 use duramen::tree::TreeStats;
 use duramen::{Database, Durability};
@@ -28,16 +29,32 @@ pub(super) struct Entries<'a> {
     pub(super) values: Values,
 }
 
-/// Something that holds entries. `ranks` name keys; an `Err` is a wrong answer or the store's own.
+/// What is done in one turn: keys by their ranks, and themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) entries: Entries<'a>,
+    pub(super) ranks: &'a [u32],
+    pub(super) keys: &'a Gathered,
+}
+
+impl<'a> Turn<'a> {
+    /// Ranks and keys.
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a> {
+        self.ranks.iter().map(|rank| *rank as usize).zip(self.keys.iter())
+    }
+}
+
+/// Something that holds entries. An `Err` is a wrong answer or the store's own.
 pub(super) trait Contestant {
-    /// Adds the entries of `ranks`.
-    fn insert(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()>;
+    /// Adds the entries of the turn's keys.
+    fn insert(&mut self, turn: Turn<'_>) -> Result<()>;
     /// Looks each key up and checks its value.
-    fn search(&self, entries: Entries<'_>, ranks: &[u32]) -> Result<()>;
+    fn search(&self, turn: Turn<'_>) -> Result<()>;
     /// Reads `len` entries from each of the keys on and checks them.
-    fn scan(&self, entries: Entries<'_>, starts: &[u32], len: usize) -> Result<()>;
-    /// Removes the keys of `ranks`.
-    fn remove(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()>;
+    fn scan(&self, turn: Turn<'_>, len: usize) -> Result<()>;
+    /// Removes the keys.
+    fn remove(&mut self, turn: Turn<'_>) -> Result<()>;
     /// Fails unless it holds exactly the entries that `present` admits. Never timed.
     fn verify(&self, entries: Entries<'_>, present: &dyn Fn(usize) -> bool) -> Result<()>;
 }
@@ -159,53 +176,59 @@ impl Table {
     }
 }
 
-impl Contestant for Table {
-    fn insert(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
-        let mut value = Vec::new();
-        for ranks in ranks.chunks(self.commit) {
+impl Table {
+    /// Runs `write` on a turn's keys, a transaction of [`Args::commit`] keys at a time.
+    fn write(
+        &self,
+        turn: Turn<'_>,
+        mut write: impl FnMut(&mut UntypedTable<'_>, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut keys = turn.iter();
+        for ranks in turn.ranks.chunks(self.commit) {
             let tx = self.db.begin_write()?;
             let mut table = tx.open_untyped(TABLE)?;
-            for &rank in ranks {
-                entries.values.make(rank as usize, 0, &mut value);
-                table.put(entries.keys.get(rank as usize), &value)?;
+            for (rank, key) in keys.by_ref().take(ranks.len()) {
+                write(&mut table, rank, key)?;
             }
             drop(table);
             tx.commit()?;
         }
         Ok(())
     }
+}
 
-    fn search(&self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
+impl Contestant for Table {
+    fn insert(&mut self, turn: Turn<'_>) -> Result<()> {
+        let mut value = Vec::new();
+        self.write(turn, |table, rank, key| {
+            turn.entries.values.make(rank, 0, &mut value);
+            Ok(table.put(key, &value)?)
+        })
+    }
+
+    fn search(&self, turn: Turn<'_>) -> Result<()> {
         let table = self.db.begin_read()?.open_untyped(TABLE)?;
-        for &rank in ranks {
-            let key = entries.keys.get(rank as usize);
-            if table.get_with(key, |value| entries.values.are(rank as usize, 0, value))? != Some(true) {
+        for (rank, key) in turn.iter() {
+            if table.get_with(key, |value| turn.entries.values.are(rank, 0, value))? != Some(true) {
                 return Err(wrong_answer("search for", key));
             }
         }
         Ok(())
     }
 
-    fn scan(&self, entries: Entries<'_>, starts: &[u32], len: usize) -> Result<()> {
+    fn scan(&self, turn: Turn<'_>, len: usize) -> Result<()> {
         let table = self.db.begin_read()?.open_untyped(TABLE)?;
-        for &start in starts {
-            let mut walk = Walk::new(entries, start as usize, len);
-            let mut found = table.range(entries.keys.get(start as usize)..);
+        for (start, key) in turn.iter() {
+            let mut walk = Walk::new(turn.entries, start, len);
+            let mut found = table.range(key..);
             while found.next_with(|key, value| walk.meets(key, value))?.unwrap_or(false) {}
-            walk.finish(start as usize)?;
+            walk.finish(start)?;
         }
         Ok(())
     }
 
-    fn remove(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
-        for ranks in ranks.chunks(self.commit) {
-            let tx = self.db.begin_write()?;
-            let mut table = tx.open_untyped(TABLE)?;
-            ranks.iter().try_for_each(|rank| table.delete(entries.keys.get(*rank as usize)))?;
-            drop(table);
-            tx.commit()?;
-        }
-        Ok(())
+    fn remove(&mut self, turn: Turn<'_>) -> Result<()> {
+        self.write(turn, |table, _, key| Ok(table.delete(key)?))
     }
 
     fn verify(&self, entries: Entries<'_>, present: &dyn Fn(usize) -> bool) -> Result<()> {
@@ -262,43 +285,39 @@ pub(super) fn map(width: usize) -> Box<dyn Contestant> {
 }
 
 impl<V: Kept> Contestant for Map<V> {
-    fn insert(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
+    fn insert(&mut self, turn: Turn<'_>) -> Result<()> {
         let mut value = Vec::new();
-        for &rank in ranks {
-            entries.values.make(rank as usize, 0, &mut value);
-            self.0.insert(entries.keys.get(rank as usize).into(), V::keep(&value));
+        for (rank, key) in turn.iter() {
+            turn.entries.values.make(rank, 0, &mut value);
+            self.0.insert(key.into(), V::keep(&value));
         }
         Ok(())
     }
 
-    fn search(&self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
-        for &rank in ranks {
-            let key = entries.keys.get(rank as usize);
-            if !self.0.get(key).is_some_and(|value| entries.values.are(rank as usize, 0, value.bytes())) {
+    fn search(&self, turn: Turn<'_>) -> Result<()> {
+        for (rank, key) in turn.iter() {
+            if !self.0.get(key).is_some_and(|value| turn.entries.values.are(rank, 0, value.bytes())) {
                 return Err(wrong_answer("search for", key));
             }
         }
         Ok(())
     }
 
-    fn scan(&self, entries: Entries<'_>, starts: &[u32], len: usize) -> Result<()> {
-        for &start in starts {
-            let mut walk = Walk::new(entries, start as usize, len);
-            let from = Bound::Included(entries.keys.get(start as usize));
-            for (key, value) in self.0.range::<[u8], _>((from, Bound::Unbounded)) {
+    fn scan(&self, turn: Turn<'_>, len: usize) -> Result<()> {
+        for (start, key) in turn.iter() {
+            let mut walk = Walk::new(turn.entries, start, len);
+            for (key, value) in self.0.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)) {
                 if !walk.meets(key, value.bytes()) {
                     break;
                 }
             }
-            walk.finish(start as usize)?;
+            walk.finish(start)?;
         }
         Ok(())
     }
 
-    fn remove(&mut self, entries: Entries<'_>, ranks: &[u32]) -> Result<()> {
-        for &rank in ranks {
-            self.0.remove(entries.keys.get(rank as usize));
-        }
+    fn remove(&mut self, turn: Turn<'_>) -> Result<()> {
+        turn.iter().for_each(|(_, key)| drop(self.0.remove(key)));
         Ok(())
     }
 

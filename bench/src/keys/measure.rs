@@ -2,15 +2,16 @@
 //! disturbs the machine disturbs all of them alike. Nothing is printed here.
 
 use super::args::{Args, DiskKind, Layout};
-use super::contestant::{self, Contestant, Entries, Table};
+use super::contestant::{self, Contestant, Entries, Table, Turn};
 use super::sizes::Sizes;
 use crate::Result;
-use crate::keyset::Keys;
+use crate::clock::thread_seconds;
+use crate::keyset::{Gathered, Keys};
 use crate::value::Values;
 use fastrand::Rng;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The part of each step's operations that is done before the clock runs: one in so many.
 const WARM_UP: usize = 5;
@@ -89,6 +90,26 @@ impl Store {
     }
 }
 
+/// In memory a contestant is one thread that never waits: its own time is what counts. Before a disk all time counts.
+enum Clock {
+    Thread,
+    Wall(Instant),
+}
+
+impl Clock {
+    fn of(disk: DiskKind) -> Clock {
+        if disk == DiskKind::Memory { Clock::Thread } else { Clock::Wall(Instant::now()) }
+    }
+
+    /// Seconds since some moment.
+    fn now(&self) -> f64 {
+        match self {
+            Clock::Thread => thread_seconds(),
+            Clock::Wall(start) => start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
 struct Round<'a> {
     args: &'a Args,
     keys: &'a Keys,
@@ -108,9 +129,8 @@ impl<'a> Round<'a> {
         };
         let mut entrants = self.entrants(measured, folder.as_ref().map_or(Path::new("."), |folder| folder.path()))?;
         let all = self.keys.shuffled(self.rng);
-        let inserted = self.step(&mut entrants, "insert", &all, |entrant, ranks| {
-            entrant.store.contestant_mut().insert(entrant.entries, ranks)
-        })?;
+        let inserted =
+            self.step(&mut entrants, "insert", &all, |entrant, turn| entrant.store.contestant_mut().insert(turn))?;
         for entrant in &entrants {
             entrant.store.contestant().verify(entrant.entries, &|_| true).map_err(|cause| entrant.blame(cause))?;
         }
@@ -121,9 +141,8 @@ impl<'a> Round<'a> {
         }
         let order = self.keys.shuffled(self.rng);
         let traffic: Vec<_> = entrants.iter().map(Entrant::traffic).collect();
-        let searched = self.step(&mut entrants, "search", &order, |entrant, ranks| {
-            entrant.store.contestant().search(entrant.entries, ranks)
-        })?;
+        let searched =
+            self.step(&mut entrants, "search", &order, |entrant, turn| entrant.store.contestant().search(turn))?;
         for ((entrant, measured), before) in entrants.iter().zip(&mut *measured).zip(traffic) {
             if let (Some(sizes), Some((before, _)), Some((after, _))) = (&mut measured.sizes, before, entrant.traffic())
             {
@@ -134,9 +153,9 @@ impl<'a> Round<'a> {
         for &len in &self.args.range {
             let order = self.keys.shuffled(self.rng);
             let starts = &order[..(SCANNED * order.len()).div_ceil(len).clamp(1, order.len())];
-            scanned.push(self.step(&mut entrants, "scan", starts, |entrant, ranks| {
-                entrant.store.contestant().scan(entrant.entries, ranks, len)
-            })?);
+            scanned.push(
+                self.step(&mut entrants, "scan", starts, |entrant, turn| entrant.store.contestant().scan(turn, len))?,
+            );
         }
         let deleted = self.delete(&mut entrants)?;
         for (i, measured) in measured.iter_mut().enumerate() {
@@ -170,9 +189,8 @@ impl<'a> Round<'a> {
     fn delete(&mut self, entrants: &mut [Entrant<'a>]) -> Result<Vec<f64>> {
         let mut gone: Vec<u32> = (0..self.keys.len() as u32).step_by(2).collect();
         self.rng.shuffle(&mut gone);
-        let speeds = self.step(entrants, "delete", &gone, |entrant, ranks| {
-            entrant.store.contestant_mut().remove(entrant.entries, ranks)
-        })?;
+        let speeds =
+            self.step(entrants, "delete", &gone, |entrant, turn| entrant.store.contestant_mut().remove(turn))?;
         for entrant in entrants {
             let odd = |rank: usize| rank % 2 == 1;
             entrant.store.contestant().verify(entrant.entries, &odd).map_err(|cause| entrant.blame(cause))?;
@@ -187,28 +205,32 @@ impl<'a> Round<'a> {
         entrants: &mut [Entrant<'a>],
         name: &str,
         ranks: &[u32],
-        each: impl Fn(&mut Entrant<'a>, &[u32]) -> Result<()>,
+        each: impl Fn(&mut Entrant<'a>, Turn<'_>) -> Result<()>,
     ) -> Result<Vec<f64>> {
         let style = ProgressStyle::with_template("{msg:12} {wide_bar} {human_pos}/{human_len} {eta}");
         let bar = ProgressBar::new(ranks.len() as u64).with_message(name.to_owned());
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let mut elapsed = vec![Duration::ZERO; entrants.len()];
+        let clock = Clock::of(self.args.disk);
+        let mut elapsed = vec![0.0; entrants.len()];
         let (warm_up, timed) = ranks.split_at(ranks.len() / WARM_UP);
         let commits = (ranks.len() / TURNS).div_ceil(self.args.commit).max(1);
         let turn = commits * self.args.commit;
+        let mut keys = Gathered::default();
         for (part, counts) in [(warm_up, false), (timed, true)] {
             for ranks in part.chunks(turn) {
+                self.keys.gather(ranks, &mut keys);
                 for (entrant, elapsed) in entrants.iter_mut().zip(&mut elapsed) {
-                    let started = Instant::now();
-                    each(entrant, ranks).map_err(|cause| entrant.blame(cause))?;
+                    let turn = Turn { entries: entrant.entries, ranks, keys: &keys };
+                    let started = clock.now();
+                    each(entrant, turn).map_err(|cause| entrant.blame(cause))?;
                     if counts {
-                        *elapsed += started.elapsed();
+                        *elapsed += clock.now() - started;
                     }
                 }
                 bar.inc(ranks.len() as u64);
             }
         }
-        Ok(elapsed.iter().map(|time| timed.len() as f64 / time.as_secs_f64().max(1e-9) / 1e3).collect())
+        Ok(elapsed.iter().map(|seconds| timed.len() as f64 / seconds.max(1e-9) / 1e3).collect())
     }
 }
 

@@ -70,16 +70,16 @@ pub fn u16_of(value: usize) -> u16 {
 }
 
 /// The length of the longest common prefix of `a` and `b`, found eight bytes at a time.
-#[inline]
+#[inline(always)]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let len = a.len().min(b.len());
     let (a, b) = (slice(a, 0, len), slice(b, 0, len));
-    let words = a.as_chunks().0.iter().zip(b.as_chunks().0);
-    for (i, (x, y)) in words.enumerate() {
-        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-        if difference != 0 {
-            return 8 * i + difference.trailing_zeros() as usize / 8;
+    let mut at = 0;
+    while let (Some(x), Some(y)) = (word(a, at), word(b, at)) {
+        if x != y {
+            return at + (x ^ y).trailing_zeros() as usize / 8;
         }
+        at += 8;
     }
     // What is left is compared as the last whole word, whose first bytes are known to agree.
     if let (Some(x), Some(y)) = (a.last_chunk(), b.last_chunk()) {
@@ -87,6 +87,12 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         return len - 8 + difference.trailing_zeros() as usize / 8;
     }
     short_common_prefix(a, b)
+}
+
+/// The eight bytes at `at`, if there are as many.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
 }
 
 /// The same for two slices of one length below eight.

@@ -10,7 +10,7 @@ use super::types::{Key, TableDef, TableOptions, Value};
 use crate::base::{Error, PageId, Result, TableId};
 use crate::store::Location;
 use crate::tree::Tree;
-use crate::txn::{Durability, OwnedRecord, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{Durability, EntryDelta, OwnedRecord, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -249,10 +249,13 @@ impl WriteTransaction {
                 Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
             }
         }
+        let mut leaves = Vec::with_capacity(states.len());
         for (name, state) in &states {
+            let delta = self.entry_delta(state)?;
+            leaves.push(delta.leaves);
             if state.created || state.moved || !state.writes.is_empty() {
                 let mut entry = state.entry.clone();
-                entry.entries = self.entries(state)?;
+                entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 let record = OwnedRecord { bytes: entry.encode().into(), large: false };
                 catalog_writes.put(&catalog::table_key(name), Some(record));
             }
@@ -278,21 +281,28 @@ impl WriteTransaction {
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
         steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
-        for (_, state) in &states {
-            push_steps(&mut steps, &state.entry.tree, &state.writes);
+        for ((_, state), leaves) in states.iter().zip(&leaves) {
+            push_steps(&mut steps, &state.entry.tree, &state.writes, leaves);
         }
-        push_steps(&mut steps, &catalog, &catalog_writes);
+        push_steps(&mut steps, &catalog, &catalog_writes, &[]);
         self.shared.engine.commit(&steps, &catalog).map(Some)
     }
 
     /// How many entries a table has with the transaction's writes.
     pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
-        if state.created || state.writes.is_empty() {
-            let own = state.writes.points().values().flatten().count() as u64;
-            return Ok(state.entry.entries + if state.created { own } else { 0 });
+        Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
+    }
+
+    fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
+        if state.writes.is_empty() {
+            return Ok(EntryDelta::default());
         }
-        let delta = self.shared.engine.entry_delta(&state.entry.tree, &state.writes)?;
-        Ok(state.entry.entries.saturating_add_signed(delta))
+        if state.created {
+            // A bulk load has counted its entries already.
+            let own = state.writes.points().values().flatten().count();
+            return Ok(EntryDelta { entries: i64::try_from(own).unwrap_or(i64::MAX), leaves: Vec::new() });
+        }
+        self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
     }
 
     fn open(&self, name: &str, spec: Option<&TableSpec<'_>>) -> Result<ArcMutexGuard<RawMutex, TableState>> {

@@ -148,6 +148,17 @@ impl<'a> Page<'a> {
         self.has_upper_fence()
     }
 
+    /// True where `key` lies between the fences, bytewise on images.
+    #[inline]
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let prefix = self.prefix();
+        // Both fences begin with the prefix, and so do all keys between them.
+        let Some(suffix) = bytes::strip_prefix(key, prefix) else { return false };
+        let lower = self.lower_fence().get(prefix.len()..).unwrap_or_default();
+        bytes::compare(lower, suffix).is_le()
+            && (!self.has_upper_fence() || bytes::compare(suffix, self.upper_rest()).is_lt())
+    }
+
     /// True where `key` is below the upper fence, bytewise on images, or where there is none.
     #[inline]
     pub fn below_upper(&self, key: &[u8]) -> bool {

@@ -5,7 +5,7 @@
 //! is marked as being written: nobody evicts it, and freeing its page waits, so that no older image ever replaces a
 //! newer one in the page table. One flush runs at a time.
 
-use super::frame::{CLEAN, Frame, NO_PAGE};
+use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::image::ImageBatch;
 use super::pool::{Backing, Pool};
 use super::table_store::WriteKind;
@@ -116,7 +116,7 @@ impl Pool {
         let mut newest = Lsn::ZERO;
         for &(id, index) in group {
             let Some(frame) = self.frames.get(index) else { continue };
-            let Some(page) = frame.latch.try_read_for(LATCH_WAIT) else {
+            let Some(page) = frame.latch.try_read_for(LATCH_WAIT).map(|page| ReadGuard { page }) else {
                 outcome.left += 1;
                 continue;
             };

@@ -5,53 +5,22 @@ use crate::base::{Lsn, PageId};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C, align(64))]
-struct CacheLine([u8; 64]);
-
-/// The bytes of one page, aligned to a cache line.
-pub struct PageBuffer(Box<[CacheLine]>);
-
-impl PageBuffer {
-    fn none() -> PageBuffer {
-        PageBuffer(Box::new([]))
-    }
-
-    /// A page of zeros; `page_size` is a multiple of 64.
-    pub fn zeroed(page_size: usize) -> PageBuffer {
-        let lines = page_size / size_of::<CacheLine>();
-        // Zeroed by the system where it can be; if that fails the ordinary way reports what memory is short of.
-        let fresh = <[CacheLine]>::new_box_zeroed_with_elems(lines);
-        PageBuffer(fresh.unwrap_or_else(|_| vec![CacheLine([0; 64]); lines].into_boxed_slice()))
-    }
-}
-
-impl Deref for PageBuffer {
-    type Target = [u8];
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl DerefMut for PageBuffer {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        self.0.as_mut_bytes()
-    }
-}
+use zerocopy::IntoBytes;
 
 /// The id of a frame that holds no page. No page has it.
 pub(super) const NO_PAGE: u32 = u32::MAX;
 /// The rec LSN of a frame whose page is as the store has it.
 pub(super) const CLEAN: u64 = u64::MAX;
 
-/// One frame, in a cache line of its own.
-#[repr(align(64))]
-pub(super) struct Frame {
-    pub(super) latch: RwLock<PageBuffer>,
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+/// Bytes of a frame before its latch: latch and page follow so that the page begins on a cache line.
+const UNUSED: usize = LINE - size_of::<usize>() - 18;
+
+/// One frame: a cache line of its own, and right behind it the words of the page. So a page is found as soon as its
+/// frame is, and the two are often fetched from memory as one.
+#[repr(C, align(64))]
+pub(super) struct Frame<W: ?Sized = [u64]> {
     /// The page in it; changed only under the exclusive latch.
     pub(super) id: AtomicU32,
     /// Not evicted while this is not 0; raised only under a latch.
@@ -63,19 +32,30 @@ pub(super) struct Frame {
     pub(super) referenced: AtomicBool,
     /// A copy of it is on its way to the store: it must be neither evicted nor given to another page.
     pub(super) writing: AtomicBool,
+    unused: [u8; UNUSED],
+    pub(super) latch: RwLock<W>,
 }
 
-impl Frame {
-    /// An empty frame that has no memory for a page yet.
-    pub(super) fn empty() -> Frame {
+impl<const WORDS: usize> Frame<[u64; WORDS]> {
+    /// A frame without a page, its bytes zero.
+    pub(super) fn empty() -> Frame<[u64; WORDS]> {
         Frame {
-            latch: RwLock::new(PageBuffer::none()),
             id: AtomicU32::new(NO_PAGE),
             pins: AtomicU32::new(0),
             rec: AtomicU64::new(CLEAN),
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
+            unused: [0; UNUSED],
+            latch: RwLock::new([0; WORDS]),
         }
+    }
+}
+
+impl Frame {
+    /// Where it lies, its page [`LINE`] bytes behind; for prefetching only.
+    #[inline(always)]
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self).cast::<u8>().addr()
     }
 
     /// True if it holds this page; certain only under a latch.
@@ -111,20 +91,20 @@ impl Frame {
 
 /// A page under its shared latch.
 pub struct ReadGuard<'a> {
-    pub(super) page: RwLockReadGuard<'a, PageBuffer>,
+    pub(super) page: RwLockReadGuard<'a, [u64]>,
 }
 
 impl Deref for ReadGuard<'_> {
     type Target = [u8];
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        &self.page
+        self.page.as_bytes()
     }
 }
 
 /// A page under its exclusive latch.
 pub struct WriteGuard<'a> {
-    pub(super) page: RwLockWriteGuard<'a, PageBuffer>,
+    pub(super) page: RwLockWriteGuard<'a, [u64]>,
     pub(super) frame: &'a Frame,
     /// The pool's count of changed pages.
     pub(super) dirty: &'a AtomicU64,
@@ -146,14 +126,14 @@ impl Deref for WriteGuard<'_> {
     type Target = [u8];
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        &self.page
+        self.page.as_bytes()
     }
 }
 
 impl DerefMut for WriteGuard<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.page
+        self.page.as_mut_bytes()
     }
 }
 
@@ -173,16 +153,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_fits_a_cache_line_and_a_page_begins_on_one() {
-        assert_eq!(size_of::<Frame>(), 64);
-        let page = PageBuffer::zeroed(4096);
+    fn a_frame_is_a_cache_line_and_its_page_begins_on_the_next() {
+        assert_eq!(size_of::<Frame<[u64; 512]>>(), LINE + 4096);
+        let frame: Box<Frame> = Box::new(Frame::<[u64; 512]>::empty());
+        let page = ReadGuard { page: frame.latch.read() };
         assert_eq!(page.len(), 4096);
-        assert_eq!(page.as_ptr() as usize % 64, 0);
+        assert_eq!((page.as_ptr().addr(), frame.address() % LINE), (frame.address() + LINE, 0));
     }
 
     #[test]
     fn the_first_change_counts() {
-        let (frame, dirty) = (Frame::empty(), AtomicU64::new(0));
+        let frame: &Frame = &Frame::<[u64; 32]>::empty();
+        let dirty = AtomicU64::new(0);
         for lsn in [7, 9, 8] {
             frame.mark_dirty(Lsn(lsn), &dirty);
         }

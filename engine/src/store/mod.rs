@@ -20,6 +20,7 @@ mod checkpoint;
 mod evict;
 mod flush;
 mod frame;
+mod frames;
 mod growing;
 pub mod image;
 mod page_table;
@@ -35,7 +36,7 @@ mod table_store;
 mod tests;
 
 pub use checkpoint::Frozen;
-pub use frame::{PageBuffer, Pin, ReadGuard, WriteGuard};
+pub use frame::{Pin, ReadGuard, WriteGuard};
 pub use image::ImageBatch;
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};

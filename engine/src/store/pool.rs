@@ -7,16 +7,20 @@
 
 use super::TableStore;
 use super::flush::Flusher;
-use super::frame::{Frame, NO_PAGE, PageBuffer, Pin, ReadGuard, WriteGuard};
+use super::frame::{Frame, LINE, NO_PAGE, Pin, ReadGuard, WriteGuard};
+use super::frames::Frames;
 use super::growing::Growing;
 use super::prefetch;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use zerocopy::FromZeros;
+
+/// Bytes of a page that are prefetched: of a page of a few KiB the header, the fences and the heads of its keys.
+const PREFETCHED: usize = 768;
 
 /// What is behind the pool: the store that keeps the pages and the log that must be ahead of them.
 pub struct Backing {
@@ -54,10 +58,7 @@ pub struct Pool {
     page_size: usize,
     /// From page id to frame index + 1; 0: not in memory.
     translation: Growing<AtomicU32>,
-    pub(super) frames: Growing<Frame>,
-    /// Where the page of each frame begins, for prefetching only: beside the frames, so that a page can be asked for
-    /// without waiting for its frame's line.
-    addresses: Growing<AtomicUsize>,
+    pub(super) frames: Frames,
     /// No more frames than this.
     pub(super) capacity: u32,
     /// Frames that have their memory.
@@ -90,8 +91,7 @@ impl Pool {
         Pool {
             page_size,
             translation: Growing::new(unmapped),
-            frames: Growing::new(|len| (0..len).map(|_| Frame::empty()).collect()),
-            addresses: Growing::new(|len| (0..len).map(|_| AtomicUsize::new(0)).collect()),
+            frames: Frames::new(page_size, capacity),
             capacity,
             used: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
@@ -269,12 +269,11 @@ impl Pool {
     pub fn prefetch(&self, id: PageId) {
         let entry = self.translation.get(id.0).map_or(0, |entry| entry.load(Ordering::Relaxed));
         if let Some(index) = entry.checked_sub(1)
-            && let (Some(frame), Some(address)) = (self.frames.get(index), self.addresses.get(index))
+            && let Some(frame) = self.frames.get(index)
         {
-            let address = address.load(Ordering::Relaxed);
-            prefetch::line(std::ptr::from_ref(frame).addr());
-            prefetch::line(address);
-            prefetch::line(address.wrapping_add(64));
+            for line in (0..self.page_size.min(PREFETCHED) + LINE).step_by(LINE) {
+                prefetch::line(frame.address().wrapping_add(line));
+            }
         }
     }
 
@@ -323,13 +322,7 @@ impl Pool {
         let Some(index) = free.or_else(fresh) else { return self.evict() };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
         // At most a thread that came too late for the page that was here holds this latch, and not for long.
-        let mut page = frame.latch.write();
-        if page.is_empty() {
-            *page = PageBuffer::zeroed(self.page_size);
-            if let Some(address) = self.addresses.grow(index) {
-                address.store(page.as_ptr().addr(), Ordering::Relaxed);
-            }
-        }
+        let page = frame.latch.write();
         Ok((index, WriteGuard { page, frame, dirty: &self.dirty }))
     }
 
@@ -350,14 +343,13 @@ impl Pool {
 
     /// What it holds and has done.
     pub fn stats(&self) -> PoolStats {
-        let used = u64::from(self.used.load(Ordering::Relaxed));
-        let fixed = self.frames.bytes() + self.addresses.bytes() + self.translation.bytes();
+        let used = self.used.load(Ordering::Relaxed);
         PoolStats {
             misses: self.counters.misses.load(Ordering::Relaxed),
             evictions: self.counters.evictions.load(Ordering::Relaxed),
             writes: self.counters.writes.load(Ordering::Relaxed),
-            resident: used.saturating_sub(self.free.lock().len() as u64),
-            bytes: used * self.page_size as u64 + fixed as u64,
+            resident: u64::from(used).saturating_sub(self.free.lock().len() as u64),
+            bytes: (self.frames.bytes(used) + self.translation.bytes()) as u64,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::long_key::is_long;
 use super::search::{Target, child_of};
 use super::split::Pending;
 use super::{PageWrite, Tree};
-use crate::base::{Error, Result, limits};
+use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 
 /// More splits than one entry can ever need: each halves a page or makes room one level further up.
@@ -26,6 +26,22 @@ impl Tree {
         store: &S,
         key: &[u8],
         record: Record<'_>,
+        before: impl FnMut(Option<Record<'_>>) -> Result<()>,
+    ) -> Result<bool> {
+        self.put_near(store, PageId::NONE, key, record, before)
+    }
+
+    /// As [`Tree::put`], first looking into the leaf `near`, where the key's place was when the writer looked last;
+    /// [`PageId::NONE`]: it does not know. No page of the tree may have been freed or detached since.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
+    pub fn put_near<S: PageWrite>(
+        &self,
+        store: &S,
+        near: PageId,
+        key: &[u8],
+        record: Record<'_>,
         mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
         check_entry(store.page_size(), key, record)?;
@@ -33,7 +49,7 @@ impl Tree {
         // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
         let mut stored = None;
         for _ in 0..MAX_SPLITS {
-            let mut leaf = self.latch_leaf(store, key)?;
+            let mut leaf = self.latch_near(store, near, key)?;
             let page = Page::new(&leaf);
             let found = self.locate(store, page, key)?;
             if !told {
@@ -70,6 +86,20 @@ impl Tree {
         Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))
     }
 
+    /// As [`Tree::latch_leaf`], if it can be without a descent: a leaf of this tree says itself which keys it covers,
+    /// unless long ones are among them.
+    #[inline]
+    pub(super) fn latch_near<'s, S: PageWrite>(&self, store: &'s S, near: PageId, key: &[u8]) -> Result<S::Mut<'s>> {
+        if !near.is_none() && key.len() <= limits::long_key_head(store.page_size()) {
+            let leaf = store.latch(near)?;
+            let page = Page::new(&leaf);
+            if self.check_page(page, near, 0).is_ok() && page.covers(key) {
+                return Ok(leaf);
+            }
+        }
+        self.latch_leaf(store, key)
+    }
+
     /// The leaf that covers `key` under its exclusive latch. Only the writer changes pages, so that between its
     /// shared and its exclusive latch nothing happens.
     pub(super) fn latch_leaf<'s, S: PageWrite>(&self, store: &'s S, key: &[u8]) -> Result<S::Mut<'s>> {
@@ -81,6 +111,7 @@ impl Tree {
             self.check_page(page, id, level)?;
             let slot = self.slot_for(store, page, Target::Covering(key))?;
             id = child_of(page, slot)?;
+            store.prefetch(id);
             level -= 1;
             if level > 0 {
                 let child = store.read(id)?;

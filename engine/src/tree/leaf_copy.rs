@@ -15,6 +15,8 @@ pub struct LeafCopy {
     long: Vec<(usize, Vec<u8>)>,
     range: Range,
     window: KeyWindow,
+    /// A buffer for the next fence.
+    spare: Vec<u8>,
 }
 
 impl LeafCopy {
@@ -39,6 +41,41 @@ impl LeafCopy {
         self.range.lower.extend_from_slice(page.lower_fence());
         self.range.upper = has_upper.then_some(upper);
         self.copy(tree, store, page, target)
+    }
+
+    /// Copies the leaf to the right of the copied one instead, without a descent; false, and nothing is changed, where
+    /// it takes one to find it.
+    ///
+    /// The right link may be old: the page behind it counts only if it says itself that it is the leaf of this tree that
+    /// begins where the copied one ends. If it has been freed since the copy was made it may still say so, and has then all
+    /// that happened to its keys up to that moment: the caller must not care for changes later than the copy, and must
+    /// know that the page's id has not been used again.
+    pub fn load_right<S: PageRead>(&mut self, tree: &Tree, store: &S) -> Result<bool> {
+        let (right, page_size) = (self.page().right(), store.page_size());
+        let Some(upper) = self.range.upper.as_deref().filter(|_| !right.is_none()) else { return Ok(false) };
+        // A page that is not there any more is no error: nothing leads to it.
+        let Ok(leaf) = store.read(right) else { return Ok(false) };
+        let page = Page::new(&leaf);
+        if tree.check_page(page, right, 0).is_err() || page.lower_fence() != upper || is_long(upper.len(), page_size) {
+            return Ok(false);
+        }
+        // The runs of its long keys may have gone with it.
+        if page.first_longer(0, limits::max_inline_key(page_size)).is_some() {
+            return Ok(false);
+        }
+        let mut next = std::mem::take(&mut self.spare);
+        let bounded = page.upper_fence_into(&mut next);
+        if bounded && (is_long(next.len(), page_size) || next.as_slice() <= upper) {
+            self.spare = next;
+            return Ok(false);
+        }
+        std::mem::swap(&mut self.range.lower, self.range.upper.get_or_insert_default());
+        self.spare = std::mem::replace(&mut self.range.upper, bounded.then_some(next)).unwrap_or_default();
+        self.window.clear();
+        self.page.clear();
+        self.page.extend_from_slice(page.bytes());
+        self.long.clear();
+        Ok(true)
     }
 
     /// Where a fence is a long key's image, its run belongs to a separator further up: goes down again and takes the

@@ -182,7 +182,7 @@ impl Tree {
     #[inline]
     pub(super) fn may_cover(&self, page: Page<'_>, key: &[u8], page_size: usize) -> bool {
         if key.len() <= limits::long_key_head(page_size) {
-            return page.lower_fence() <= key && page.below_upper(key);
+            return page.covers(key);
         }
         let head = bytes::slice(key, 0, limits::long_key_head(page_size));
         let mut upper = Vec::new();

@@ -23,6 +23,7 @@ mod free;
 mod insert;
 mod leaf_copy;
 mod long_key;
+mod many;
 mod merge;
 mod range_delete;
 mod remove;

@@ -63,6 +63,11 @@ impl<'e> Applier<'e> {
         }
     }
 
+    /// True as long as no page of a tree was freed by this batch.
+    pub(crate) fn freed_nothing(&self) -> bool {
+        self.freed.borrow().is_empty() && self.held_back.borrow().is_empty()
+    }
+
     /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end.
     pub(crate) fn event_lsn(&self) -> Lsn {
         self.start.plus(1)
@@ -176,6 +181,11 @@ impl PageRead for Applier<'_> {
     #[inline]
     fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         self.engine.pool.read(id)
+    }
+
+    #[inline]
+    fn prefetch(&self, id: PageId) {
+        self.engine.pool.prefetch(id);
     }
 }
 

@@ -40,10 +40,10 @@ pub(crate) enum Step<'a> {
     Drop { tree: &'a Tree, runs: Runs },
     /// A range of keys is removed.
     Clear { tree: &'a Tree, range: &'a Stretch },
-    /// A key gets a record.
-    Put { tree: &'a Tree, key: &'a [u8], record: &'a OwnedRecord },
+    /// A key gets a record. `near`: the leaf where its place is, or [`PageId::NONE`]; see [`EntryDelta`].
+    Put { tree: &'a Tree, key: &'a [u8], record: &'a OwnedRecord, near: PageId },
     /// A key is removed.
-    Remove { tree: &'a Tree, key: &'a [u8] },
+    Remove { tree: &'a Tree, key: &'a [u8], near: PageId },
 }
 
 /// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
@@ -65,20 +65,42 @@ impl<'a> Step<'a> {
     /// The tree and key whose leaf the step changes, if it is one.
     fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
         match *self {
-            Step::Put { tree, key, .. } | Step::Remove { tree, key } => Some((tree, key)),
+            Step::Put { tree, key, .. } | Step::Remove { tree, key, .. } => Some((tree, key)),
             _ => None,
+        }
+    }
+
+    /// The leaf where the key's place is, if that is known.
+    fn near(&self) -> PageId {
+        match *self {
+            Step::Put { near, .. } | Step::Remove { near, .. } => near,
+            _ => PageId::NONE,
         }
     }
 }
 
-/// Adds the steps that carry out a table's writes.
-pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet) {
+/// What a table's writes do to the number of its entries, and where they do it.
+#[derive(Default)]
+pub(crate) struct EntryDelta {
+    /// Entries added, or, if negative, taken away.
+    pub(crate) entries: i64,
+    /// The leaf of each point write, in the order of their keys, as long as nothing of the tree is freed or detached;
+    /// none at all if the writes themselves detach something.
+    pub(crate) leaves: Vec<PageId>,
+}
+
+/// Adds the steps that carry out a table's writes; `leaves` as in [`EntryDelta`], or none.
+pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, leaves: &[PageId]) {
     steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
-    steps.extend(writes.points().iter().map(|(key, record)| match record {
-        Some(record) => Step::Put { tree, key, record },
-        None => Step::Remove { tree, key },
+    let leaves = leaves.iter().copied().chain(std::iter::repeat(PageId::NONE));
+    steps.extend(writes.points().iter().zip(leaves).map(|((key, record), near)| match record {
+        Some(record) => Step::Put { tree, key, record, near },
+        None => Step::Remove { tree, key, near },
     }));
 }
+
+/// How many steps ahead of the one being applied the leaves are prefetched.
+const AHEAD: usize = 4;
 
 impl Engine {
     /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
@@ -208,8 +230,14 @@ impl Engine {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
-        for step in steps {
-            self.apply_step(&applier, step, catalog)?;
+        // An earlier piece of the transaction may have freed pages, this batch may do so yet.
+        let mut near_holds = progress.is_none();
+        for (i, step) in steps.iter().enumerate() {
+            if let Some(next) = steps.get(i + AHEAD).map(Step::near).filter(|next| !next.is_none()) {
+                self.pool.prefetch(next);
+            }
+            near_holds = near_holds && applier.freed_nothing();
+            self.apply_step(&applier, step, near_holds, catalog)?;
         }
         if let Some((done, last)) = progress {
             applier.progress(done, last);
@@ -239,7 +267,9 @@ impl Engine {
         self.apply_pieces(&transaction.steps(), transaction.done, catalog)
     }
 
-    fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, catalog: &Tree) -> Result<()> {
+    /// `near_holds`: what the step says of its leaf is still so, or the leaf says itself that it is not.
+    fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near_holds: bool, catalog: &Tree) -> Result<()> {
+        let near = if near_holds { step.near() } else { PageId::NONE };
         match *step {
             Step::Adopt { page, location } => applier.adopt(page, location),
             Step::Create { tree } => {
@@ -248,14 +278,14 @@ impl Engine {
             }
             Step::Drop { tree, runs } => self.file_detached(applier, catalog, tree, runs),
             Step::Clear { tree, range } => self.clear(applier, catalog, tree, range),
-            Step::Put { tree, key, record } => {
+            Step::Put { tree, key, record, .. } => {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
                 let record = Record { bytes: &record.bytes, large: record.large };
-                tree.put(applier, key, record, before).map(drop)
+                tree.put_near(applier, near, key, record, before).map(drop)
             }
-            Step::Remove { tree, key } => {
+            Step::Remove { tree, key, .. } => {
                 let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));
-                tree.remove(applier, key, before).map(drop)
+                tree.remove_near(applier, near, key, before).map(drop)
             }
         }
     }
@@ -340,26 +370,23 @@ impl Engine {
         Ok(())
     }
 
-    /// How many entries a table's writes add (or, if negative, take away).
-    pub(crate) fn entry_delta(&self, tree: &Tree, writes: &WriteSet) -> Result<i64> {
+    /// How many entries a table's writes add or take away; the caller holds the writer's lock.
+    pub(crate) fn entry_delta(&self, tree: &Tree, writes: &WriteSet) -> Result<EntryDelta> {
         let pages = Pages(&self.pool);
-        let mut delta = 0i64;
+        let mut delta = EntryDelta::default();
         for range in writes.cleared() {
-            delta -= super::count::entries(&pages, tree, range)? as i64;
+            delta.entries -= super::count::entries(&pages, tree, range)? as i64;
         }
-        let weigh = |existed: bool, key: &[u8], record: &Option<OwnedRecord>| {
-            i64::from(record.is_some()) - i64::from(existed && !writes.is_cleared(key))
-        };
-        let mut points = writes.points().iter().peekable();
-        while let Some((key, record)) = points.next() {
-            delta += tree.get(&pages, key, |leaf: Page<'_>, old: Option<Record<'_>>| {
-                let mut sum = weigh(old.is_some(), key, record);
-                while let Some((next, record)) = points.next_if(|(next, _)| self.covers(leaf, next)) {
-                    sum += weigh(leaf.search(next).is_ok(), next, record);
-                }
-                sum
-            })?;
-        }
+        let (keys, written): (Vec<&[u8]>, Vec<bool>) =
+            writes.points().iter().map(|(key, record)| (key.as_slice(), record.is_some())).unzip();
+        let has_cleared = !writes.cleared().is_empty();
+        tree.get_many(&pages, &keys, |i, leaf: Page<'_>, old: Option<Record<'_>>| {
+            let existed = old.is_some() && !(has_cleared && keys.get(i).is_some_and(|key| writes.is_cleared(key)));
+            delta.entries += i64::from(written.get(i) == Some(&true)) - i64::from(existed);
+            if !has_cleared {
+                delta.leaves.push(leaf.id());
+            }
+        })?;
         Ok(delta)
     }
 

@@ -13,6 +13,7 @@ use crate::base::{Lsn, Result};
 use crate::page::Record;
 use crate::tree::{LeafCopy, Target, Tree};
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 
 /// Through whose eyes a table is read.
 #[derive(Clone, Copy)]
@@ -40,6 +41,10 @@ struct Window {
     /// The next entry (front), or one past it (back).
     next: usize,
     loaded: bool,
+    /// The leaf is one of the tree itself, not of a detached subtree.
+    live: bool,
+    /// [`Engine::released`] before the leaf was copied.
+    released: u64,
 }
 
 /// See the module's words.
@@ -52,7 +57,12 @@ pub(crate) struct Cursor<'a> {
     front: Window,
     back: Window,
     exhausted: bool,
-    key: Vec<u8>,
+    /// The last entry's key from the front and from the back.
+    front_key: Vec<u8>,
+    back_key: Vec<u8>,
+    /// That key is not yet in the bound that the other end keeps to.
+    front_moved: bool,
+    back_moved: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -66,7 +76,22 @@ impl<'a> Cursor<'a> {
     ) -> Cursor<'a> {
         let exhausted = Stretch::of(lower.clone(), upper.clone()).is_empty();
         let (front, back) = (Window::empty(), Window::empty());
-        Cursor { engine, tree, view, lower, upper, front, back, exhausted, key: Vec::new() }
+        let (front_key, back_key) = (Vec::new(), Vec::new());
+        let (front_moved, back_moved) = (false, false);
+        Cursor {
+            engine,
+            tree,
+            view,
+            lower,
+            upper,
+            front,
+            back,
+            exhausted,
+            front_key,
+            back_key,
+            front_moved,
+            back_moved,
+        }
     }
 
     /// The next entry from the front.
@@ -74,36 +99,36 @@ impl<'a> Cursor<'a> {
         if self.exhausted {
             return Ok(None);
         }
+        if std::mem::take(&mut self.back_moved) {
+            set_excluded(&mut self.upper, &self.back_key);
+        }
         if !self.front.loaded {
             self.load_front()?;
         }
-        loop {
-            if self.front.next < self.front.len() {
-                break;
-            }
-            let Some(upper) = self.front.stretch.upper.take().filter(|upper| self.below_upper(upper)) else {
+        while self.front.next >= self.front.len() {
+            if !self.front.stretch.upper.as_ref().is_some_and(|upper| self.below_upper(upper)) {
                 self.exhausted = true;
                 return Ok(None);
-            };
-            let mut window = std::mem::replace(&mut self.front, Window::empty());
-            window.load(self.engine, &self.tree, self.view, At::Key(&upper))?;
-            window.next = window.position(&upper);
-            self.front = window;
+            }
+            self.front.go_right(self.engine, &self.tree, self.view)?;
         }
-        self.front.key_into(self.front.next, &mut self.key);
-        if !self.below_upper(&self.key) {
+        self.front.key_into(self.front.next, &mut self.front_key);
+        if !self.below_upper(&self.front_key) {
             self.exhausted = true;
             return Ok(None);
         }
-        set_excluded(&mut self.lower, &self.key);
+        self.front_moved = true;
         self.front.next += 1;
-        Ok(Some((&self.key, self.front.record(self.front.next - 1))))
+        Ok(Some((&self.front_key, self.front.record(self.front.next - 1))))
     }
 
     /// The next entry from the back.
     pub(crate) fn next_back(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
         if self.exhausted {
             return Ok(None);
+        }
+        if std::mem::take(&mut self.front_moved) {
+            set_excluded(&mut self.lower, &self.front_key);
         }
         if !self.back.loaded {
             self.load_back()?;
@@ -119,14 +144,14 @@ impl<'a> Cursor<'a> {
             window.next = window.position(&lower);
             self.back = window;
         }
-        self.back.key_into(self.back.next - 1, &mut self.key);
-        if !self.reaches_lower(&self.key) {
+        self.back.key_into(self.back.next - 1, &mut self.back_key);
+        if !self.reaches_lower(&self.back_key) {
             self.exhausted = true;
             return Ok(None);
         }
-        set_excluded(&mut self.upper, &self.key);
+        self.back_moved = true;
         self.back.next -= 1;
-        Ok(Some((&self.key, self.back.record(self.back.next))))
+        Ok(Some((&self.back_key, self.back.record(self.back.next))))
     }
 
     fn load_front(&mut self) -> Result<()> {
@@ -140,6 +165,9 @@ impl<'a> Cursor<'a> {
             (Bound::Excluded(_), Ok(slot)) => slot + 1,
             (_, Ok(slot) | Err(slot)) => slot,
         };
+        if self.front.len() - self.front.next.min(self.front.len()) < SHORT {
+            self.front.prefetch_right(self.engine);
+        }
         Ok(())
     }
 
@@ -188,6 +216,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// With so few entries left the next leaf is fetched ahead of its use.
+const SHORT: usize = 16;
+
 /// Sets a bound to "beyond this key" without a new allocation where there is one already.
 fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     match bound {
@@ -203,7 +234,7 @@ impl Window {
     fn empty() -> Window {
         let body = Body::Leaf;
         let stretch = Stretch { lower: Vec::new(), upper: None };
-        Window { leaf: LeafCopy::new(), body, stretch, next: 0, loaded: false }
+        Window { leaf: LeafCopy::new(), body, stretch, next: 0, loaded: false, live: false, released: 0 }
     }
 
     fn len(&self) -> usize {
@@ -253,6 +284,47 @@ impl Window {
             return Ok(());
         }
         self.copy(engine, tree, at)?;
+        self.live = true;
+        self.reconcile(engine, tree, view, at)
+    }
+
+    /// Goes on to the entries right behind the window's stretch, which is not the last one.
+    fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
+        // The right link leads there unless the stretch was cut, or the link's page has become another one. A page that
+        // was merged away or detached, but whose id was not let go, is as this view must see it.
+        let whole = self.live && self.leaf.upper() == self.stretch.upper.as_deref();
+        let right = whole && self.leaf.load_right(tree, &Pages(&engine.pool))?;
+        if right && engine.released.load(Ordering::Acquire) == self.released {
+            self.body = Body::Leaf;
+            self.take_stretch();
+            self.prefetch_right(engine);
+            self.next = 0;
+            let old = match view {
+                View::At(snapshot) => self.leaf.lsn() > snapshot,
+                View::Writing(_) | View::Creating(_) => true,
+            };
+            if old {
+                let from = self.leaf.lower().to_vec();
+                self.reconcile(engine, tree, view, At::Key(&from))?;
+                self.next = self.position(&from);
+            }
+            return Ok(());
+        }
+        let from = self.stretch.upper.take().unwrap_or_default();
+        self.load(engine, tree, view, At::Key(&from))?;
+        self.next = self.position(&from);
+        Ok(())
+    }
+
+    fn prefetch_right(&self, engine: &Engine) {
+        let right = self.leaf.page().right();
+        if self.live && !right.is_none() {
+            engine.pool.prefetch(right);
+        }
+    }
+
+    /// Makes the leaf that was copied what `view` sees of it.
+    fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
         match view {
             View::Creating(_) | View::At(Lsn::MAX) => Ok(()),
             View::At(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
@@ -274,11 +346,23 @@ impl Window {
             At::Before(key) => Target::Before(key),
             At::End => Target::Last,
         };
+        self.released = engine.released.load(Ordering::Acquire);
         self.leaf.load(tree, &pages, target)?;
+        self.take_stretch();
+        Ok(())
+    }
+
+    /// The leaf's fences are the window's stretch.
+    fn take_stretch(&mut self) {
         self.stretch.lower.clear();
         self.stretch.lower.extend_from_slice(self.leaf.lower());
-        self.stretch.upper = self.leaf.upper().map(<[u8]>::to_vec);
-        Ok(())
+        match (&mut self.stretch.upper, self.leaf.upper()) {
+            (Some(upper), Some(fence)) => {
+                upper.clear();
+                upper.extend_from_slice(fence);
+            }
+            (upper, fence) => *upper = fence.map(<[u8]>::to_vec),
+        }
     }
 
     /// The leaf has changed since the snapshot: looks up what it was.
@@ -287,6 +371,7 @@ impl Window {
         let until = route.as_ref().map_or(Lsn::MAX, |route| route.until);
         match route {
             Some(Route { root, stretch, .. }) => {
+                self.live = false;
                 self.copy(engine, &Tree { root, ..*tree }, at)?;
                 let own = &mut self.stretch;
                 own.lower = stretch.lower.max(std::mem::take(&mut own.lower));

@@ -87,6 +87,8 @@ pub(crate) struct Engine {
     pub(crate) deferred: Mutex<VecDeque<(Lsn, Vec<PageId>)>>,
     /// Roots of subtrees that were unlinked and wait to be freed.
     pub(crate) detached: Mutex<BTreeMap<PageId, Waiting>>,
+    /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
+    pub(crate) released: AtomicU64,
     maps: Mutex<BTreeSet<PageId>>,
     poisoned: AtomicBool,
     cause: Mutex<String>,
@@ -117,6 +119,7 @@ impl Engine {
             awaited: AtomicU64::new(0),
             deferred: Mutex::default(),
             detached: Mutex::default(),
+            released: AtomicU64::new(0),
             maps: Mutex::default(),
             poisoned: AtomicBool::new(false),
             cause: Mutex::default(),
@@ -184,6 +187,9 @@ impl Engine {
 
     /// Drops the content of freed pages and lets their ids be taken again.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
+        if !pages.is_empty() {
+            self.released.fetch_add(1, Ordering::AcqRel);
+        }
         for &id in pages {
             self.pool.forget(id);
             if let Some(store) = &self.store {

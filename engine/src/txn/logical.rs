@@ -115,7 +115,7 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             out.push(u8::from(range.upper.is_some()));
             push_bytes(out, range.upper.as_deref().unwrap_or_default());
         }
-        Step::Put { tree, key, record } => {
+        Step::Put { tree, key, record, .. } => {
             let number = tree_number(tree, out);
             out.push(6);
             push_varint(out, number);
@@ -123,7 +123,7 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             push_bytes(out, key);
             push_bytes(out, &record.bytes);
         }
-        Step::Remove { tree, key } => {
+        Step::Remove { tree, key, .. } => {
             let number = tree_number(tree, out);
             out.push(7);
             push_varint(out, number);
@@ -223,8 +223,10 @@ impl OwnedStep {
             OwnedStep::Create { tree } => Step::Create { tree: trees.get(*tree)? },
             OwnedStep::Drop { tree, runs } => Step::Drop { tree: trees.get(*tree)?, runs: *runs },
             OwnedStep::Clear { tree, range } => Step::Clear { tree: trees.get(*tree)?, range },
-            OwnedStep::Put { tree, key, record } => Step::Put { tree: trees.get(*tree)?, key, record },
-            OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key },
+            OwnedStep::Put { tree, key, record } => {
+                Step::Put { tree: trees.get(*tree)?, key, record, near: PageId::NONE }
+            }
+            OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key, near: PageId::NONE },
         })
     }
 }

@@ -28,12 +28,13 @@ mod record;
 mod redo;
 mod snapshots;
 mod stretch;
+mod version_run;
 mod versions;
 mod write_set;
 
 pub(crate) use applier::Pages;
 pub(crate) use checkpoint::Segments;
-pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, Step, push_steps};
+pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, EntryDelta, Step, push_steps};
 pub(crate) use cursor::{Cursor, View};
 pub use engine::Durability;
 pub(crate) use engine::{Engine, LogSlot, WriterGuard};

@@ -3,8 +3,12 @@
 //!
 //! An event is filed *before* its page changes, so a reader that finds a leaf newer than its snapshot always finds
 //! here what it must undo. Events are ordered by (table, key) and pruned in commit order. Nothing here touches a page.
+//!
+//! A batch's events first lie in runs (`version_run`), which cost next to nothing to file and to forget: mostly no
+//! snapshot ever asks for them. Only those that one still may ask for at the next pruning are filed key by key.
 
 use super::stretch::Stretch;
+use super::version_run::Run;
 use crate::base::{Lsn, PageId, TableId};
 use crate::page::Record;
 use parking_lot::RwLock;
@@ -106,6 +110,38 @@ struct Inner {
     tables: HashMap<TableId, TableVersions>,
     /// Keys of point events in commit order, so that pruning looks at nothing that stays.
     order: VecDeque<(Lsn, TableId, Arc<[u8]>)>,
+    /// Events later than all of those, in commit order.
+    runs: Vec<Run>,
+}
+
+/// More runs than this are filed key by key: each look goes through all of them.
+const MAX_RUNS: usize = 64;
+
+impl Inner {
+    /// Files the events of all runs key by key.
+    fn settle(&mut self) {
+        for run in std::mem::take(&mut self.runs) {
+            let (table, lsn) = (run.table(), run.lsn());
+            let points = &mut self.tables.entry(table).or_default().points;
+            for (key, before) in run.into_events() {
+                let added = match points.entry(key.clone()) {
+                    Entry::Occupied(events) => events.into_mut().add(lsn, before),
+                    Entry::Vacant(place) => {
+                        place.insert(Events { first: (lsn, before), later: Vec::new() });
+                        true
+                    }
+                };
+                if added {
+                    self.order.push_back((lsn, table, key));
+                }
+            }
+        }
+    }
+
+    /// The runs that tell a snapshot of a table's events before `until`.
+    fn runs_for(&self, table: TableId, snapshot: Lsn, until: Lsn) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.table() == table && run.lsn() > snapshot && run.lsn() < until)
+    }
 }
 
 /// See the module's words.
@@ -117,18 +153,17 @@ pub(crate) struct Versions {
 impl Versions {
     /// Files what `key` had before the change at `lsn`. A second change of the key at the same LSN keeps the first.
     pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
-        let key: Arc<[u8]> = key.into();
         let mut inner = self.inner.write();
-        let added = match inner.tables.entry(table).or_default().points.entry(key.clone()) {
-            Entry::Occupied(events) => events.into_mut().add(lsn, before),
-            Entry::Vacant(place) => {
-                place.insert(Events { first: (lsn, before), later: Vec::new() });
-                true
-            }
-        };
-        if added {
-            inner.order.push_back((lsn, table, key));
+        if let Some(run) = inner.runs.last_mut().filter(|run| run.takes(table, lsn, key)) {
+            run.push(key, before);
+            return;
         }
+        if inner.runs.len() >= MAX_RUNS {
+            inner.settle();
+        }
+        let mut run = Run::new(table, lsn);
+        run.push(key, before);
+        inner.runs.push(run);
     }
 
     /// Files that a range of keys was detached.
@@ -139,8 +174,12 @@ impl Versions {
     /// What `key` had at `snapshot`: `None` if no event since tells, so that the tree is right.
     pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<Before> {
         let inner = self.inner.read();
-        let events = inner.tables.get(&table)?.points.get(key)?;
-        let (_, before) = events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until)?;
+        let filed = || {
+            let events = inner.tables.get(&table)?.points.get(key)?;
+            events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until).map(|(_, before)| before)
+        };
+        // What is filed key by key is older than what is in runs.
+        let before = filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(|run| run.get(key)))?;
         Some(before.clone())
     }
 
@@ -179,7 +218,6 @@ impl Versions {
         until: Lsn,
     ) -> Vec<(Arc<[u8]>, Before)> {
         let inner = self.inner.read();
-        let Some(versions) = inner.tables.get(&table) else { return Vec::new() };
         let upper = to.map_or(Bound::Unbounded, Bound::Excluded);
         if to.is_some_and(|to| to <= from) {
             return Vec::new();
@@ -188,13 +226,27 @@ impl Versions {
             let event = events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until)?;
             Some((key.clone(), event.1.clone()))
         };
-        versions.points.range::<[u8], _>((Bound::Included(from), upper)).filter_map(first_event).collect()
+        let filed = inner.tables.get(&table).map(|versions| &versions.points);
+        let filed = filed.into_iter().flat_map(|points| points.range::<[u8], _>((Bound::Included(from), upper)));
+        let mut runs = inner.runs_for(table, snapshot, until).peekable();
+        if runs.peek().is_none() {
+            return filed.filter_map(first_event).collect();
+        }
+        let mut found: BTreeMap<Arc<[u8]>, Before> = filed.filter_map(first_event).collect();
+        for (key, before) in runs.flat_map(|run| run.range(from, to)) {
+            if !found.contains_key(key) {
+                found.insert(key.into(), before.clone());
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Forgets the events that no snapshot from `oldest` on can ask for.
     pub(crate) fn prune(&self, oldest: Lsn) {
         let mut guard = self.inner.write();
         let inner = &mut *guard;
+        inner.runs.retain(|run| run.lsn() > oldest);
+        inner.settle();
         while inner.order.front().is_some_and(|(lsn, ..)| *lsn <= oldest) {
             let Some((lsn, table, key)) = inner.order.pop_front() else { break };
             let Some(versions) = inner.tables.get_mut(&table) else { continue };
@@ -212,7 +264,8 @@ impl Versions {
 
     /// How many point events are kept.
     pub(crate) fn len(&self) -> usize {
-        self.inner.read().order.len()
+        let inner = self.inner.read();
+        inner.order.len() + inner.runs.iter().map(Run::len).sum::<usize>()
     }
 }
 
@@ -269,6 +322,30 @@ mod tests {
         assert_eq!(versions.point(TABLE, b"k", Lsn(20), Lsn::MAX), Some(record(b"one")));
         assert_eq!(versions.point(TABLE, b"k", Lsn(30), Lsn::MAX), None);
         assert_eq!(versions.point(TABLE, b"other", Lsn(10), Lsn::MAX), None);
+    }
+
+    #[test]
+    fn events_are_found_alike_in_runs_and_key_by_key() {
+        let versions = Versions::default();
+        let file = |lsn, keys: &[&[u8]]| keys.iter().for_each(|key| versions.add(TABLE, key, Lsn(lsn), record(key)));
+        file(11, &[b"b", b"d", b"a"]);
+        versions.add(TABLE, b"d", Lsn(11), record(b"second at one LSN"));
+        file(21, &[b"a", b"c"]);
+        let range = |snapshot| {
+            let points = versions.points(TABLE, b"a", Some(b"d"), Lsn(snapshot), Lsn::MAX);
+            points.iter().map(|(key, before)| (key.to_vec(), before.clone())).collect::<Vec<_>>()
+        };
+        let at = |key: &[u8], snapshot| versions.point(TABLE, key, Lsn(snapshot), Lsn::MAX);
+        let look = || (range(10), range(15), at(b"d", 10), at(b"b", 15), at(b"a", 15));
+        let in_runs = look();
+        assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
+        // Nothing can go yet, so everything is filed key by key.
+        versions.prune(Lsn(5));
+        assert_eq!((versions.len(), versions.inner.read().runs.len()), (5, 0));
+        assert_eq!(look(), in_runs);
+        let keys = |range: Vec<(Vec<u8>, Before)>| range.into_iter().flat_map(|(key, _)| key).collect::<Vec<u8>>();
+        assert_eq!((keys(in_runs.0), keys(in_runs.1)), (b"abc".to_vec(), b"ac".to_vec()));
+        assert_eq!((in_runs.2, in_runs.3, in_runs.4), (Some(record(b"d")), None, Some(record(b"a"))));
     }
 
     #[test]

@@ -42,9 +42,22 @@ pub enum KeyListKind {
 
 impl KeyListKind {
     /// The kind of that tag.
+    #[inline(always)]
     pub fn from_tag(tag: u8) -> Option<KeyListKind> {
-        KeyListKind::ALL.into_iter().find(|kind| *kind as u8 == tag)
+        KeyListKind::BY_TAG.get(usize::from(tag)).copied().flatten()
     }
+
+    /// Every kind at the place of its tag: a search asks for it in each page.
+    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    const BY_TAG: [Option<KeyListKind>; 32] = {
+        let mut kinds = [None; 32];
+        let mut i = 0;
+        while i < KeyListKind::ALL.len() {
+            kinds[KeyListKind::ALL[i] as usize] = Some(KeyListKind::ALL[i]);
+            i += 1;
+        }
+        kinds
+    };
 
     /// All kinds.
     pub const ALL: [KeyListKind; 8] = [

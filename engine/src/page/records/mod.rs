@@ -37,10 +37,10 @@ pub enum RecordListKind {
 
 impl RecordListKind {
     /// The kind of that tag.
+    #[inline(always)]
     pub fn from_tag(tag: u8) -> Option<RecordListKind> {
-        [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable]
-            .into_iter()
-            .find(|kind| *kind as u8 == tag)
+        const KINDS: [RecordListKind; 3] = [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable];
+        KINDS.get(usize::from(tag)).copied()
     }
 
     /// Bytes that a record of `len` bytes takes, slot included.

@@ -1,0 +1,15 @@
+//! The clock of benchmarks that keep one thread busy.
+
+/// The time this thread has spent running, in seconds: what others do on the machine is not measured.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// The time since the first call, in seconds.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn thread_seconds() -> f64 {
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed().as_secs_f64()
+}
