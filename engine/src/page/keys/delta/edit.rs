@@ -34,6 +34,8 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
         agreed = entry.agreed(view.entries, agreed, suffix);
         at = entry.end();
     }
+    // Entries of a damaged page may claim to share more than the key has.
+    let agreed = agreed.min(suffix.len());
     let own = (agreed, suffix.len() - agreed);
     let mut bytes = state.bytes + entry_size(own.0, own.1);
     let mut next = None;
