@@ -1,5 +1,27 @@
 //! Duramen: an embedded, ordered, transactional key-value store, compressed at every level.
 //!
+//! ```
+//! use duramen::{Database, TableDef};
+//! const TREES: TableDef<&str, u64> = TableDef::new("trees");
+//!
+//! let db = Database::in_memory()?; // or Database::create("forest.duramen")
+//! let tx = db.begin_write()?;
+//! {
+//!     let mut trees = tx.open_table(TREES)?;
+//!     trees.insert("oak", 700)?;
+//!     trees.insert("yew", 3000)?;
+//! }
+//! tx.commit()?;
+//!
+//! let trees = db.begin_read()?.open_table(TREES)?;
+//! assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
+//! for entry in trees.range("p"..) {
+//!     let (name, years) = entry?;
+//!     assert_eq!((name.value(), years.value()), ("yew", 3000));
+//! }
+//! # Ok::<(), duramen::Error>(())
+//! ```
+//!
 //! The folders are layers, lowest first: [`base`], [`page`], [`tree`], [`io`], [`store`], [`log`], `txn`, [`db`].
 //! A layer uses only those below it; `tests/layers.rs` holds that.
 

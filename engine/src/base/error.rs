@@ -4,10 +4,34 @@ use super::ids::{Lsn, PageId};
 use std::path::PathBuf;
 
 /// `Result` with the engine's [`enum@Error`].
+///
+/// ```
+/// use duramen::{Database, Result, TableDef};
+///
+/// fn count(db: &Database) -> Result<u64> {
+///     Ok(db.begin_read()?.open_table(TableDef::<&str, u64>::new("trees"))?.len())
+/// }
+/// assert!(count(&Database::in_memory()?).is_err(), "there is no such table");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that can go wrong. Bad input, a bad file and a bad device each give one of these; none of them
 /// panics.
+///
+/// ```
+/// use duramen::{Database, Error, TableDef};
+/// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+///
+/// let db = Database::in_memory()?;
+/// let count = match db.begin_read()?.open_table(TREES) {
+///     Ok(trees) => trees.len(),
+///     Err(Error::NoTable { .. }) => 0, // none has been planted yet
+///     Err(other) => return Err(other),
+/// };
+/// assert_eq!(count, 0);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -221,11 +245,26 @@ pub enum Error {
 
 impl Error {
     /// A corrupt page, in words.
+    ///
+    /// ```
+    /// use duramen::{Error, base::PageId};
+    ///
+    /// let error = Error::corrupt(PageId(7), "its checksum is wrong");
+    /// assert!(error.to_string().starts_with("page 7 is corrupt: its checksum is wrong"));
+    /// ```
     pub fn corrupt(page: PageId, what: impl Into<String>) -> Error {
         Error::Corrupt { page, what: what.into() }
     }
 
     /// Wraps an error of the operating system; a full device becomes [`Error::Full`].
+    ///
+    /// ```
+    /// use duramen::Error;
+    /// use std::io::ErrorKind;
+    ///
+    /// let full = Error::io("cannot write", "forest.duramen", ErrorKind::StorageFull.into());
+    /// assert!(matches!(full, Error::Full { .. }));
+    /// ```
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Error {
         let path = path.into();
         match source.kind() {

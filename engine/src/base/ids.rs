@@ -4,6 +4,13 @@ use std::fmt;
 
 /// Names a page for as long as it is allocated. Ids are dense from 0 so that arrays can translate them; page 0 is
 /// the first allocation map and is never a child or a sibling, so 0 doubles as "none".
+///
+/// ```
+/// use duramen::base::PageId;
+///
+/// assert_eq!(PageId(7).to_string(), "7", "as errors name it");
+/// assert!(PageId::NONE.is_none() && !PageId(7).is_none());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PageId(pub u32);
 
@@ -40,6 +47,13 @@ impl fmt::Display for TableId {
 
 /// A log sequence number: a byte position in the database's endless log, and the engine's clock. LSNs never
 /// restart, not even when the log file is removed.
+///
+/// ```
+/// use duramen::base::Lsn;
+///
+/// assert_eq!(Lsn(4096).plus(512), Lsn(4608));
+/// assert!(Lsn::ZERO < Lsn(1) && Lsn(1) < Lsn::MAX);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lsn(pub u64);
 

@@ -11,6 +11,19 @@ pub const MAX_PAGE_SIZE: usize = 65536;
 /// The page size of a database created without naming one.
 pub const DEFAULT_PAGE_SIZE: usize = 8192;
 /// The longest key, in bytes.
+///
+/// ```
+/// use duramen::{Database, Error, TableDef, base::limits::MAX_KEY};
+/// const TREES: TableDef<&[u8], u64> = TableDef::new("trees");
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut trees = tx.open_table(TREES)?;
+/// trees.put([7; MAX_KEY].as_slice(), 0)?;
+/// let too_long = trees.put([7; MAX_KEY + 1].as_slice(), 0);
+/// assert!(matches!(too_long, Err(Error::KeyTooLong { .. })));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub const MAX_KEY: usize = 65536;
 /// The longest value, in bytes.
 pub const MAX_VALUE: u64 = u32::MAX as u64;

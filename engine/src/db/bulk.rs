@@ -13,6 +13,17 @@ use crate::txn::{Engine, large};
 use parking_lot::Mutex;
 
 /// How full bulk-loaded pages are unless told otherwise: some room for what comes later.
+///
+/// ```
+/// use duramen::{Database, TableOptions, db::DEFAULT_FILL};
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), DEFAULT_FILL)?;
+/// bulk.push(b"oak", &700u64.to_be_bytes())?;
+/// assert_eq!(bulk.finish()?, 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub const DEFAULT_FILL: f32 = 0.95;
 
 /// Writes pages to where they will stay, and remembers where that is.
@@ -70,6 +81,18 @@ pub struct BulkTable<'t> {
 impl BulkTable<'_> {
     /// Appends an entry: a key above the one before, and its value, both encoded.
     ///
+    /// ```
+    /// use duramen::{Database, Error, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let mut bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), 1.0)?;
+    /// bulk.push(b"oak", &700u64.to_be_bytes())?;
+    /// let back = bulk.push(b"elm", &400u64.to_be_bytes());
+    /// assert!(matches!(back, Err(Error::Unsorted { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`crate::Error::Unsorted`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -87,6 +110,20 @@ impl BulkTable<'_> {
     /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
     /// database once that commits.
     ///
+    /// ```
+    /// use duramen::{Database, TableDef, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), 1.0)?;
+    /// assert_eq!(bulk.finish()?, 0);
+    /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// tx.open_table(TREES)?.put("oak", 700)?; // goes on as with any table
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What writing meets.
     pub fn finish(mut self) -> Result<u64> {
@@ -102,6 +139,28 @@ impl BulkTable<'_> {
 impl WriteTransaction {
     /// Begins to bulk-load a new table, whose pages are filled to `fill` (a part of 1; [`DEFAULT_FILL`] leaves some
     /// room). Types are named as [`super::types::Value::type_name`] names them.
+    ///
+    /// ```
+    /// use duramen::db::{DEFAULT_FILL, types::Value};
+    /// use duramen::{Database, TableDef, TableOptions};
+    /// const TREES: TableDef<(&str, u32), bool> = TableDef::new("trees");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let (keys, values) = (TREES.key_type(), TREES.value_type());
+    /// let mut bulk = tx.bulk_load(TREES.name(), &keys, &values, TableOptions::default(), DEFAULT_FILL)?;
+    /// for number in 0..1000 {
+    ///     let (mut key, mut value) = (Vec::new(), Vec::new());
+    ///     <(&str, u32)>::encode(&("oak", number), &mut key);
+    ///     bool::encode(&(number % 7 == 0), &mut value);
+    ///     bulk.push(&key, &value)?;
+    /// }
+    /// bulk.finish()?;
+    /// tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert_eq!(trees.get(("oak", 49))?.map(|felled| felled.value()), Some(true));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for types that are not known.

@@ -11,6 +11,30 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// Something wrong in a database.
+///
+/// ```
+/// # use duramen::{Database, TableDef};
+/// # const TREES: TableDef<&str, &str> = TableDef::new("trees");
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("forest.duramen");
+/// # let db = Database::create(&path)?;
+/// # let tx = db.begin_write()?;
+/// # tx.open_table(TREES)?.put("oak", "Quercus robur")?;
+/// # tx.commit()?;
+/// # db.close()?;
+/// # let mut bytes = std::fs::read(&path)?;
+/// # while let Some(at) = bytes.windows(7).position(|name| name == b"Quercus") {
+/// #     bytes[at] ^= 1; // it rots
+/// # }
+/// # std::fs::write(&path, bytes)?;
+/// let report = Database::open(&path)?.verify(|_| ())?;
+/// for finding in &report.findings {
+///     println!("page {} of {:?}: {}", finding.page, finding.table, finding.what);
+///     println!("lost are keys from {:?} to {:?}", finding.lower, finding.upper);
+/// }
+/// assert_eq!(report.findings[0].table.as_deref(), Some("trees"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The table, if it is in one.
@@ -26,6 +50,19 @@ pub struct Finding {
 }
 
 /// What [`Database::verify`] found.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let report = db.verify(|_| ())?;
+/// assert!(report.findings.is_empty(), "{:?}", report.findings);
+/// let (name, stats) = &report.tables[0];
+/// assert_eq!((name.as_str(), stats.entries()), ("trees", 3));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Each table with how its tree spends its bytes.
@@ -46,6 +83,13 @@ impl Database {
     /// Looks at every page: structure, order, separators, links, checksums, entry counts, large values, and that
     /// exactly the pages that something leads to are taken. Writers wait meanwhile. `progress` gets the number of pages
     /// looked at, now and then.
+    ///
+    /// ```
+    /// let db = duramen::Database::in_memory()?;
+    /// let report = db.verify(|pages| println!("{pages} pages so far"))?;
+    /// assert!(report.findings.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Only where the catalog cannot be read at all; what is wrong elsewhere is in the report.
@@ -95,6 +139,19 @@ impl Database {
     }
 
     /// How one table spends its bytes, level by level. Writers wait meanwhile.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let stats = db.table_stats("trees")?;
+    /// let leaves = &stats.levels[0];
+    /// assert_eq!((leaves.pages, leaves.entries), (1, 3));
+    /// println!("{} bytes of keys take {}", leaves.raw_key_bytes, leaves.key_list_bytes);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoTable`], and what reading meets.

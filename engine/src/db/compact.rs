@@ -10,6 +10,18 @@ use crate::txn::{Cursor, Runs, View};
 use std::ops::Bound;
 
 /// How far a compaction has come.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let mut shown = String::new();
+/// db.compact(|done| shown = format!("{} of {} entries", done.entries, done.of))?;
+/// assert_eq!(shown, "3 of 3 entries");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompactProgress {
     /// Entries rewritten so far.
@@ -19,6 +31,18 @@ pub struct CompactProgress {
 }
 
 /// What a compaction did.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let report = db.compact(|_| ())?;
+/// assert_eq!(report.entries, 3);
+/// assert_eq!((report.bytes_before, report.bytes_after), (0, 0), "a database in memory has no file");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CompactReport {
     /// The file's length in bytes before.
@@ -32,6 +56,31 @@ pub struct CompactReport {
 impl Database {
     /// Rebuilds every table with full pages and shrinks the file. Readers go on meanwhile, writers wait; what open
     /// snapshots still need keeps its place until they are dropped. Takes as much free space as the live data.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u32, &[u8]> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// {
+    ///     let mut trees = tx.open_table(TREES)?;
+    ///     for number in 0..10_000u32 {
+    ///         trees.put(number, number.to_be_bytes().repeat(25).as_slice())?;
+    ///     }
+    /// }
+    /// tx.commit()?;
+    /// db.checkpoint()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.remove_range(100..);
+    /// tx.commit()?;
+    ///
+    /// let report = db.compact(|_| ())?;
+    /// assert_eq!(report.entries, 100);
+    /// assert!(report.bytes_after < report.bytes_before);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What reading and writing meet; the database is whole whenever it stops.

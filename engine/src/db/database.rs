@@ -40,11 +40,27 @@ impl Database {
     }
 
     /// Options for creating or opening.
+    ///
+    /// ```
+    /// let db = duramen::Database::builder().page_size(4096).in_memory()?;
+    /// assert_eq!(db.stats().page_size, 4096);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
     }
 
     /// Creates a database in a new file, with default options.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// let db = Database::create(&path)?;
+    /// assert!(matches!(Database::create(&path), Err(Error::Exists { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::create`].
@@ -54,6 +70,18 @@ impl Database {
 
     /// Opens a database, with default options.
     ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// assert!(matches!(Database::open(&path), Err(Error::NotFound { .. })));
+    /// Database::create(&path)?.close()?;
+    /// let db = Database::open(&path)?;
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Builder::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
@@ -61,6 +89,19 @@ impl Database {
     }
 
     /// Opens a database for reading only, with default options.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// Database::create(&path)?.close()?;
+    /// let db = Database::open_read_only(&path)?;
+    /// let beside = Database::open_read_only(&path)?;
+    /// assert!(db.begin_read().is_ok());
+    /// assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::open_read_only`].
@@ -70,6 +111,18 @@ impl Database {
 
     /// A database in memory, with default options.
     ///
+    /// ```
+    /// use duramen::{Database, TableDef};
+    /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// None with default options.
     pub fn in_memory() -> Result<Database> {
@@ -77,6 +130,18 @@ impl Database {
     }
 
     /// Begins to read: a snapshot of what is committed now. Never waits.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// assert!(db.begin_read()?.tables()?.is_empty(), "nothing is committed yet");
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// None so far.
@@ -86,6 +151,21 @@ impl Database {
 
     /// Begins to write, once the writing transaction before has ended.
     ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    ///
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("elm", 400)?;
+    /// drop(tx); // not committed: forgotten
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`crate::Error::ReadOnly`], [`crate::Error::Poisoned`].
     pub fn begin_write(&self) -> Result<WriteTransaction> {
@@ -93,6 +173,21 @@ impl Database {
     }
 
     /// Takes a checkpoint now: after it, recovery has nothing to do.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// let before = db.stats().log_bytes;
+    /// db.checkpoint()?;
+    /// assert!(db.stats().log_bytes < before);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::ReadOnly`], and what writing meets.
@@ -102,6 +197,22 @@ impl Database {
     }
 
     /// Does one round of background work; false when there was none. Only needed with [`Builder::background`] off.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let db = Database::builder().background(false).in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// let tx = db.begin_write()?;
+    /// tx.drop_table("trees")?;
+    /// tx.commit()?;
+    /// assert_eq!(db.stats().detached, 1, "its pages wait to be freed");
+    /// while db.maintain()? {}
+    /// assert_eq!(db.stats().detached, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What reading and writing meet.
@@ -134,6 +245,14 @@ impl Database {
     }
 
     /// The database's file.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = duramen::Database::create(&path)?;
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.shared.path
     }

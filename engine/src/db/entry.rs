@@ -39,16 +39,50 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
     }
 
     /// The value that the key has, if it is there.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// assert_eq!(trees.entry("oak")?.value(), Some(700));
+    /// assert_eq!(trees.entry("elm")?.value(), None);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn value(&self) -> Option<V::View<'_>> {
         self.value.as_ref().map(Guard::value)
     }
 
     /// True if the key is there.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// assert!(trees.entry("oak")?.is_occupied());
+    /// assert!(!trees.entry("elm")?.is_occupied());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn is_occupied(&self) -> bool {
         self.value.is_some()
     }
 
     /// Sets the value.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// let oak = trees.entry("oak")?;
+    /// let older = oak.value().unwrap_or(0) + 1;
+    /// oak.insert(older)?;
+    /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Table::insert`].
@@ -60,6 +94,17 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
 
     /// Sets the value unless the key is there; returns true if it was set.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// assert!(trees.entry("oak")?.or_insert(700)?);
+    /// assert!(!trees.entry("oak")?.or_insert(1)?, "it is there and keeps its value");
+    /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Table::insert`].
     pub fn or_insert<'v>(self, value: impl Borrow<V::Ref<'v>>) -> Result<bool> {
@@ -70,6 +115,20 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
     }
 
     /// Removes the key and returns the value it had.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// let oak = trees.entry("oak")?;
+    /// if oak.value().is_some_and(|years| years > 500) {
+    ///     oak.remove()?;
+    /// }
+    /// assert!(trees.is_empty()?);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Table::remove`].

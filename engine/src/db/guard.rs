@@ -7,6 +7,17 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// An owned key or value of type `T`; [`Guard::value`] gives it in its own form.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let oak = db.begin_read()?.open_table(TREES)?.get("oak")?; // outlives table and transaction
+/// assert_eq!(oak.map(|years| years.value()), Some(700));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct Guard<T: Value> {
     bytes: Bytes,
     of: PhantomData<fn() -> T>,
@@ -20,6 +31,17 @@ impl<T: Value> Guard<T> {
     }
 
     /// The value. Short ones were copied without an allocation, large ones were read whole.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, &str> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", "Quercus robur")?;
+    /// let name = trees.get("oak")?.unwrap();
+    /// assert_eq!(name.value().split(' ').next(), Some("Quercus"));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn value(&self) -> T::View<'_> {
         match T::decode(&self.bytes) {
             Ok(value) => value,
@@ -28,6 +50,16 @@ impl<T: Value> Guard<T> {
     }
 
     /// The value's encoding.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// assert_eq!(trees.get("oak")?.unwrap().bytes(), 700u64.to_be_bytes());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -4,6 +4,19 @@ use super::catalog::TableEntry;
 use crate::page::{KeyListKind, SeparatorRule};
 
 /// A table's name, types, size and layout.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let info = &db.begin_read()?.tables()?[0];
+/// assert_eq!((info.name.as_str(), info.entries), ("trees", 3));
+/// assert_eq!((info.key_type.as_str(), info.value_type.as_str()), ("str", "u64"));
+/// assert_eq!((info.keys, info.separators), ("head", "tail"));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {

@@ -55,6 +55,18 @@ pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
 impl Builder {
     /// [`Builder::create`] on any volume: the same on a file system and on a simulated device.
     ///
+    /// ```
+    /// use duramen::{Database, Error, io::MemoryVolume};
+    /// use std::sync::Arc;
+    ///
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// let db = Database::builder().create_on(volume.clone(), "forest")?;
+    /// drop(db);
+    /// let again = Database::builder().create_on(volume, "forest");
+    /// assert!(matches!(again, Err(Error::Exists { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Builder::create`].
     pub fn create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
@@ -83,6 +95,22 @@ impl Builder {
     }
 
     /// [`Builder::open`] on any volume.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef, io::MemoryVolume};
+    /// # use std::sync::Arc;
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// let db = Database::builder().create_on(volume.clone(), "forest")?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// drop(db);
+    ///
+    /// let db = Database::builder().open_on(volume, "forest")?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::open`].
@@ -130,6 +158,17 @@ impl Builder {
     }
 
     /// [`Builder::open_read_only`] on any volume.
+    ///
+    /// ```
+    /// use duramen::{Database, Error, io::MemoryVolume};
+    /// use std::sync::Arc;
+    ///
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// Database::builder().create_on(volume.clone(), "forest")?.close()?;
+    /// let db = Database::builder().open_read_only_on(volume, "forest")?;
+    /// assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::open_read_only`].

@@ -7,20 +7,38 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Bytes of cache that a database has unless told otherwise.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::DEFAULT_CACHE};
+///
+/// let stats = Database::create(&path)?.stats();
+/// assert_eq!(stats.cache_pages as usize * stats.page_size, DEFAULT_CACHE);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub const DEFAULT_CACHE: usize = 64 << 20;
 /// The least number of pages a cache holds, whatever its size in bytes.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::MIN_CACHE_PAGES};
+///
+/// let db = Database::builder().cache(0).create(&path)?;
+/// assert_eq!(db.stats().cache_pages as usize, MIN_CACHE_PAGES);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub const MIN_CACHE_PAGES: usize = 64;
 
 /// Options for creating or opening a database.
 ///
 /// ```
-/// # fn main() -> duramen::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("small.duramen");
 /// let db = duramen::Database::builder().page_size(16384).cache(8 << 20).create(&path)?;
-/// # drop(db);
-/// # Ok(())
-/// # }
+/// assert_eq!((db.stats().page_size, db.stats().cache_pages), (16384, 512));
+/// # Ok::<(), duramen::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -48,6 +66,15 @@ impl Default for Builder {
 impl Builder {
     /// The size of a page in bytes, a power of two: 4096 to 65536, in memory from 256. Default
     /// [`limits::DEFAULT_PAGE_SIZE`]. It is fixed when a database is created and ignored when one is opened.
+    ///
+    /// ```
+    /// use duramen::{Database, Error};
+    ///
+    /// let db = Database::builder().page_size(32 << 10).in_memory()?;
+    /// assert_eq!(db.stats().page_size, 32768);
+    /// assert!(matches!(Database::builder().page_size(5000).in_memory(), Err(Error::Option { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn page_size(mut self, bytes: usize) -> Builder {
         self.page_size = Some(bytes);
@@ -56,6 +83,14 @@ impl Builder {
 
     /// How many bytes of pages are kept in memory, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An
     /// in-memory database keeps everything.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = duramen::Database::builder().page_size(4096).cache(1 << 20).create(&path)?;
+    /// assert_eq!(db.stats().cache_pages, 256);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn cache(mut self, bytes: usize) -> Builder {
         self.cache = bytes;
@@ -63,6 +98,20 @@ impl Builder {
     }
 
     /// When commits count as done, unless a transaction says otherwise. Default [`Durability::Commit`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Durability, TableDef};
+    /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    ///
+    /// let db = Database::builder().durability(Durability::Interval).create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?; // does not wait for the device
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.durability = durability;
@@ -70,6 +119,18 @@ impl Builder {
     }
 
     /// How often the log is synced for [`Durability::Interval`]. Default 100 ms.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Durability};
+    /// use std::time::Duration;
+    ///
+    /// let options = Database::builder().durability(Durability::Interval).flush_interval(Duration::from_millis(10));
+    /// let db = options.create(&path)?; // a power cut takes the last 10 ms at most
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn flush_interval(mut self, interval: Duration) -> Builder {
         self.flush_interval = interval;
@@ -78,6 +139,23 @@ impl Builder {
 
     /// A checkpoint is taken each time the log has grown by this many bytes; recovery reads at most about twice as
     /// much. Default 64 MiB.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::builder().checkpoint_bytes(64 << 10).background(false).create(&path)?;
+    /// for tree in 0..3000 {
+    ///     let mut tx = db.begin_write()?;
+    /// #     tx.set_durability(duramen::Durability::None);
+    ///     tx.open_table(TREES)?.put(tree, 0)?;
+    ///     tx.commit()?;
+    /// }
+    /// while db.maintain()? {}
+    /// assert!(db.stats().log_bytes <= 64 << 10, "recovery would read no more than that");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn checkpoint_bytes(mut self, bytes: u64) -> Builder {
         self.checkpoint_bytes = bytes;
@@ -86,6 +164,13 @@ impl Builder {
 
     /// Whether a thread takes checkpoints, syncs the log at intervals and frees dropped pages. Default `true`; without
     /// it, call [`Database::maintain`].
+    ///
+    /// ```
+    /// let db = duramen::Database::builder().background(false).in_memory()?;
+    /// while db.maintain()? {} // now and then, or nothing is freed
+    /// assert_eq!(db.stats().detached, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub fn background(mut self, background: bool) -> Builder {
         self.background = background;
@@ -93,6 +178,17 @@ impl Builder {
     }
 
     /// Creates a database in a new file.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::Database;
+    ///
+    /// let options = Database::builder().page_size(16 << 10);
+    /// options.create(&path)?.close()?;
+    /// assert_eq!(Database::open(&path)?.stats().page_size, 16384);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Exists`] if the file is there already.
@@ -102,6 +198,19 @@ impl Builder {
     }
 
     /// Opens a database for reading and writing, recovering it if it was not closed cleanly.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// let db = Database::create(&path)?;
+    /// assert!(matches!(Database::builder().open(&path), Err(Error::Locked { .. })), "it is open already");
+    /// db.close()?;
+    /// let db = Database::builder().cache(256 << 20).open(&path)?;
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`] and what recovery
@@ -113,6 +222,18 @@ impl Builder {
 
     /// Opens a database for reading only; several processes may do so at once.
     ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// Database::create(&path)?.close()?;
+    /// let db = Database::builder().cache(1 << 20).open_read_only(&path)?;
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Database> {
@@ -121,6 +242,12 @@ impl Builder {
     }
 
     /// A database in memory, gone when dropped.
+    ///
+    /// ```
+    /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for memory alone
+    /// assert_eq!(db.stats().file_bytes, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Option`] for a page size that cannot be.

@@ -9,6 +9,22 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The entries of a key range, untyped.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let trees = db.begin_read()?.open_untyped("trees")?;
+/// let (last, _) = trees.range(..).next_back().transpose()?.ok_or("no trees")?;
+/// assert_eq!(last, b"yew");
+/// for entry in trees.range(..b"m".as_slice()) {
+///     let (name, years) = entry?;
+///     assert_eq!((name.as_slice(), years.as_slice()), (b"elm".as_slice(), 400u64.to_be_bytes().as_slice()));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct UntypedRange<'t> {
     engine: &'t Engine,
     cursor: Cursor<'t>,
@@ -21,6 +37,21 @@ impl<'t> UntypedRange<'t> {
     }
 
     /// Hands the next entry to `f` without copying it; `None` at the end. The fastest way to scan.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_untyped("trees")?;
+    /// let (mut all, mut bytes) = (trees.range(..), 0);
+    /// while let Some(len) = all.next_with(|key, value| key.len() + value.len())? {
+    ///     bytes += len;
+    /// }
+    /// assert_eq!(bytes, 3 * (3 + 8));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read; the iterator ends there.
@@ -67,6 +98,22 @@ impl DoubleEndedIterator for UntypedRange<'_> {
 }
 
 /// The entries of a key range, in key order; [`Iterator::rev`] gives them backwards.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let trees = db.begin_read()?.open_table(TREES)?;
+/// let mut oldest_first = Vec::new();
+/// for entry in trees.iter().rev() {
+///     let (name, years) = entry?;
+///     oldest_first.push((name.value().to_owned(), years.value()));
+/// }
+/// assert_eq!(oldest_first[0], ("yew".to_owned(), 3000));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct Range<'t, K: Key, V: Value> {
     untyped: UntypedRange<'t>,
     table: Arc<str>,

@@ -62,6 +62,20 @@ impl ReadTransaction {
 
     /// Opens a table.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// # use duramen::{Error, TableDef};
+    /// let tx = db.begin_read()?;
+    /// assert_eq!(tx.open_table(TREES)?.len(), 3);
+    /// let as_text: TableDef<&str, &str> = TableDef::new("trees");
+    /// assert!(matches!(tx.open_table(as_text), Err(Error::TableType { part: "values", .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoTable`], and [`Error::TableType`] if it holds other types.
     pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<ReadOnlyTable<K, V>> {
@@ -72,6 +86,18 @@ impl ReadTransaction {
 
     /// Opens a table whatever its types; keys and values are their encodings.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_untyped("trees")?;
+    /// assert_eq!(trees.info().value_type, "u64");
+    /// assert_eq!(trees.get(b"oak")?, Some(700u64.to_be_bytes().to_vec()));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoTable`].
     pub fn open_untyped(&self, name: &str) -> Result<ReadOnlyUntypedTable> {
@@ -80,6 +106,19 @@ impl ReadTransaction {
     }
 
     /// What tables there are, by name.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// for table in db.begin_read()?.tables()? {
+    ///     println!("{}: {} entries of {} and {}", table.name, table.entries, table.key_type, table.value_type);
+    ///     assert_eq!((table.name.as_str(), table.entries), ("trees", 3));
+    /// }
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A catalog that cannot be read.
@@ -119,6 +158,22 @@ pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> R
 }
 
 /// A table in a snapshot, without its types.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let trees = db.begin_read()?.open_untyped("trees")?;
+/// assert_eq!((trees.name(), trees.len(), trees.is_empty()), ("trees", 3, false));
+/// assert_eq!((trees.info().key_type.as_str(), trees.info().value_type.as_str()), ("str", "u64"));
+/// assert_eq!(trees.get(b"oak")?, Some(700u64.to_be_bytes().to_vec()));
+/// assert_eq!(trees.get_with(b"oak", |bytes| bytes.len())?, Some(8));
+/// assert_eq!(trees.range(b"m".as_slice()..).count(), 2);
+/// assert_eq!(trees.prefix(b"ye").count(), 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct ReadOnlyUntypedTable {
     snapshot: Arc<Snapshot>,
     name: Arc<str>,
@@ -147,6 +202,23 @@ impl ReadOnlyUntypedTable {
 
     /// A value as a stream, a page at a time: for values too large to hold in memory. `None` if the key is not there;
     /// a small value comes from memory.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const SCANS: TableDef<&str, &[u8]> = TableDef::new("scans");
+    /// # let db = Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # tx.open_table(SCANS)?.put("oak", [7; 100_000].as_slice())?;
+    /// # tx.commit()?;
+    /// use std::io::Read;
+    ///
+    /// let scans = db.begin_read()?.open_untyped("scans")?;
+    /// let mut scan = scans.get_stream(b"oak")?.ok_or("no such scan")?;
+    /// let mut head = [0; 16];
+    /// scan.read_exact(&mut head)?; // the rest is never read
+    /// assert_eq!(head, [7; 16]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -196,6 +268,21 @@ impl ReadOnlyUntypedTable {
 }
 
 /// A table in a snapshot.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let trees = db.begin_read()?.open_table(TREES)?; // the snapshot lives as long as the table
+/// assert_eq!((trees.len(), trees.is_empty()), (3, false));
+/// for entry in trees.iter() {
+///     let (name, years) = entry?;
+///     assert!(years.value() >= 400, "{} is {} years old", name.value(), years.value());
+/// }
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct ReadOnlyTable<K: Key, V: Value> {
     untyped: ReadOnlyUntypedTable,
     of: PhantomData<fn() -> (K, V)>,
@@ -203,6 +290,18 @@ pub struct ReadOnlyTable<K: Key, V: Value> {
 
 impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// The value of a key.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
+    /// assert!(trees.get("ash")?.is_none());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -215,6 +314,18 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short,
     /// and must not write to the database.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert_eq!(trees.get_with("oak", |years| years > 500)?, Some(true));
+    /// assert_eq!(trees.get_with("ash", |years| years > 500)?, None);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read.
     #[inline]
@@ -225,6 +336,17 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
 
     /// True if the key is there.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert!(trees.contains_key("oak")? && !trees.contains_key("ash")?);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read.
     pub fn contains_key<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<bool> {
@@ -232,16 +354,56 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     }
 
     /// The entries of a key range, as `"a".."m"` or `..`.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let mut years = 0;
+    /// for entry in trees.range("f".."y") {
+    ///     years += entry?.1.value();
+    /// }
+    /// assert_eq!(years, 700, "of the oak alone");
+    /// assert_eq!(trees.range("oak"..).count(), 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn range<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Range<'_, K, V> {
         Range::new(self.untyped.cursor(bounds::encode::<K, Q>(&range)), self.untyped.name.clone())
     }
 
     /// All entries.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let ages = trees.iter().map(|entry| Ok(entry?.1.value())).collect::<duramen::Result<Vec<_>>>()?;
+    /// assert_eq!(ages, [400, 700, 3000]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn iter(&self) -> Range<'_, K, V> {
         Range::new(self.untyped.cursor((Bound::Unbounded, Bound::Unbounded)), self.untyped.name.clone())
     }
 
     /// The first entry.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let (name, years) = trees.first()?.unwrap();
+    /// assert_eq!((name.value(), years.value()), ("elm", 400));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -250,6 +412,18 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     }
 
     /// The last entry.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let (name, years) = trees.last()?.unwrap();
+    /// assert_eq!((name.value(), years.value()), ("yew", 3000));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -268,6 +442,17 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     }
 
     /// The same table without its types.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert_eq!(trees.untyped().get_with(b"oak", |bytes| bytes.len())?, Some(8));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn untyped(&self) -> &ReadOnlyUntypedTable {
         &self.untyped
     }
@@ -275,6 +460,19 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
 
 impl<K: PrefixKey, V: Value> ReadOnlyTable<K, V> {
     /// The entries whose keys begin with `prefix`.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// for entry in trees.prefix("o") {
+    ///     assert_eq!(entry?.0.value(), "oak");
+    /// }
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn prefix<'k>(&self, prefix: impl Borrow<K::Ref<'k>>) -> Range<'_, K, V> {
         let mut bytes = Vec::new();
         K::encode(prefix.borrow(), &mut bytes);

@@ -3,6 +3,18 @@
 use super::Database;
 
 /// See [`Database::stats`].
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let stats = db.stats();
+/// assert_eq!((stats.page_size, stats.file_bytes, stats.snapshots), (8192, 0, 0));
+/// println!("{} pages of {} bytes, {} of them free", stats.pages, stats.page_size, stats.free_pages);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DatabaseStats {
@@ -42,6 +54,19 @@ pub struct DatabaseStats {
 
 impl Database {
     /// How the database spends memory and space now.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let reader = db.begin_read()?;
+    /// assert_eq!(db.stats().snapshots, 1);
+    /// drop(reader);
+    /// assert_eq!(db.stats().snapshots, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn stats(&self) -> DatabaseStats {
         let engine = &self.shared().engine;
         let pool = engine.pool.stats();

@@ -6,6 +6,21 @@ use std::io::{Cursor, Read};
 
 /// A value being read; see [`super::ReadOnlyUntypedTable::get_stream`]. A damaged page gives an error of kind `Other`
 /// that wraps the engine's own.
+///
+/// ```
+/// # use duramen::{Database, TableDef};
+/// # const SCANS: TableDef<&str, &[u8]> = TableDef::new("scans");
+/// # let db = Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # tx.open_table(SCANS)?.put("oak", [7; 100_000].as_slice())?;
+/// # tx.commit()?;
+/// let scans = db.begin_read()?.open_untyped("scans")?;
+/// let mut scan = scans.get_stream(b"oak")?.ok_or("no such scan")?;
+/// assert_eq!((scan.len(), scan.is_empty()), (100_000, false));
+/// let copied = std::io::copy(&mut scan, &mut std::io::sink())?; // a page at a time
+/// assert_eq!(copied, 100_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ValueStream<'t> {
     source: Source<'t>,
     len: u64,

@@ -19,6 +19,29 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 /// A table in a writing transaction, without its types: keys and values are their encodings.
+///
+/// ```
+/// use duramen::{Database, TableOptions};
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut trees = tx.create_untyped("trees", "str", "bytes", TableOptions::default())?;
+/// assert_eq!(trees.insert(b"oak", b"old")?, None);
+/// assert_eq!(trees.insert(b"oak", b"very old")?, Some(b"old".to_vec()));
+/// trees.put(b"elm", b"ill")?;
+/// trees.put(b"yew", b"evergreen")?;
+/// assert_eq!(trees.get(b"elm")?, Some(b"ill".to_vec()));
+/// assert_eq!(trees.get_with(b"oak", |value| value.len())?, Some(8));
+/// assert_eq!(trees.range(b"f".as_slice()..).count(), 2);
+/// assert_eq!((trees.name(), trees.len()?, trees.is_empty()?), ("trees", 3, false));
+/// assert_eq!(trees.info().value_type, "bytes");
+///
+/// assert_eq!(trees.remove(b"oak")?, Some(b"very old".to_vec()));
+/// trees.delete(b"ash")?; // it is not there, and that is no error
+/// trees.remove_range(..b"f".as_slice());
+/// assert_eq!(trees.len()?, 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct UntypedTable<'t> {
     tx: &'t WriteTransaction,
     state: ArcMutexGuard<RawMutex, TableState>,
@@ -83,6 +106,17 @@ impl<'t> UntypedTable<'t> {
 
     /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
     /// memory. They are written outside the log.
+    ///
+    /// ```
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// use std::io::Read;
+    ///
+    /// let mut scans = tx.create_untyped("scans", "str", "bytes", duramen::TableOptions::default())?;
+    /// scans.put_stream(b"oak", 1 << 20, &mut std::io::repeat(7).take(1 << 20))?;
+    /// assert_eq!(scans.get_with(b"oak", |scan| scan.len())?, Some(1 << 20));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`UntypedTable::insert`], and errors of `input`; then the key keeps what it had.
@@ -196,6 +230,23 @@ pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> Bounds {
 }
 
 /// A table in a writing transaction.
+///
+/// ```
+/// use duramen::{Database, TableDef};
+/// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut trees = tx.open_table(TREES)?;
+/// trees.put("oak", 700)?;
+/// trees.put("elm", 400)?;
+/// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
+/// assert_eq!(trees.first()?.unwrap().0.value(), "elm");
+/// assert_eq!((trees.len()?, trees.is_empty()?), (2, false));
+/// drop(trees); // a table is given back before the transaction ends
+/// tx.commit()?;
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub struct Table<'t, K: Key, V: Value> {
     pub(super) untyped: UntypedTable<'t>,
     of: PhantomData<fn() -> (K, V)>,
@@ -222,6 +273,16 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
 
     /// Hands the value of a key to `f` without copying it.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// assert_eq!(trees.get_with("oak", |years| years > 500)?, Some(true));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read.
     pub fn get_with<'k, R>(&self, key: impl Borrow<K::Ref<'k>>, f: impl FnOnce(V::View<'_>) -> R) -> Result<Option<R>> {
@@ -230,6 +291,16 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// Sets the value of a key and returns the one it had.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// assert!(trees.insert("oak", 700)?.is_none());
+    /// assert_eq!(trees.insert("oak", 701)?.map(|years| years.value()), Some(700));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], and what reading and writing meet.
@@ -259,6 +330,17 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
 
     /// Removes a key and returns the value it had.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// assert_eq!(trees.remove("oak")?.map(|years| years.value()), Some(700));
+    /// assert!(trees.remove("oak")?.is_none());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read.
     pub fn remove<'k>(&mut self, key: impl Borrow<K::Ref<'k>>) -> Result<Option<Guard<V>>> {
@@ -267,6 +349,18 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// The entry of a key, to read and then write it: see [`Entry`].
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// if !trees.entry("oak")?.or_insert(0)? {
+    ///     println!("there is an oak already");
+    /// }
+    /// assert!(trees.entry("oak")?.is_occupied());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -280,6 +374,18 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
 
     /// Removes and returns the first entry.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// let (name, years) = trees.pop_first()?.unwrap();
+    /// assert_eq!((name.value(), years.value(), trees.len()?), ("elm", 400, 1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read.
     pub fn pop_first(&mut self) -> Result<Option<(Guard<K>, Guard<V>)>> {
@@ -288,6 +394,18 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// Removes and returns the last entry.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// let (name, years) = trees.pop_last()?.unwrap();
+    /// assert_eq!((name.value(), years.value(), trees.len()?), ("oak", 700, 1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -305,6 +423,18 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
 
     /// Keeps the entries that `keep` says yes to and removes the others.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// trees.retain(|_, years| years >= 500)?;
+    /// assert!(trees.get("elm")?.is_none() && trees.get("oak")?.is_some());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A page that cannot be read; nothing is removed then.
     pub fn retain(&mut self, mut keep: impl FnMut(K::View<'_>, V::View<'_>) -> bool) -> Result<()> {
@@ -319,16 +449,51 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// Removes every key of a range, however many there are: whole subtrees are unlinked and freed in the background.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// trees.remove_range(.."m");
+    /// assert!(trees.get("elm")?.is_none() && trees.get("oak")?.is_some());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn remove_range<'k, Q: Borrow<K::Ref<'k>>>(&mut self, range: impl RangeBounds<Q>) {
         self.untyped.clear(bounds::encode::<K, Q>(&range));
     }
 
     /// The entries of a key range, as `"a".."m"`, with this transaction's writes.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// assert_eq!(trees.range("a".."m").count(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn range<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Range<'_, K, V> {
         Range::new(self.untyped.cursor(bounds::encode::<K, Q>(&range)), self.untyped.state.name.clone())
     }
 
     /// All entries, with this transaction's writes.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.put("oak", 700)?;
+    /// trees.put("elm", 400)?;
+    /// let ages = trees.iter().map(|entry| Ok(entry?.1.value())).collect::<duramen::Result<Vec<_>>>()?;
+    /// assert_eq!(ages, [400, 700]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn iter(&self) -> Range<'_, K, V> {
         let all = self.untyped.cursor((Bound::Unbounded, Bound::Unbounded));
         Range::new(all, self.untyped.state.name.clone())
@@ -343,6 +508,17 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// The last entry.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// let number = trees.last()?.map_or(1, |(_, number)| number.value() + 1);
+    /// trees.put("oak", number)?;
+    /// assert_eq!(trees.last()?.map(|(_, number)| number.value()), Some(1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -368,6 +544,16 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     }
 
     /// The same table without its types.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// trees.untyped().put(b"oak", &700u64.to_be_bytes())?;
+    /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn untyped(&mut self) -> &mut UntypedTable<'t> {
         &mut self.untyped
     }
@@ -375,6 +561,18 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
 
 impl<K: PrefixKey, V: Value> Table<'_, K, V> {
     /// The entries whose keys begin with `prefix`, with this transaction's writes.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// for name in ["oak", "oleaster", "yew"] {
+    ///     trees.put(name, 0)?;
+    /// }
+    /// assert_eq!(trees.prefix("o").count(), 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn prefix<'k>(&self, prefix: impl Borrow<K::Ref<'k>>) -> Range<'_, K, V> {
         let mut bytes = Vec::new();
         K::encode(prefix.borrow(), &mut bytes);

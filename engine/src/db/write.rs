@@ -83,11 +83,39 @@ impl WriteTransaction {
     }
 
     /// Says when the commit counts as done, instead of the database's own setting.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// # use duramen::{Database, Durability, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let db = Database::create(&path)?;
+    /// let mut tx = db.begin_write()?;
+    /// tx.set_durability(Durability::None);
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?; // seen by all at once, on the device some time later
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = durability;
     }
 
     /// Opens a table, creating it if need be.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::{Error, TableDef};
+    /// let trees = tx.open_table(TREES)?;
+    /// assert!(trees.is_empty()?);
+    /// assert!(matches!(tx.open_table(TREES), Err(Error::TableState { .. })), "one handle at a time");
+    /// drop(trees);
+    /// let as_text: TableDef<&str, &str> = TableDef::new("trees");
+    /// assert!(matches!(tx.open_table(as_text), Err(Error::TableType { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::TableType`] if it holds other types, [`Error::TableState`] if this transaction has it open already.
@@ -107,6 +135,19 @@ impl WriteTransaction {
 
     /// Opens an existing table whatever its types; keys and values are their encodings.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::Error;
+    /// assert!(matches!(tx.open_untyped("trees"), Err(Error::NoTable { .. })));
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// let mut trees = tx.open_untyped("trees")?;
+    /// trees.put(b"elm", &400u64.to_be_bytes())?;
+    /// assert_eq!(trees.len()?, 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoTable`]; [`Error::TableState`] if this transaction has it open already.
     pub fn open_untyped(&self, name: &str) -> Result<UntypedTable<'_>> {
@@ -114,6 +155,18 @@ impl WriteTransaction {
     }
 
     /// Creates a table whose types are known only at run time, by the names that [`Value::type_name`] gives.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::TableOptions;
+    /// let mut trees = tx.create_untyped("trees", "str", "u64", TableOptions::default())?;
+    /// trees.put(b"oak", &700u64.to_be_bytes())?;
+    /// drop(trees);
+    /// assert_eq!(tx.open_table(TREES)?.get("oak")?.map(|years| years.value()), Some(700));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::TableExists`], and [`Error::Option`] for types that are not known or a layout that does not suit them.
@@ -147,6 +200,15 @@ impl WriteTransaction {
 
     /// True if there is a table of that name.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?;
+    /// assert!(tx.exists("trees")? && !tx.exists("shrubs")?);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A catalog that cannot be read.
     pub fn exists(&self, name: &str) -> Result<bool> {
@@ -159,6 +221,17 @@ impl WriteTransaction {
 
     /// Drops a table with all its entries, however many, in a moment; the pages are freed in the background. False if
     /// there was none.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// assert!(tx.drop_table("trees")?);
+    /// assert!(!tx.drop_table("trees")?, "it is gone already");
+    /// tx.commit()?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::TableState`] if this transaction has it open.
@@ -181,6 +254,18 @@ impl WriteTransaction {
 
     /// Gives a table another name.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.rename_table("trees", "old trees")?;
+    /// tx.commit()?;
+    /// let renamed: duramen::TableDef<&str, u64> = duramen::TableDef::new("old trees");
+    /// assert_eq!(db.begin_read()?.open_table(renamed)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoTable`], [`Error::TableExists`], and [`Error::TableState`] if this transaction has it open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
@@ -195,6 +280,16 @@ impl WriteTransaction {
     }
 
     /// What tables there are, by name, with this transaction's changes.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// let tables = tx.tables()?;
+    /// assert_eq!((tables[0].name.as_str(), tables[0].entries), ("trees", 1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A catalog that cannot be read; [`Error::TableState`] if this transaction has a table open.
@@ -220,6 +315,17 @@ impl WriteTransaction {
 
     /// Makes all changes at once. Returns when they are as durable as asked.
     ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Full`] and errors of reading leave the database as it was; others stop all writing
     /// ([`Error::Poisoned`]) until it is opened again.
@@ -237,6 +343,16 @@ impl WriteTransaction {
     }
 
     /// Forgets all changes; the same as dropping the transaction.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.abort();
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn abort(self) {}
 
     fn apply(&self) -> Result<Option<crate::base::Lsn>> {

@@ -22,6 +22,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// When a commit counts as done.
+///
+/// ```
+/// use duramen::{Database, Durability, TableDef};
+/// const HITS: TableDef<&str, u64> = TableDef::new("hits");
+///
+/// let db = Database::builder().durability(Durability::Interval).in_memory()?;
+/// let mut tx = db.begin_write()?;
+/// tx.set_durability(Durability::Commit); // this one must not be lost
+/// tx.open_table(HITS)?.put("front page", 1)?;
+/// tx.commit()?;
+/// assert_eq!(db.begin_read()?.open_table(HITS)?.len(), 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
     /// When it is on the device: a power cut cannot take it back. Commits that wait at the same time share a sync.

@@ -23,11 +23,30 @@ pub struct TableDef<'n, K: Key, V: Value> {
 
 impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     /// The table `name` with keys `K` and values `V`, all options left to the engine.
+    ///
+    /// ```
+    /// use duramen::TableDef;
+    ///
+    /// let forest = "black forest".to_owned();
+    /// let trees: TableDef<&str, u64> = TableDef::new(&forest); // a name known only at run time
+    /// assert_eq!(trees.name(), "black forest");
+    /// ```
     pub const fn new(name: &'n str) -> TableDef<'n, K, V> {
         TableDef { name, options: TableOptions { keys: None, separators: None }, types: PhantomData }
     }
 
     /// Chooses how pages keep their keys, should the table be created.
+    ///
+    /// ```
+    /// use duramen::{Database, TableDef, db::types::KeyLayout};
+    /// const PATHS: TableDef<&str, ()> = TableDef::new("paths").keys(KeyLayout::WiredTiger);
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let mut paths = tx.open_table(PATHS)?;
+    /// assert_eq!(paths.untyped().info().keys, "wiredtiger");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub const fn keys(mut self, layout: KeyLayout) -> TableDef<'n, K, V> {
         self.options.keys = Some(layout);
@@ -35,6 +54,17 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     }
 
     /// Chooses how long separators are, should the table be created.
+    ///
+    /// ```
+    /// use duramen::{Database, TableDef, db::types::Separators};
+    /// const PATHS: TableDef<&str, ()> = TableDef::new("paths").separators(Separators::Full);
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let mut paths = tx.open_table(PATHS)?;
+    /// assert_eq!(paths.untyped().info().separators, "full");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     #[must_use]
     pub const fn separators(mut self, separators: Separators) -> TableDef<'n, K, V> {
         self.options.separators = Some(separators);
@@ -52,6 +82,13 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     }
 
     /// The catalog's name of the key type.
+    ///
+    /// ```
+    /// use duramen::TableDef;
+    ///
+    /// let felled: TableDef<(&str, u32), bool> = TableDef::new("felled");
+    /// assert_eq!((felled.key_type().as_str(), felled.value_type().as_str()), ("(str,u32)", "bool"));
+    /// ```
     pub fn key_type(&self) -> String {
         K::type_name()
     }

@@ -97,6 +97,14 @@ numbers! {
 
 impl DynType {
     /// True if encodings order as values do, so that a table can have keys of this type.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// assert!("(str,u32)".parse::<DynType>()?.is_key());
+    /// assert!(!"f64".parse::<DynType>()?.is_key());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn is_key(&self) -> bool {
         match &self.shape {
             Shape::Option(_) => false,
@@ -106,6 +114,14 @@ impl DynType {
     }
 
     /// The length of every encoding in bytes, or `None` when it varies.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// assert_eq!("(u32,u64)".parse::<DynType>()?.fixed_width(), Some(12));
+    /// assert_eq!("(u32,str)".parse::<DynType>()?.fixed_width(), None);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn fixed_width(&self) -> Option<usize> {
         self.shape.width()
     }

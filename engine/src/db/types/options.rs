@@ -5,6 +5,14 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How a table's pages keep their keys.
+///
+/// ```
+/// use duramen::db::types::KeyLayout;
+///
+/// assert_eq!("db2".parse::<KeyLayout>()?, KeyLayout::Db2);
+/// assert_eq!(KeyLayout::ALL.map(|layout| layout.to_string())[0], "plain");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum KeyLayout {
     /// Whole keys.
@@ -40,6 +48,14 @@ impl KeyLayout {
 }
 
 /// How long the separators in inner pages are.
+///
+/// ```
+/// use duramen::db::types::Separators;
+///
+/// assert_eq!("tail".parse::<Separators>()?, Separators::Tail);
+/// assert_eq!(Separators::Full.to_string(), "full");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Separators {
     /// Whole keys, cut exactly in the middle of the page.

@@ -13,6 +13,15 @@ const SHOWN: usize = 60;
 impl DynType {
     /// The encoding of the value that `text` says.
     ///
+    /// ```
+    /// use duramen::{Error, db::types::DynType};
+    ///
+    /// let years: DynType = "u16".parse()?;
+    /// assert_eq!(years.encode_text(b"700")?, 700u16.to_be_bytes());
+    /// assert!(matches!(years.encode_text(b"very old"), Err(Error::Text { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Text`], which names the text, if it says no value of this type.
     pub fn encode_text(&self, text: &[u8]) -> Result<Vec<u8>> {
@@ -30,6 +39,17 @@ impl DynType {
     /// Byte strings and text begin with any of their prefixes. A tuple begins with its first parts, the last one given
     /// being whole unless it is a string: `oa` is the prefix of `("oak", 7)`, and so are `oak,` and `oak,7`.
     ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// let pair: DynType = "(str,u8)".parse()?;
+    /// let oak = pair.encode_text(b"oak,7")?;
+    /// assert!(oak.starts_with(&pair.encode_prefix(b"oa")?));
+    /// assert!(oak.starts_with(&pair.encode_prefix(b"oak,")?));
+    /// assert!(!oak.starts_with(&pair.encode_prefix(b"oa,")?));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Text`], which names the text, if it cannot begin a value, or for a number, which has no prefix.
     pub fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
@@ -43,6 +63,15 @@ impl DynType {
     }
 
     /// Appends the text of the value that has the encoding `bytes`.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// let mut text = Vec::new();
+    /// "u16".parse::<DynType>()?.decode_text(&700u16.to_be_bytes(), &mut text)?;
+    /// assert_eq!(text, b"700");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Encoding`] if no value of this type has it; `out` may then end in a part of the text.
