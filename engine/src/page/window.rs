@@ -54,7 +54,9 @@ impl KeyWindow {
         self.ends.clear();
         self.bytes.clear();
         while self.place.slot() < to {
-            list.advance(&mut self.place);
+            if !list.advance(&mut self.place) {
+                break;
+            }
             self.bytes.extend_from_slice(self.place.key());
             self.ends.push(self.bytes.len());
         }

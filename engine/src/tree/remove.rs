@@ -2,6 +2,7 @@
 
 use super::edit::{is_underfull, slot_u16};
 use super::insert::MAX_SPLITS;
+use super::long_key::is_long;
 use super::{PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageOp, Record};
@@ -42,9 +43,12 @@ impl Tree {
                 told = true;
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
-            let mut image = Vec::new();
-            page.key_into(slot, &mut image);
-            let run = self.run_pages(store, id, &image)?;
+            let mut run = Vec::new();
+            if is_long(key.len(), store.page_size()) {
+                let mut image = Vec::new();
+                page.key_into(slot, &mut image);
+                run = self.run_pages(store, id, &image)?;
+            }
             if store.apply(&mut leaf, &PageOp::Remove { from, to })? {
                 let thin = id != self.root && is_underfull(Page::new(&leaf));
                 drop(leaf);

@@ -80,12 +80,14 @@ impl<'a> Db2<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize) -> Db2<'a> {
         let prefixes = FIELD + GROUP * usize::from(bytes::get_u16(list, 0));
-        let suffixes = suffixes_at(list);
+        let at = suffixes_at(list);
+        let suffixes = list.get(at..).unwrap_or_default();
         Db2 {
             groups: bytes::slice(list, FIELD, prefixes).as_chunks().0,
-            prefixes: bytes::slice(list, prefixes, suffixes),
-            suffixes: Slotted::new(list.get(suffixes..).unwrap_or_default(), count, granule),
-            count,
+            prefixes: bytes::slice(list, prefixes, at),
+            suffixes: Slotted::new(suffixes, count, granule),
+            // A hostile page has no more entries than bytes for them, so that going through them ends soon.
+            count: count.min(suffixes.len() / slotted::FIXED_PART),
         }
     }
 
@@ -95,7 +97,7 @@ impl<'a> Db2<'a> {
             return Span { index: 0, first: 0, end: self.count, prefix: &[] };
         };
         let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
-        Span { index, first: group.slot, end: end.min(self.count), prefix: self.prefix(index, group) }
+        Span { index, first: group.slot.min(self.count), end: end.min(self.count), prefix: self.prefix(index, group) }
     }
 
     #[inline(always)]
@@ -186,9 +188,12 @@ impl<'a> Db2<'a> {
         (self.span_of(slot).first < slot).then(|| self.suffixes.is_above_previous(slot))
     }
 
-    /// Passes the entry behind `place`.
+    /// Passes the entry behind `place`; false at the end.
     #[inline]
-    pub(super) fn advance(&self, place: &mut Place) {
+    pub(super) fn advance(&self, place: &mut Place) -> bool {
+        if place.slot >= self.count {
+            return false;
+        }
         let (slot, span) = (place.slot, self.span_of(place.slot));
         let mut before = std::mem::take(&mut place.key);
         place.common = match self.common_in_group(slot) {
@@ -212,11 +217,15 @@ impl<'a> Db2<'a> {
         place.lead = if opening > 0 || self.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
         (place.group, place.prefix) = (span.index, span.prefix.len());
         place.slot += 1;
+        true
     }
 
     /// Structure: the directory is in order and says what the entries do; the slotted list is sound.
-    pub(super) fn check(&self, list: &[u8]) -> Result<(), String> {
-        if self.count == 0 {
+    pub(super) fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
+        if self.count != count {
+            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+        }
+        if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
         }
         let groups = usize::from(bytes::get_u16(list, 0));

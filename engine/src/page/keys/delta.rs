@@ -29,6 +29,10 @@ const FIELD: usize = 2;
 /// Bytes of a group in the directory.
 pub(super) const GROUP: usize = 8;
 
+/// The least bytes of an entry: a hostile page has no more entries than bytes for them, so that going through them ends
+/// soon.
+const LEAST: usize = 2;
+
 /// Bytes of an entry.
 #[inline(always)]
 fn entry_size(shared: usize, rest: usize) -> usize {
@@ -141,11 +145,12 @@ impl<'a> Delta<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, grouped: bool) -> Delta<'a> {
         if !grouped {
-            return Delta { groups: &[], entries: list, count };
+            return Delta { groups: &[], entries: list, count: count.min(list.len() / LEAST) };
         }
-        let entries = entries_at(list);
-        let groups = bytes::slice(list, FIELD, entries).as_chunks().0;
-        Delta { groups, entries: list.get(entries..).unwrap_or_default(), count }
+        let front = entries_at(list);
+        let groups = bytes::slice(list, FIELD, front).as_chunks().0;
+        let entries = list.get(front..).unwrap_or_default();
+        Delta { groups, entries, count: count.min(entries.len() / LEAST) }
     }
 
     /// The span of that number, which there is.
@@ -155,7 +160,7 @@ impl<'a> Delta<'a> {
             return Span { index: 0, first: 0, end: self.count, at: 0 };
         };
         let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
-        Span { index, first: group.slot, end: end.min(self.count), at: group.at }
+        Span { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.at }
     }
 
     /// The span that `slot` is in.
@@ -306,8 +311,11 @@ impl<'a> Delta<'a> {
     }
 
     /// Structure: the entries tile the list, each shares as much as it can, and the directory says where they are.
-    pub(super) fn check(&self, list: &[u8], grouped: bool) -> Result<(), String> {
-        if self.count == 0 {
+    pub(super) fn check(&self, list: &[u8], count: usize, grouped: bool) -> Result<(), String> {
+        if self.count != count {
+            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+        }
+        if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
         }
         if grouped && (self.groups.is_empty() || self.groups.len() != usize::from(bytes::get_u16(list, 0))) {

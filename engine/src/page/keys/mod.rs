@@ -262,14 +262,12 @@ impl<'a> KeyList<'a> {
         }
     }
 
-    /// Passes the entry behind `place`, which there is, and takes its key.
+    /// Passes the entry behind `place` and takes its key. False: the list has no more.
     #[inline]
-    pub(super) fn advance(&self, place: &mut Place) {
+    pub(super) fn advance(&self, place: &mut Place) -> bool {
         match self {
-            KeyList::Db2(list) => list.advance(place),
-            KeyList::Delta(list) => {
-                list.advance(place);
-            }
+            KeyList::Delta(list) => return list.advance(place),
+            KeyList::Db2(list) => return list.advance(place),
             _ => {
                 place.key.clear();
                 self.append(place.slot, &mut place.key);
@@ -278,6 +276,7 @@ impl<'a> KeyList<'a> {
                 place.slot += 1;
             }
         }
+        true
     }
 
     /// Says what is wrong with the structure of the list (not with the order of its keys).
@@ -285,9 +284,9 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
-            KeyList::Pkb(pkb) => pkb.check(),
-            KeyList::Db2(db2) => db2.check(list),
-            KeyList::Delta(delta) => delta.check(list, kind.has_groups()),
+            KeyList::Pkb(pkb) => pkb.check(count),
+            KeyList::Db2(db2) => db2.check(list, count),
+            KeyList::Delta(delta) => delta.check(list, count, kind.has_groups()),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))
     }

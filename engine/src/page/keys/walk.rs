@@ -73,10 +73,9 @@ impl<'a> KeyWalk<'a> {
     /// The next entry.
     #[inline]
     pub(in crate::page) fn step(&mut self) -> Option<Walked<'_>> {
-        if self.place.slot >= self.end {
+        if self.place.slot >= self.end || !self.list.advance(&mut self.place) {
             return None;
         }
-        self.list.advance(&mut self.place);
         let Place { key, group, prefix, bytes, lead, common, .. } = &self.place;
         let (group, prefix, bytes, lead, common) = (*group, *prefix, *bytes, *lead, *common);
         Some(Walked { suffix: key, group, prefix, bytes, lead, common })

@@ -48,7 +48,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
     }
     let mut found = [0; 4];
     (found[AT], found[SHARED], found[NEXT]) = (at, agreed, next.map_or(0, |next| next.0));
-    if grouped && span.end - span.first >= 2 * DISTANCE - 1 {
+    if grouped && span.end.saturating_sub(span.first) >= 2 * DISTANCE - 1 {
         // The entry in the middle of the group as it will be.
         let middle = span.first + DISTANCE;
         let coded = match middle.checked_sub(slot) {
