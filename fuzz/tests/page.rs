@@ -52,7 +52,7 @@ fn sound_pages_pass_and_damaged_ones_never_panic() {
         for cut in 0..page.len() {
             assert!(!check_page(&page[..cut]) || cut.is_power_of_two());
         }
-        for _ in 0..800 {
+        for _ in 0..400 {
             let mut damaged = page.clone();
             random.damage(&mut damaged);
             *if check_page(&damaged) { &mut passed } else { &mut refused } += 1;
@@ -66,7 +66,7 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
     let mut random = Random(0x1234_5678);
     for case in corpus("apply_op") {
         assert!(apply_op(&case) >= 4, "the corpus applies its operations");
-        for _ in 0..500 {
+        for _ in 0..200 {
             let mut damaged = case.clone();
             random.damage(&mut damaged);
             apply_op(&damaged);
