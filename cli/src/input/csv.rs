@@ -9,12 +9,16 @@ use std::io::{self, Read};
 /// How long a row may be, in bytes. Whatever is longer is no list of entries, and may have no end.
 const MAX_ROW: u64 = 64 << 20;
 
+/// How long the row is that is added behind the last: where a quote was never closed it becomes a part of it.
+const END_ROW: usize = 24;
+
 /// Reads rows.
 pub(crate) struct CsvSource<R> {
     reader: Reader<Bounded<R>>,
     row: ByteRecord,
     keys: Vec<usize>,
     values: Vec<usize>,
+    end: [u8; END_ROW],
 }
 
 impl<R: Read> CsvSource<R> {
@@ -22,19 +26,30 @@ impl<R: Read> CsvSource<R> {
     pub(crate) fn new(reader: R, options: &Csv) -> Result<CsvSource<R>> {
         let named = |column: &String| column.parse::<usize>().is_err();
         let header = options.header || options.key_column.iter().chain(&options.value_column).any(named);
+        let end = [u8::from(options.delimiter == 0); END_ROW];
         let mut reader = ReaderBuilder::new()
             .delimiter(options.delimiter)
             .has_headers(header)
             .flexible(true)
             .trim(Trim::None)
             .buffer_capacity(1 << 20)
-            .from_reader(Bounded { reader, left: MAX_ROW });
+            .from_reader(Bounded { reader, left: MAX_ROW, end, ended: 0 });
         let names = if header { reader.byte_headers().map_err(refused)?.clone() } else { ByteRecord::new() };
         let find =
             |columns: &[String]| columns.iter().map(|column| position(column, &names)).collect::<Result<Vec<_>>>();
         let keys = if options.key_column.is_empty() { vec![0] } else { find(&options.key_column)? };
         let values = find(&options.value_column)?;
-        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values })
+        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values, end })
+    }
+
+    /// True if the row is the one behind the last; an error if that has become a part of another.
+    fn is_end(&self) -> Result<bool> {
+        let Some(last) = self.row.iter().next_back() else { return Ok(false) };
+        match last.strip_suffix(b"\n").unwrap_or(last).strip_suffix(&self.end) {
+            Some(b"") => Ok(true),
+            Some(_) => Err(Failure::input(self.place(), "a quote is opened here and never closed")),
+            None => Ok(false),
+        }
     }
 
     /// Puts the text of `columns` into `out`: one as it is, several as the parts of a tuple.
@@ -42,7 +57,10 @@ impl<R: Read> CsvSource<R> {
         out.clear();
         for (i, column) in columns.iter().enumerate() {
             let field = self.row.get(*column).ok_or_else(|| {
-                Failure::input(self.place(), format!("there are {} columns, not {}", self.row.len(), column + 1))
+                Failure::input(
+                    self.place(),
+                    format!("column {} is missing: there are only {}", column + 1, self.row.len()),
+                )
             })?;
             if columns.len() == 1 {
                 out.extend_from_slice(field);
@@ -68,6 +86,9 @@ impl<R: Read> Source for CsvSource<R> {
         if !self.reader.read_byte_record(&mut self.row).map_err(refused)? {
             return Ok(false);
         }
+        if self.is_end()? {
+            return Ok(false);
+        }
         self.pick(&self.keys, &mut entry.key)?;
         self.pick(&self.values, &mut entry.value)?;
         entry.has_value = !self.values.is_empty();
@@ -82,10 +103,13 @@ impl<R: Read> Source for CsvSource<R> {
     }
 }
 
-/// A reader that fails after `left` bytes, so that a row without an end ends.
+/// A reader that fails after `left` bytes, so that a row without an end ends, and that adds a row of its own at the end.
 struct Bounded<R> {
     reader: R,
     left: u64,
+    end: [u8; END_ROW],
+    /// Bytes of the added row that have been read, the newlines around it included.
+    ended: usize,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -94,7 +118,12 @@ impl<R: Read> Read for Bounded<R> {
             let why = format!("a row is longer than {MAX_ROW} bytes: load it as a key, a TAB and a value");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        let count = self.reader.read(buf)?;
+        let mut count = self.reader.read(buf)?;
+        if count == 0 {
+            let row = [b"\n", self.end.as_slice(), b"\n"].concat();
+            count = row.get(self.ended..).unwrap_or_default().read(buf)?;
+            self.ended += count;
+        }
         self.left = self.left.saturating_sub(count as u64);
         Ok(count)
     }
@@ -155,11 +184,29 @@ mod tests {
     }
 
     #[test]
+    fn a_quote_that_is_never_closed_is_told_with_its_line() {
+        for text in ["\"a\",\"x\"\n\"open,1\nb,2\nc,3\n", "\"a\",\"x\"\nb,\"open"] {
+            let mut source = CsvSource::new(text.as_bytes(), &options(&[], &["2"], b',')).unwrap();
+            let mut entry = Entry::default();
+            assert!(source.next(&mut entry).unwrap());
+            let told = source.next(&mut entry).unwrap_err().to_string();
+            assert_eq!(told, "line 2: a quote is opened here and never closed");
+        }
+        for text in ["\"a\n\"\n", "\"a\n\"", "", "\n", "a\n\n"] {
+            let source = CsvSource::new(text.as_bytes(), &options(&[], &[], b',')).unwrap();
+            assert_eq!(all(source).len(), usize::from(text.contains('a')), "{text:?}");
+        }
+        let mut named = options(&[], &[], b',');
+        named.header = true;
+        assert_eq!(all(CsvSource::new(&b""[..], &named).unwrap()), []);
+    }
+
+    #[test]
     fn missing_columns_are_told_with_their_line() {
         let mut source = CsvSource::new(&b"a,b\nc\n"[..], &options(&["2"], &[], b',')).unwrap();
         let mut entry = Entry::default();
         assert!(source.next(&mut entry).unwrap());
-        assert_eq!(source.next(&mut entry).unwrap_err().to_string(), "line 2: there are 1 columns, not 2");
+        assert_eq!(source.next(&mut entry).unwrap_err().to_string(), "line 2: column 2 is missing: there are only 1");
         let told = CsvSource::new(&b"a,b\n"[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
         assert_eq!(told, "line 1: there is no column \"x\" among a, b");
         assert!(CsvSource::new(&b""[..], &options(&["0"], &[], b',')).is_err());

@@ -56,3 +56,20 @@ fn a_database_that_is_there_is_not_overwritten() {
     assert!(place.error("restore t.duramen", dump).contains("exists already"));
     assert_eq!(place.ok("scan t.duramen numbers --count", ""), "30000\n");
 }
+
+#[test]
+fn a_dump_that_fails_costs_nobody_a_database_or_the_dump_before() {
+    let place = Place::new();
+    place.ok("load t.duramen t", (0..50_000).map(|i| format!("key {i:08}\tvalue {i}\n")).collect::<String>());
+    assert!(place.error("dump t.duramen t.duramen", "").contains("is a database"));
+    place.ok("dump t.duramen good.dump", "");
+    let good = std::fs::read(place.path("good.dump")).unwrap();
+    let mut bytes = std::fs::read(place.path("t.duramen")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].iter_mut().for_each(|byte| *byte = !*byte);
+    std::fs::write(place.path("t.duramen"), bytes).unwrap();
+    assert!(place.error("dump t.duramen good.dump", "").contains("is corrupt"));
+    assert_eq!(std::fs::read(place.path("good.dump")).unwrap(), good);
+    assert!(!place.path("good.dump.new").exists());
+    assert_eq!(place.run("dump t.duramen no/folder.dump", "").status, 2);
+}
