@@ -2,6 +2,7 @@
 
 use crate::size::Size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,6 +35,13 @@ pub(crate) enum Command {
     ///
     /// One entry a line: the key, then a TAB and the value, if there is one.
     Scan(Scan),
+    /// Find out counts, sums, averages and extremes of a table's keys and numbers
+    ///
+    /// A query is aggregates, FROM, a table, and if need be WHERE and a predicate:
+    /// 'SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99'. There are COUNT(*), SUM, AVERAGE, MIN, MAX,
+    /// COUNT(DISTINCT ...), DISTINCT, TOP(..., k) and BOTTOM(..., k) of key or value; predicates compare key or value, or
+    /// what % leaves of it, with numbers, or look for it IN a list, joined by AND, OR and NOT.
+    Query(Query),
     /// List the tables
     Tables(Tables),
     /// Show how large the database and its tables are, and how their pages are filled
@@ -78,9 +86,16 @@ pub(crate) struct NewTable {
     /// The type of values [default: the table's, or bytes, or () if there are none]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
-    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, myisam or pkb [default: what suits the type]
+    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, myisam, pkb or blocks [default: what suits the type]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) keys: Option<KeyLayout>,
+    /// How blocks of u32, u64, i32 or i64 keys are compressed: plain, vbyte, masked-vbyte, varint-gb, stream-vbyte, for,
+    /// simd-for or bp128 [default: simd-for with --keys blocks, else no blocks]
+    #[arg(long, value_name = "CODEC")]
+    pub(crate) codec: Option<Codec>,
+    /// A new table gives out keys to whoever pushes values; for u32 and u64 keys
+    #[arg(long)]
+    pub(crate) auto_increment: bool,
     /// How long separators are: full or tail [default: tail]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) separators: Option<Separators>,
@@ -233,6 +248,19 @@ pub(crate) struct Scan {
     pub(crate) count: bool,
     #[command(flatten)]
     pub(crate) look: Look,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Query {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The query, as 'SUM(key) FROM t WHERE key > 10'
+    pub(crate) statement: String,
+    /// How many threads share the work [default: as many as the machine runs at once]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) threads: Option<u8>,
+    #[command(flatten)]
+    pub(crate) report: Report,
 }
 
 #[derive(Args, Debug)]

@@ -22,7 +22,8 @@
 //! # Ok::<(), duramen::Error>(())
 //! ```
 //!
-//! The folders are layers, lowest first: [`base`], [`page`], [`tree`], [`io`], [`store`], [`log`], `txn`, [`db`].
+//! The folders are layers, lowest first: [`base`], [`page`], [`tree`], [`io`], [`store`], [`log`], `txn`, [`db`],
+//! [`query`].
 //! A layer uses only those below it; `tests/layers.rs` holds that.
 
 pub mod base;
@@ -30,6 +31,7 @@ pub mod db;
 pub mod io;
 pub mod log;
 pub mod page;
+pub mod query;
 pub mod store;
 pub mod tree;
 mod txn;
@@ -39,4 +41,5 @@ pub use db::types::{Key, TableDef, TableOptions, Value};
 pub use db::{
     Builder, Database, Entry, Guard, Range, ReadOnlyTable, ReadTransaction, Table, TableInfo, WriteTransaction,
 };
+pub use duramen_codec::{Codec, UnknownCodec};
 pub use txn::Durability;

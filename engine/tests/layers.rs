@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("log", &["base", "io"]),
     ("txn", &["base", "page", "tree", "io", "store", "log"]),
     ("db", &["base", "page", "tree", "io", "store", "log", "txn"]),
+    ("query", &["base", "page", "tree", "io", "store", "log", "txn", "db"]),
 ];
 
 fn allowed(layer: &str) -> Option<&'static [&'static str]> {

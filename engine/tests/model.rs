@@ -186,10 +186,17 @@ impl Run {
 
 /// All choices that there are for keys of any length.
 fn table_options() -> impl Strategy<Value = TableOptions> {
-    let keys = KeyLayout::ALL.into_iter().filter(|layout| *layout != KeyLayout::Fixed).map(Some).chain([None]);
+    let keys = KeyLayout::ALL
+        .into_iter()
+        .filter(|layout| ![KeyLayout::Fixed, KeyLayout::Blocks].contains(layout))
+        .map(Some)
+        .chain([None]);
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
-    (prop::sample::select(keys.collect::<Vec<_>>()), separators)
-        .prop_map(|(keys, separators)| TableOptions { keys, separators: Some(separators) })
+    (prop::sample::select(keys.collect::<Vec<_>>()), separators).prop_map(|(keys, separators)| TableOptions {
+        keys,
+        separators: Some(separators),
+        ..TableOptions::default()
+    })
 }
 
 fn run(ops: &[Op], page_size: usize, in_memory: bool, table: TableOptions) -> Result<()> {

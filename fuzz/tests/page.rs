@@ -1,5 +1,6 @@
 //! Replays the corpus of the page's fuzz targets, as it is and with random damage of fixed seeds.
 
+use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
     KeyListKind, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, map_page, run_page, unpack,
@@ -74,9 +75,17 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
     }
 }
 
+/// A key of the corpus: "key199" itself or, in a list of integers, 199; "key2" stands for 200.
+fn key(keys: KeyListKind, text: &str) -> Vec<u8> {
+    let Some(len) = keys.key_len() else { return text.as_bytes().to_vec() };
+    let number: u64 = format!("{:0<3}", text.trim_start_matches("key")).parse().unwrap();
+    number.to_be_bytes()[8 - len..].to_vec()
+}
+
 fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
     let inner = kind == PageKind::Inner;
     let records = if inner { RecordListKind::Fixed } else { records };
+    let fences = ["key000", "key999"].map(|text| key(keys, text));
     let spec = PageSpec {
         id: PageId(5),
         table: TableId(2),
@@ -84,18 +93,18 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
         level: u8::from(inner),
         keys,
         records,
-        lower: b"key000",
-        upper: Some(b"key999"),
+        lower: &fences[0],
+        upper: Some(&fences[1]),
         right: PageId(if inner { 0 } else { 6 }),
     };
     let mut builder = PageBuilder::new(512, &spec);
     for i in 0..9u8 {
-        let key = format!("key{i}5{i}").into_bytes();
+        let key = key(keys, &format!("key{i}5{i}"));
         let record = match records {
             RecordListKind::None => Record::default(),
             RecordListKind::Fixed => Record::inline(&[7, 0, 0, 1]),
             RecordListKind::Variable if i == 3 => Record { bytes: &[9; 12], large: true },
-            RecordListKind::Variable => Record::inline(&key[..usize::from(i % 5)]),
+            RecordListKind::Variable => Record::inline(&b"some"[..usize::from(i % 5)]),
         };
         assert!(builder.push(&key, record));
     }
@@ -108,11 +117,22 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
 fn write_pages() {
     let mut pages = vec![("run".to_owned(), run_page(PageId(5), TableId(2), PageId(6), b"a run's payload"))];
     pages.push(("map".to_owned(), map_page(512, PageId(5))));
-    for keys in KeyListKind::ALL {
+    for keys in KeyListKind::ALL.into_iter().filter(|keys| keys.key_len().is_none()) {
         for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
             pages.push((format!("leaf-{keys:?}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
         }
         pages.push((format!("inner-{keys:?}").to_lowercase(), page(PageKind::Inner, keys, RecordListKind::Fixed)));
+    }
+    for codec in Codec::ALL {
+        for (keys, records) in [
+            (KeyListKind::Blocks32(codec), RecordListKind::None),
+            (KeyListKind::Blocks64(codec), RecordListKind::Fixed),
+            (KeyListKind::Blocks32(codec), RecordListKind::Variable),
+        ] {
+            let bits = 8 * keys.key_len().unwrap();
+            pages
+                .push((format!("leaf-{codec}-{bits}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
+        }
     }
     for (name, packed) in pages {
         let mut page = vec![0; 512];
@@ -121,14 +141,15 @@ fn write_pages() {
         let mut case = vec![1];
         case.extend((packed.len() as u16).to_le_bytes());
         case.extend(&packed);
-        for op in operations(Page::new(&page), &packed) {
+        let keys = ["key199", "key25", "key7", "key699"].map(|text| key(Page::new(&page).keys(), text));
+        for op in operations(Page::new(&page), &packed, &keys) {
             op.encode(&mut case);
         }
         std::fs::write(folder("apply_op").join(&name), &case).unwrap();
     }
 }
 
-fn operations<'a>(page: Page<'a>, packed: &'a [u8]) -> Vec<PageOp<'a>> {
+fn operations<'a>(page: Page<'a>, packed: &'a [u8], keys: &'a [Vec<u8>; 4]) -> Vec<PageOp<'a>> {
     let format = || PageOp::Format { packed: packed.into() };
     if page.kind() == PageKind::Map {
         let bits = [PageOp::SetBits { from: 9, count: 70 }, PageOp::ClearBits { from: 20, count: 3 }];
@@ -140,13 +161,13 @@ fn operations<'a>(page: Page<'a>, packed: &'a [u8]) -> Vec<PageOp<'a>> {
     }
     let record = page.record(0);
     vec![
-        PageOp::Insert { slot: 2, key: b"key199", record },
+        PageOp::Insert { slot: 2, key: &keys[0], record },
         PageOp::Replace { slot: 4, record: page.record(2) },
         PageOp::Remove { from: 6, to: 7 },
         PageOp::Remove { from: 0, to: 2 },
-        PageOp::Keep { from: 1, to: 5, lower: b"key25", upper: Some(b"key7"), right: PageId(9) },
+        PageOp::Keep { from: 1, to: 5, lower: &keys[1], upper: Some(&keys[2]), right: PageId(9) },
         right,
-        PageOp::Insert { slot: 4, key: b"key699", record },
+        PageOp::Insert { slot: 4, key: &keys[3], record },
         format(),
     ]
 }

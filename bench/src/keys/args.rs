@@ -122,7 +122,7 @@ impl Layout {
 
     /// The options of a table with this layout.
     pub(super) fn options(self) -> TableOptions {
-        TableOptions { keys: Some(self.keys), separators: Some(self.separators) }
+        TableOptions { keys: Some(self.keys), separators: Some(self.separators), ..TableOptions::default() }
     }
 
     /// True where keys must all be of one length.

@@ -51,8 +51,16 @@ pub(super) fn run(args: &Dump) -> Result<Found> {
 }
 
 fn head(table: TableInfo) -> Head {
-    let TableInfo { name, key_type, value_type, keys, separators, .. } = table;
-    Head { table: name, key_type, value_type, keys: keys.to_owned(), separators: separators.to_owned() }
+    let TableInfo { name, key_type, value_type, keys, codec, auto_increment, separators, .. } = table;
+    Head {
+        table: name,
+        key_type,
+        value_type,
+        keys: keys.to_owned(),
+        codec: codec.map(|codec| codec.to_string()),
+        auto_increment,
+        separators: separators.to_owned(),
+    }
 }
 
 /// Where a dump goes. A regular file is written under another name and gets its own when it is whole, so that a dump that

@@ -8,6 +8,7 @@ mod get;
 mod load;
 mod open;
 mod put;
+mod query;
 mod restore;
 mod scan;
 mod stat;
@@ -25,6 +26,7 @@ pub(crate) fn run(command: Command) -> Result<Found> {
         Command::Put(args) => put::run(&args),
         Command::Del(args) => del::run(&args),
         Command::Scan(args) => scan::run(&args),
+        Command::Query(args) => query::run(&args),
         Command::Tables(args) => tables::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Check(args) => check::run(&args),

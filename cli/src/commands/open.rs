@@ -4,6 +4,7 @@ use crate::args;
 use crate::failure::{Failure, Result};
 use crate::size::Size;
 use crate::typed::Half;
+use duramen::Codec;
 use duramen::db::ReadOnlyUntypedTable;
 use duramen::db::types::DynType;
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
@@ -119,6 +120,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     }
     let layouts = [
         ("--keys", new.keys.map(|asked| asked.to_string()), table.keys),
+        ("--codec", new.codec.map(|asked| asked.to_string()), table.codec.map_or("none", Codec::name)),
         ("--separators", new.separators.map(|asked| asked.to_string()), table.separators),
     ];
     for (option, asked, found) in layouts {
@@ -133,7 +135,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
 
 /// The options of a new table.
 pub(super) fn options(new: &args::NewTable) -> TableOptions {
-    TableOptions { keys: new.keys, separators: new.separators }
+    TableOptions { keys: new.keys, codec: new.codec, separators: new.separators, auto_increment: new.auto_increment }
 }
 
 /// The types of a table, to read and write texts.

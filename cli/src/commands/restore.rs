@@ -4,11 +4,11 @@ use super::open;
 use super::write::{self, NewTable};
 use crate::args::Restore;
 use crate::dump::Reader;
-use crate::failure::{Found, Result};
+use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
-use duramen::TableOptions;
 use duramen::db::DEFAULT_FILL;
+use duramen::{Codec, TableOptions, UnknownCodec};
 use serde::Serialize;
 use std::io::BufReader;
 use std::time::Instant;
@@ -36,7 +36,12 @@ pub(super) fn run(args: &Restore) -> Result<Found> {
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {
-        let options = TableOptions { keys: Some(head.keys.parse()?), separators: Some(head.separators.parse()?) };
+        let options = TableOptions {
+            keys: Some(head.keys.parse()?),
+            codec: head.codec.as_deref().map(codec).transpose()?,
+            separators: Some(head.separators.parse()?),
+            auto_increment: head.auto_increment,
+        };
         let new = NewTable {
             name: &head.table,
             key_type: &head.key_type,
@@ -53,4 +58,9 @@ pub(super) fn run(args: &Restore) -> Result<Found> {
     let disk_bytes = open::disk_bytes(&args.database)?;
     report::print(&Summary { disk_bytes, seconds: start.elapsed().as_secs_f64(), tables }, args.report.format)?;
     Ok(Found::There)
+}
+
+/// The codec of that name.
+fn codec(name: &str) -> Result<Codec> {
+    name.parse().map_err(|unknown: UnknownCodec| Failure::input("the dump", unknown))
 }

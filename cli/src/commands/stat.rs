@@ -6,7 +6,7 @@ use crate::failure::{Found, Result};
 use crate::report;
 use duramen::db::DatabaseStats;
 use duramen::tree::{LevelStats, TreeStats};
-use duramen::{Error, TableInfo};
+use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -37,6 +37,8 @@ struct TableRow {
     key_type: String,
     value_type: String,
     keys: &'static str,
+    /// How blocks of keys are compressed; `-` without blocks.
+    codec: Option<&'static str>,
     separators: &'static str,
     entries: u64,
     /// Levels of the tree.
@@ -108,7 +110,7 @@ fn database(stats: &DatabaseStats) -> DatabaseRow {
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
-    let TableInfo { name, key_type, value_type, entries, keys, separators, .. } = table;
+    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, .. } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
     let children: u64 = stats.levels.iter().skip(1).map(|level| level.entries).sum();
@@ -117,6 +119,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         key_type,
         value_type,
         keys,
+        codec: codec.map(Codec::name),
         separators,
         entries,
         height: stats.levels.len(),

@@ -4,7 +4,7 @@ use super::open;
 use crate::args::Tables;
 use crate::failure::{Found, Result};
 use crate::report;
-use duramen::TableInfo;
+use duramen::{Codec, TableInfo};
 use serde::Serialize;
 
 /// A table in a report.
@@ -15,13 +15,15 @@ pub(super) struct Row {
     value_type: String,
     entries: u64,
     keys: &'static str,
+    /// How blocks of keys are compressed; `-` without blocks.
+    codec: Option<&'static str>,
     separators: &'static str,
 }
 
 impl From<TableInfo> for Row {
     fn from(table: TableInfo) -> Row {
-        let TableInfo { name, key_type, value_type, entries, keys, separators, .. } = table;
-        Row { name, key_type, value_type, entries, keys, separators }
+        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, .. } = table;
+        Row { name, key_type, value_type, entries, keys, codec: codec.map(Codec::name), separators }
     }
 }
 

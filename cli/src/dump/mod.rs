@@ -22,6 +22,12 @@ pub(crate) struct Head {
     pub(crate) value_type: String,
     /// How its pages keep keys.
     pub(crate) keys: String,
+    /// How its blocks are compressed, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) codec: Option<String>,
+    /// Whether it gives out keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) auto_increment: bool,
     /// How long its separators are.
     pub(crate) separators: String,
 }
@@ -34,7 +40,7 @@ mod tests {
 
     fn head(table: &str) -> Head {
         let [key_type, value_type, keys, separators] = ["bytes", "str", "head", "tail"].map(str::to_owned);
-        Head { table: table.to_owned(), key_type, value_type, keys, separators }
+        Head { table: table.to_owned(), key_type, value_type, keys, codec: None, auto_increment: false, separators }
     }
 
     fn written(tables: &[(Head, Vec<Pair>)]) -> Vec<u8> {

@@ -5,4 +5,5 @@ mod dump_restore;
 mod entries;
 mod load_scan;
 mod place;
+mod query;
 mod reports;

@@ -135,6 +135,20 @@ pub enum Error {
         /// What would be accepted.
         expected: String,
     },
+    /// A query says something that cannot be.
+    #[error("the query cannot be run: at character {at}, {why}")]
+    Query {
+        /// Where in its text, in characters from 1.
+        at: usize,
+        /// What is wrong there and what would be right.
+        why: String,
+    },
+    /// A sum has more bits than the 128 there are for it.
+    #[error("the sum of {what} has more than 128 bits: sum a smaller range at a time")]
+    SumTooLarge {
+        /// What was summed.
+        what: &'static str,
+    },
     /// A key longer than the engine keeps.
     #[error("the key has {len} bytes, the longest allowed has {max}: shorten it, or store a hash of it")]
     KeyTooLong {

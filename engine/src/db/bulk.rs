@@ -96,6 +96,7 @@ impl BulkTable<'_> {
     /// # Errors
     /// [`crate::Error::Unsorted`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.entry.note_key(key);
         let engine = &self.tx.shared.engine;
         let page_size = engine.pool.page_size();
         let image = key.len().min(max_inline_key(page_size) + 1);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | nothing: a detached subtree that waits to be freed |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8) |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8); of a table that gives out keys the next one, u64 |
 
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, PageId, Result, TableId};
@@ -24,6 +24,8 @@ pub(crate) struct TableEntry {
     pub(crate) entries: u64,
     pub(crate) key_type: String,
     pub(crate) value_type: String,
+    /// The next key that the table gives out, if it gives out any; above every key that it ever had.
+    pub(crate) next_key: Option<u64>,
 }
 
 /// The catalog's own tree.
@@ -71,7 +73,19 @@ impl TableEntry {
             push_varint(&mut out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
         }
+        out.extend(self.next_key.iter().flat_map(|next| next.to_le_bytes()));
         out
+    }
+
+    /// Notes that a key is there, so that it is not given out again.
+    pub(crate) fn note_key(&mut self, key: &[u8]) {
+        if let Some(next) = &mut self.next_key {
+            let key = key.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            // Behind the last key of all there is none to give out, which 0 stands for.
+            if *next != 0 && key >= *next {
+                *next = key.wrapping_add(1);
+            }
+        }
     }
 
     /// Reads a record.
@@ -90,7 +104,11 @@ impl TableEntry {
             String::from_utf8(take(input, len)?.to_vec()).ok()
         };
         let (key_type, value_type) = (name()?, name()?);
-        Some(TableEntry { tree: Tree { root, table, layout }, entries, key_type, value_type })
+        let next_key = match input.len() {
+            0 => None,
+            _ => Some(u64::from_le_bytes(take(input, 8)?.try_into().ok()?)),
+        };
+        Some(TableEntry { tree: Tree { root, table, layout }, entries, key_type, value_type, next_key })
     }
 }
 
@@ -112,12 +130,15 @@ mod tests {
             entries: 1 << 40,
             key_type: "str".into(),
             value_type: "u64".into(),
+            next_key: None,
         }
     }
 
     #[test]
     fn a_record_comes_back() {
         assert_eq!(TableEntry::decode(&entry().encode()).unwrap(), entry());
+        let counting = TableEntry { next_key: Some(1 << 60), ..entry() };
+        assert_eq!(TableEntry::decode(&counting.encode()).unwrap(), counting);
     }
 
     proptest! {

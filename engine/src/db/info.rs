@@ -2,6 +2,7 @@
 
 use super::catalog::TableEntry;
 use crate::page::{KeyListKind, SeparatorRule};
+use duramen_codec::Codec;
 
 /// A table's name, types, size and layout.
 ///
@@ -28,8 +29,12 @@ pub struct TableInfo {
     pub value_type: String,
     /// How many entries it has.
     pub entries: u64,
-    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `myisam` or `pkb`.
+    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `myisam`, `pkb` or `blocks`.
     pub keys: &'static str,
+    /// How blocks of integer keys are compressed; `None` without blocks.
+    pub codec: Option<Codec>,
+    /// Whether it gives out keys of its own.
+    pub auto_increment: bool,
     /// How its separators are chosen: `full` or `tail`.
     pub separators: &'static str,
 }
@@ -49,7 +54,13 @@ impl TableInfo {
                 KeyListKind::WiredTiger => "wiredtiger",
                 KeyListKind::MyIsam => "myisam",
                 KeyListKind::Pkb | KeyListKind::PkbLong => "pkb",
+                KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",
             },
+            codec: match entry.tree.layout.leaf {
+                KeyListKind::Blocks32(codec) | KeyListKind::Blocks64(codec) => Some(codec),
+                _ => None,
+            },
+            auto_increment: entry.next_key.is_some(),
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => "full",
                 SeparatorRule::Tail { .. } => "tail",

@@ -4,6 +4,7 @@ use super::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::base::{Error, Result};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
+use duramen_codec::Codec;
 
 /// What a table to be created is like.
 pub(crate) struct TableSpec<'a> {
@@ -34,34 +35,81 @@ impl<'a> TableSpec<'a> {
     /// The layout: what the options say, and what suits the types where they say nothing, in a database that is or is
     /// not in memory.
     pub(crate) fn layout(&self, in_memory: bool) -> Result<TreeLayout> {
-        let leaf = match (self.options.keys, self.key_width) {
-            (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
-            (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
-            (Some(KeyLayout::Fixed), _) => {
-                return Err(Error::Option {
-                    option: "keys",
-                    value: "fixed".into(),
-                    expected: format!("plain or head for keys of type {}, which vary in length", self.key_type),
-                });
-            }
-            (Some(KeyLayout::Head) | None, _) => KeyListKind::Head,
-            (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
-            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
-            (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
-            (Some(KeyLayout::Pkb), _) if in_memory => KeyListKind::Pkb,
-            (Some(KeyLayout::Pkb), _) => KeyListKind::PkbLong,
+        let leaf = self.leaf(in_memory)?;
+        let inner = match leaf {
+            KeyListKind::Plain => KeyListKind::Plain,
+            KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => KeyListKind::Fixed,
+            // Inner pages are few and searched by all: head is the quickest there, and compresses them well enough.
+            _ => KeyListKind::Head,
         };
-        // Inner pages are few and searched by all: head is the quickest there, and compresses them well enough.
-        let inner = if leaf == KeyListKind::Plain { KeyListKind::Plain } else { KeyListKind::Head };
         let records = match self.value_width {
             Some(0) => RecordListKind::None,
             Some(width) if width <= MAX_FIXED_RECORD => RecordListKind::Fixed,
             _ => RecordListKind::Variable,
         };
         let separators = match self.options.separators {
+            Some(Separators::Tail) if leaf.key_len().is_some() => {
+                return Err(Error::Option {
+                    option: "separators",
+                    value: "tail".into(),
+                    expected: "full for keys in blocks, whose inner pages keep whole keys".into(),
+                });
+            }
             Some(Separators::Full) => SeparatorRule::Full,
+            None if leaf.key_len().is_some() => SeparatorRule::Full,
             Some(Separators::Tail) | None => SeparatorRule::TAIL,
         };
         Ok(TreeLayout { leaf, inner, records, separators })
+    }
+
+    /// The first key that the table is to give out, if it is to give out any.
+    pub(crate) fn next_key(&self) -> Result<Option<u64>> {
+        if self.options.auto_increment && !matches!(self.key_type, "u32" | "u64") {
+            return Err(Error::Option {
+                option: "auto_increment",
+                value: "set".into(),
+                expected: format!("left out for keys of type {}: it is for u32 and u64", self.key_type),
+            });
+        }
+        Ok(self.options.auto_increment.then_some(1))
+    }
+
+    /// The key list of leaves.
+    fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
+        let refused = |option, value: String, expected: String| Err(Error::Option { option, value, expected });
+        if let Some(codec) = self.options.codec
+            && let Some(other) = self.options.keys.filter(|keys| *keys != KeyLayout::Blocks)
+        {
+            return refused("codec", codec.to_string(), format!("left out with keys {other}: it is for blocks"));
+        }
+        if self.options.codec.is_some() || self.options.keys == Some(KeyLayout::Blocks) {
+            return self.blocks(self.options.codec.unwrap_or(TableOptions::DEFAULT_CODEC));
+        }
+        Ok(match (self.options.keys, self.key_width) {
+            (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
+            (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
+            (Some(KeyLayout::Fixed), _) => {
+                let expected = format!("plain or head for keys of type {}, which vary in length", self.key_type);
+                return refused("keys", "fixed".into(), expected);
+            }
+            (Some(KeyLayout::Head | KeyLayout::Blocks) | None, _) => KeyListKind::Head,
+            (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
+            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
+            (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
+            (Some(KeyLayout::Pkb), _) if in_memory => KeyListKind::Pkb,
+            (Some(KeyLayout::Pkb), _) => KeyListKind::PkbLong,
+        })
+    }
+
+    fn blocks(&self, codec: Codec) -> Result<KeyListKind> {
+        match self.key_type {
+            "u32" | "i32" => Ok(KeyListKind::Blocks32(codec)),
+            "u64" | "i64" => Ok(KeyListKind::Blocks64(codec)),
+            other => Err(Error::Option {
+                option: "codec",
+                value: codec.to_string(),
+                expected: format!("left out for keys of type {other}: blocks are for u32, u64, i32 and i64"),
+            }),
+        }
     }
 }

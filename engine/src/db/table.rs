@@ -50,9 +50,9 @@ pub struct UntypedTable<'t> {
 
 impl<'t> UntypedTable<'t> {
     pub(crate) fn new(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
-        let fixed = state.entry.tree.layout.leaf == KeyListKind::Fixed;
+        let leaf = state.entry.tree.layout.leaf;
         let width = || state.entry.key_type.parse::<DynType>().ok()?.fixed_width();
-        let key_width = if fixed { width() } else { None };
+        let key_width = if leaf == KeyListKind::Fixed { width() } else { leaf.key_len() };
         UntypedTable { tx, state, key_width }
     }
 
@@ -102,6 +102,27 @@ impl<'t> UntypedTable<'t> {
         }
         self.write(key, Some(OwnedRecord { bytes: value.into(), large: false }));
         Ok(())
+    }
+
+    /// Gives a value the next key of the table, and returns that key. Keys are given out in order, each once, even if
+    /// its entry is removed; a key that was put is passed over.
+    ///
+    /// # Errors
+    /// [`Error::TableState`] for a table without [`super::types::TableOptions::auto_increment`], or one that has given out
+    /// its last key; and as [`UntypedTable::insert`].
+    pub fn push(&mut self, value: &[u8]) -> Result<Vec<u8>> {
+        let refused = |why: &str| Error::TableState { table: self.state.name.to_string(), why: why.to_owned() };
+        let Some(next) = self.state.entry.next_key else {
+            return Err(refused("it gives out no keys: make it with auto_increment"));
+        };
+        let wide = self.state.entry.key_type == "u64";
+        let key = match (wide, u32::try_from(next)) {
+            (_, Ok(0)) => return Err(refused("it has given out its last key")),
+            (true, _) => next.to_be_bytes().to_vec(),
+            (false, Ok(next)) => next.to_be_bytes().to_vec(),
+            (false, Err(_)) => return Err(refused("it has given out its last key")),
+        };
+        self.put(&key, value).map(|()| key)
     }
 
     /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
@@ -208,6 +229,9 @@ impl<'t> UntypedTable<'t> {
     }
 
     fn write(&mut self, key: &[u8], record: Option<OwnedRecord>) {
+        if record.is_some() {
+            self.state.entry.note_key(key);
+        }
         if let Some(own) = self.state.writes.put(key, record).filter(|own| own.large) {
             large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
         }
@@ -326,6 +350,33 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         bounds::with_key::<K, _>(key.borrow(), |key| {
             bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.put(key, value))
         })
+    }
+
+    /// Gives a value the next key of the table, and returns that key: 1, 2, 3 and so on. Keys are given out in order, each
+    /// once, even if its entry is removed; a key that was put is passed over.
+    ///
+    /// ```
+    /// # fn main() -> duramen::Result<()> {
+    /// use duramen::{Database, TableDef};
+    /// const NOTES: TableDef<u32, &str> = TableDef::new("notes").auto_increment();
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// {
+    ///     let mut notes = tx.open_table(NOTES)?;
+    ///     assert_eq!(notes.push("first")?.value(), 1);
+    ///     notes.put(7, "by hand")?;
+    ///     assert_eq!(notes.push("next")?.value(), 8);
+    /// }
+    /// tx.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`UntypedTable::push`].
+    pub fn push<'v>(&mut self, value: impl Borrow<V::Ref<'v>>) -> Result<Guard<K>> {
+        let key = bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.push(value))?;
+        Guard::new(Bytes::from(key.as_slice()), self.untyped.name(), "keys")
     }
 
     /// Removes a key and returns the value it had.

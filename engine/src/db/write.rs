@@ -444,6 +444,7 @@ impl WriteTransaction {
 
     pub(crate) fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
         let layout = spec.layout(self.shared.engine.store.is_none())?;
+        let next_key = spec.next_key()?;
         let mut next = self.next_table.lock();
         let id = match *next {
             Some(id) => id,
@@ -453,7 +454,13 @@ impl WriteTransaction {
         let root = self.shared.engine.ids.lock().take()?;
         self.adopted.lock().push((root, None));
         let tree = Tree { root, table: TableId(id), layout };
-        Ok(TableEntry { tree, entries: 0, key_type: spec.key_type.into(), value_type: spec.value_type.into() })
+        Ok(TableEntry {
+            tree,
+            entries: 0,
+            key_type: spec.key_type.into(),
+            value_type: spec.value_type.into(),
+            next_key,
+        })
     }
 
     /// Takes a table out of the transaction's view of the catalog.

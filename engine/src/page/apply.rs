@@ -89,9 +89,10 @@ impl Tree {
     }
 }
 
-/// The bytes of a page's key list, as many as it will have.
-fn key_list(page: &mut [u8], at: usize, len: usize) -> &mut [u8] {
-    page.get_mut(at..at + len).unwrap_or_default()
+/// The bytes of a page from its key list up to its record list.
+fn key_list<'p>(page: &'p mut [u8], tree: &Tree) -> &'p mut [u8] {
+    let end = page.len().saturating_sub(tree.records.bytes);
+    page.get_mut(tree.keys_at..end).unwrap_or_default()
 }
 
 /// The bytes of a page's record list, as many as it will have.
@@ -125,14 +126,14 @@ fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Resul
     };
     let record_bytes =
         records::bytes_with(view.record_bytes(), tree.records, record).map_err(|what| Error::corrupt(id, what))?;
-    let state = KeyState { room: size.saturating_sub(tree.keys_at + record_bytes), ..tree.keys };
-    let plan = keys::plan(id, view.key_bytes(), state, slot, suffix)?;
-    if tree.keys_at + plan.bytes + record_bytes > size || tree.count >= usize::from(u16::MAX) {
+    let Some(room) = size.checked_sub(tree.keys_at + record_bytes).filter(|_| tree.count < usize::from(u16::MAX))
+    else {
         return Ok(false);
-    }
-    keys::insert(key_list(page, tree.keys_at, plan.bytes.max(state.bytes)), state, slot, suffix, plan);
+    };
+    let state = KeyState { room, ..tree.keys };
+    let Some(key_bytes) = keys::insert(id, key_list(page, &tree), state, slot, suffix)? else { return Ok(false) };
     records::insert(record_list(page, record_bytes), tree.records, slot, record);
-    header::set_lists(page, tree.count + 1, plan.bytes, record_bytes);
+    header::set_lists(page, tree.count + 1, key_bytes, record_bytes);
     Ok(true)
 }
 
@@ -145,11 +146,17 @@ fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
     }
     let record_bytes = records::bytes_replacing(view.record_bytes(), tree.records, slot, record)
         .map_err(|what| Error::corrupt(id, what))?;
-    if tree.keys_at + tree.keys.bytes + record_bytes > page.len() {
-        return Ok(false);
-    }
+    let room = page.len().checked_sub(tree.keys_at + record_bytes);
+    let key_bytes = match room {
+        Some(room) if tree.keys.bytes <= room => tree.keys.bytes,
+        Some(room) => match keys::vacuumize(key_list(page, &tree), KeyState { room, ..tree.keys }) {
+            Some(key_bytes) => key_bytes,
+            None => return Ok(false),
+        },
+        None => return Ok(false),
+    };
     records::replace(record_list(page, record_bytes.max(tree.records.bytes)), tree.records, slot, record);
-    header::set_lists(page, tree.count, tree.keys.bytes, record_bytes);
+    header::set_lists(page, tree.count, key_bytes, record_bytes);
     Ok(true)
 }
 
@@ -162,7 +169,10 @@ fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
     if tree.inner && from == 0 && to > 0 && to < tree.count {
         return remove_first_children(page, to);
     }
-    let key_bytes = keys::remove(key_list(page, tree.keys_at, tree.keys.bytes), tree.keys, from, to);
+    let id = view.id();
+    let room = page.len().saturating_sub(tree.keys_at + tree.records.bytes);
+    let state = KeyState { room, ..tree.keys };
+    let Some(key_bytes) = keys::remove(id, key_list(page, &tree), state, from, to)? else { return Ok(false) };
     let record_bytes = records::remove(record_list(page, tree.records.bytes), tree.records, from, to);
     header::set_lists(page, tree.count - (to - from), key_bytes, record_bytes);
     Ok(true)

@@ -58,7 +58,7 @@ impl PageBuilder {
         header::set_right(&mut front, spec.right);
         bytes::put_u8(&mut front, header::KIND, spec.kind as u8);
         bytes::put_u8(&mut front, header::LEVEL, spec.level);
-        bytes::put_u8(&mut front, header::KEY_LIST, spec.keys as u8);
+        bytes::put_u8(&mut front, header::KEY_LIST, spec.keys.tag());
         bytes::put_u8(&mut front, header::RECORD_LIST, spec.records as u8);
         bytes::put_u16(&mut front, header::LOWER, bytes::u16_of(spec.lower.len()));
         let rest_len = upper_rest.map_or(NO_UPPER, |rest| bytes::u16_of(rest.len()));
@@ -109,6 +109,9 @@ impl PageBuilder {
         }
         if page.keys().is_walked() {
             return self.push_walking(page, entries, first);
+        }
+        if page.keys().blocks().is_some() && page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST) {
+            return self.push_blocks(page, start..end);
         }
         page.key_into(start, &mut key);
         let child = page.child(start).0.to_le_bytes();
@@ -161,6 +164,21 @@ impl PageBuilder {
         })
     }
 
+    /// As [`PageBuilder::push_entries`], between two leaves of blocks.
+    fn push_blocks(&mut self, page: Page<'_>, entries: Range<usize>) -> bool {
+        let Some(key_bytes) = self.keys.take(&page.key_list(), entries.clone()) else { return false };
+        for slot in entries.clone() {
+            let record = page.record(slot);
+            if self.records.bytes_with(record).is_none() {
+                return false;
+            }
+            self.records.push(record);
+        }
+        self.count += entries.len();
+        (self.key_bytes, self.record_bytes) = (key_bytes, self.records.bytes());
+        self.used() <= self.page_size && self.count <= usize::from(u16::MAX)
+    }
+
     /// The record of an entry; `child` are the bytes of an inner page's, whatever record list a hostile one names.
     fn record<'r>(page: Page<'r>, slot: usize, child: &'r [u8]) -> Record<'r> {
         if page.is_inner() { Record::inline(child) } else { page.record(slot) }
@@ -176,7 +194,7 @@ impl PageBuilder {
             key.starts_with(prefix)
         });
         let fits = fits || entries.is_empty();
-        let same = page.keys() as u8 == bytes::get_u8(&self.front, header::KEY_LIST);
+        let same = page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST);
         self.prefix.checked_sub(page.prefix().len()).filter(|_| fits && same)
     }
 

@@ -13,6 +13,7 @@
 )]
 
 mod apply;
+mod block_cut;
 mod builder;
 mod check;
 mod header;
@@ -30,7 +31,7 @@ mod window;
 pub use apply::apply;
 pub use builder::{PageBuilder, PageSpec};
 pub use header::{PageKind, set_lsn};
-pub use keys::KeyListKind;
+pub use keys::{Index, IntKey, KeyListKind};
 pub use op::PageOp;
 pub use order::compare_images;
 pub use pack::unpack;

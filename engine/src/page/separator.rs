@@ -1,6 +1,7 @@
 //! Where to cut a full page in two, and the separator that divides the halves: tail compression. It only chooses;
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
+use super::block_cut;
 use super::keys::{KeyList, KeyWalk, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
@@ -46,6 +47,10 @@ pub struct Split {
 /// # Errors
 /// `Error::Corrupt` where no cut fits, which a sound page never meets.
 pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule: SeparatorRule) -> Result<Split> {
+    if let KeyList::Blocks(list) = page.key_list() {
+        let split = block_cut::choose(page, list, pending, rule);
+        return split.ok_or_else(|| Error::corrupt(page.id(), "its blocks cannot be divided between two pages"));
+    }
     let cutter = Cutter::new(page, pending, rule);
     let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
     let cut = if append { cutter.last() } else { cutter.best(rule) };

@@ -2,7 +2,7 @@
 //! panics, whatever the bytes; [`Page::check`] says whether they make sense.
 
 use super::header::{self, Header, NO_UPPER, PageKind};
-use super::keys::{KeyList, KeyListKind, KeyWalk, granule};
+use super::keys::{Index, IntKey, KeyList, KeyListKind, KeyWalk, granule};
 use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
@@ -195,6 +195,12 @@ impl<'a> Page<'a> {
     #[inline(always)]
     pub(super) fn key_list(&self) -> KeyList<'a> {
         KeyList::new(self.keys(), self.key_bytes(), self.count(), self.granule())
+    }
+
+    /// The blocks of a leaf whose keys are integers of that width in blocks: for what looks at many keys at once.
+    #[inline]
+    pub fn blocks<T: IntKey>(&self) -> Option<Index<'a, T>> {
+        self.key_list().index()
     }
 
     /// `Ok(slot)` of the key image equal to `key`, or `Err(slot)` where it would be inserted. Keys compare bytewise;

@@ -1,11 +1,12 @@
 //! A window on the keys of one page, for cursors: lists that build each key from the one before are walked once, not once
 //! a key. What a cursor is must never be known here.
 
-use super::keys::Place;
+use super::keys::{Index, IntKey, Place};
 use super::view::Page;
 use crate::base::bytes;
+use duramen_codec::MAX_BLOCK;
 
-/// How many keys a window holds.
+/// How many keys a window holds; of blocks one block.
 const WINDOW: usize = 16;
 
 /// Some keys around the one that was last asked for: for a cursor that goes from slot to slot of one page, either way.
@@ -29,13 +30,14 @@ impl KeyWindow {
     /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does, and is quick about neighbours.
     #[inline]
     pub fn key_into(&mut self, page: Page<'_>, slot: usize, out: &mut Vec<u8>) {
-        if !page.keys().is_walked() || slot >= page.count() || (slot == 0 && page.is_inner()) {
+        let many = page.keys().is_walked() || page.keys().key_len().is_some();
+        if !many || slot >= page.count() || (slot == 0 && page.is_inner()) {
             return page.key_into(slot, out);
         }
         if slot < self.first || slot >= self.first + self.ends.len() {
             self.fill(page, slot);
         }
-        let index = slot - self.first;
+        let index = slot.saturating_sub(self.first);
         let from = index.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
         let to = self.ends.get(index).copied().unwrap_or(0);
         out.clear();
@@ -43,8 +45,27 @@ impl KeyWindow {
         out.extend_from_slice(bytes::slice(&self.bytes, from, to));
     }
 
+    /// Takes in the block of `slot`: it is decoded once and then read as often as need be.
+    fn fill_block<T: IntKey>(&mut self, index: &Index<'_, T>, slot: usize) {
+        let at = index.block_of_slot(slot);
+        let mut keys = [T::default(); MAX_BLOCK];
+        self.first = index.start(at);
+        self.ends.clear();
+        self.bytes.clear();
+        for &key in index.decode(at, &mut keys) {
+            index.push_key(key, &mut self.bytes);
+            self.ends.push(self.bytes.len());
+        }
+    }
+
     /// Takes in the keys up to `slot` where the window comes from behind, those from `slot` on otherwise.
     fn fill(&mut self, page: Page<'_>, slot: usize) {
+        if let Some(index) = page.blocks::<u32>() {
+            return self.fill_block(&index, slot);
+        }
+        if let Some(index) = page.blocks::<u64>() {
+            return self.fill_block(&index, slot);
+        }
         let backwards = !self.ends.is_empty() && slot < self.first;
         let from = if backwards { (slot + 1).saturating_sub(WINDOW) } else { slot };
         let to = (from + WINDOW).min(page.count());

@@ -6,7 +6,7 @@ use super::insert::check_entry;
 use super::long_key::{image, is_long, rest, trial_image};
 use super::{Tree, TreeLayout};
 use crate::base::{Error, PageId, Result, TableId, bytes};
-use crate::page::{PageBuilder, Record, SeparatorRule, run_capacity, run_page};
+use crate::page::{KeyListKind, PageBuilder, Record, SeparatorRule, run_capacity, run_page};
 
 /// Where a bulk load's pages go.
 pub trait BulkSink {
@@ -98,7 +98,13 @@ impl Level {
     }
 
     /// Bytes that the items take at the very least.
-    fn least_bytes(&self, cuts_prefix: bool) -> usize {
+    fn least_bytes(&self, keys: KeyListKind) -> usize {
+        if keys.key_len().is_some() {
+            // Of blocks the index alone is sure; a page cannot count more entries than 16 bits can.
+            let index = self.items.len() / 32;
+            return if self.items.len() > usize::from(u16::MAX) { usize::MAX } else { index + self.record_bytes };
+        }
+        let cuts_prefix = keys.cuts_prefix();
         let last = self.key(self.items.len().saturating_sub(1));
         let prefix = if cuts_prefix { bytes::common_prefix(&self.lower, last) } else { 0 };
         self.key_bytes.saturating_sub(prefix * self.items.len()) + self.record_bytes
@@ -197,10 +203,10 @@ impl<K: BulkSink> BulkLoader<K> {
             self.levels.push(Level::default());
         }
         let layout = self.tree.layout;
-        let cuts = if height == 0 { layout.leaf } else { layout.inner }.cuts_prefix();
+        let keys = if height == 0 { layout.leaf } else { layout.inner };
         let Some(level) = self.levels.get_mut(height) else { return Ok(()) };
         level.push(key, record, whole);
-        while self.levels.get(height).is_some_and(|level| level.least_bytes(cuts) > self.page_size) {
+        while self.levels.get(height).is_some_and(|level| level.least_bytes(keys) > self.page_size) {
             self.flush(height)?;
         }
         Ok(())

@@ -161,7 +161,7 @@ impl Tree {
     fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Keys) -> Result<Overlap> {
         let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
         if keys.from > range.lower {
-            let found = self.locate(store, page, &keys.from)?;
+            let found = above_first(self.locate(store, page, &keys.from)?);
             let (Ok(slot) | Err(slot)) = found;
             overlap.covered.start = slot.max(1);
             if found.is_err() {
@@ -169,7 +169,7 @@ impl Tree {
             }
         }
         if let Some(to) = keys.to.as_ref().filter(|_| !keys.reaches(range.upper.as_deref())) {
-            match self.locate(store, page, to)? {
+            match above_first(self.locate(store, page, to)?) {
                 Ok(slot) => overlap.covered.end = slot,
                 Err(slot) => {
                     overlap.covered.end = slot.max(1) - 1;
@@ -327,6 +327,11 @@ impl Tree {
         }
         Ok(whole.len() as u64)
     }
+}
+
+/// Of an inner page: its key 0 counts as less than all, whatever a list of fixed-length keys keeps in its place.
+fn above_first(found: std::result::Result<usize, usize>) -> std::result::Result<usize, usize> {
+    if found == Ok(0) { Err(1) } else { found }
 }
 
 /// The fences around a run of slots of an inner page, as images.

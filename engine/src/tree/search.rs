@@ -80,6 +80,19 @@ impl Tree {
         self.leaf_at(store, Target::Before(key), f)
     }
 
+    /// The keys between the root's subtrees, in order; none where the root is a leaf.
+    pub fn dividers<S: PageRead>(&self, store: &S) -> Result<Vec<Vec<u8>>> {
+        let root = store.read(self.root)?;
+        let page = Page::new(&root);
+        let slots = if page.is_inner() { 1..page.count() } else { 0..0 };
+        slots
+            .map(|slot| {
+                let mut key = Vec::new();
+                self.full_key(store, page, slot, &mut key).map(|()| key)
+            })
+            .collect()
+    }
+
     /// Runs `f` on the leaf that `target` names, under its shared latch.
     pub fn leaf_at<S: PageRead, R>(&self, store: &S, target: Target<'_>, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let leaf = self.descend(store, target)?;

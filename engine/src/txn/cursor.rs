@@ -10,8 +10,9 @@ use super::stretch::Stretch;
 use super::versions::{At, OwnedRecord, Route};
 use super::write_set::WriteSet;
 use crate::base::{Lsn, Result};
-use crate::page::Record;
+use crate::page::{Index, IntKey, Record};
 use crate::tree::{LeafCopy, Target, Tree};
+use duramen_codec::MAX_BLOCK;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -122,6 +123,29 @@ impl<'a> Cursor<'a> {
         Ok(Some((&self.front_key, self.front.record(self.front.next - 1))))
     }
 
+    /// Puts the integer keys that are left of the front's block in `keys`, and passes their entries: for those who want
+    /// many keys and no values. False: what comes next is in no block, and [`Cursor::next`] has it.
+    pub(crate) fn next_block(&mut self, keys: &mut Vec<u64>) -> Result<bool> {
+        keys.clear();
+        if self.exhausted {
+            return Ok(false);
+        }
+        if !self.front.loaded {
+            self.load_front()?;
+        }
+        let Some(width) = self.front.block_into(keys) else { return Ok(false) };
+        let bytes = |key: u64| key.to_be_bytes();
+        let below = |key: &u64| self.below_upper(bytes(*key).get(8 - width..).unwrap_or_default());
+        if !keys.last().is_none_or(below) {
+            keys.truncate(keys.partition_point(below));
+            self.exhausted = true;
+        }
+        let Some(last) = keys.last() else { return Ok(false) };
+        set_excluded(&mut self.lower, bytes(*last).get(8 - width..).unwrap_or_default());
+        self.front.next += keys.len();
+        Ok(true)
+    }
+
     /// The next entry from the back.
     pub(crate) fn next_back(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
         if self.exhausted {
@@ -230,6 +254,15 @@ fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     }
 }
 
+/// Appends the keys from `slot` to the end of its block.
+fn append_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u64>) {
+    let at = index.block_of_slot(slot);
+    let mut buffer = [T::default(); MAX_BLOCK];
+    let block = index.decode(at, &mut buffer);
+    let from = slot.saturating_sub(index.start(at));
+    keys.extend(block.get(from..).unwrap_or_default().iter().map(|key| key.widen()));
+}
+
 impl Window {
     fn empty() -> Window {
         let body = Body::Leaf;
@@ -252,6 +285,21 @@ impl Window {
                 out.extend(entries.get(slot).iter().flat_map(|(key, _)| key));
             }
         }
+    }
+
+    /// Appends the keys from the next entry to the end of its block; gives their width in bytes, `None` without blocks.
+    fn block_into(&self, keys: &mut Vec<u64>) -> Option<usize> {
+        let page = match &self.body {
+            Body::Leaf if self.next < self.leaf.count() => self.leaf.page(),
+            _ => return None,
+        };
+        if let Some(index) = page.blocks::<u32>() {
+            append_block(&index, self.next, keys);
+            return Some(4);
+        }
+        let index = page.blocks::<u64>()?;
+        append_block(&index, self.next, keys);
+        Some(8)
     }
 
     fn record(&self, slot: usize) -> Record<'_> {

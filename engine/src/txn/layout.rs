@@ -11,8 +11,8 @@ pub(crate) const LAYOUT_BYTES: usize = 8;
 /// Encodes a layout.
 pub(crate) fn layout_to_bytes(layout: &TreeLayout) -> [u8; LAYOUT_BYTES] {
     let mut out = [0; LAYOUT_BYTES];
-    bytes::put_u8(&mut out, 0, layout.leaf as u8);
-    bytes::put_u8(&mut out, 1, layout.inner as u8);
+    bytes::put_u8(&mut out, 0, layout.leaf.tag());
+    bytes::put_u8(&mut out, 1, layout.inner.tag());
     bytes::put_u8(&mut out, 2, layout.records as u8);
     if let SeparatorRule::Tail { radius } = layout.separators {
         bytes::put_u8(&mut out, 3, 1);

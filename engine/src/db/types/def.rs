@@ -2,6 +2,7 @@
 
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};
+use duramen_codec::Codec;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -32,7 +33,11 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     /// assert_eq!(trees.name(), "black forest");
     /// ```
     pub const fn new(name: &'n str) -> TableDef<'n, K, V> {
-        TableDef { name, options: TableOptions { keys: None, separators: None }, types: PhantomData }
+        TableDef {
+            name,
+            options: TableOptions { keys: None, codec: None, separators: None, auto_increment: false },
+            types: PhantomData,
+        }
     }
 
     /// Chooses how pages keep their keys, should the table be created.
@@ -50,6 +55,20 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     #[must_use]
     pub const fn keys(mut self, layout: KeyLayout) -> TableDef<'n, K, V> {
         self.options.keys = Some(layout);
+        self
+    }
+
+    /// Lets the table give out keys, should it be created: see [`crate::Table::push`].
+    #[must_use]
+    pub const fn auto_increment(mut self) -> TableDef<'n, K, V> {
+        self.options.auto_increment = true;
+        self
+    }
+
+    /// Keeps integer keys in blocks compressed so, should the table be created.
+    #[must_use]
+    pub const fn codec(mut self, codec: Codec) -> TableDef<'n, K, V> {
+        self.options.codec = Some(codec);
         self
     }
 

@@ -3,6 +3,7 @@
 //! A key list sees *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). It
 //! knows nothing of fences, records, inner pages (whose key 0 is an empty suffix) or long keys.
 
+mod blocks;
 mod db2;
 mod delta;
 mod fixed;
@@ -10,35 +11,48 @@ mod pkb;
 mod slotted;
 mod walk;
 
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, PageId, Result, bytes};
+pub(super) use blocks::Blocks;
+use blocks::BlocksBuilder;
+pub use blocks::{Index, IntKey};
 use db2::{Db2, Db2Builder, Origin};
 use delta::{Delta, DeltaBuilder};
+use duramen_codec::Codec;
 use fixed::{Fixed, FixedBuilder};
 use pkb::{Pkb, PkbBuilder};
 use slotted::{Slotted, SlottedBuilder};
+use std::ops::Range;
 pub(super) use walk::{KeyWalk, Place, Walked};
 
-/// The kind of a key list; the number is its tag in the page header.
+/// The kind of a key list; [`KeyListKind::tag`] is its tag in the page header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum KeyListKind {
     /// Whole keys with slots.
-    Plain = 1,
+    Plain,
     /// Keys of one length, packed, without slots.
-    Fixed = 2,
+    Fixed,
     /// Keys with slots, without the common prefix of the page's fences.
-    Head = 3,
+    Head,
     /// Several prefixes, each for a run of keys, and slots.
-    Db2 = 4,
+    Db2,
     /// Prefix deltas, searched from the first one on without building keys.
-    MyIsam = 5,
+    MyIsam,
     /// Whole keys, and beside them what tells each from the one before, in two bytes: for pages in memory.
-    Pkb = 6,
+    Pkb,
     /// The same in five bytes: for pages on a device.
-    PkbLong = 0x16,
+    PkbLong,
     /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
-    WiredTiger = 0x15,
+    WiredTiger,
+    /// Integer keys of 4 bytes in compressed blocks.
+    Blocks32(Codec),
+    /// Integer keys of 8 bytes in compressed blocks.
+    Blocks64(Codec),
 }
+
+/// Tag of the blocks of 4-byte keys of the first codec; the others follow.
+const BLOCKS32: u8 = 0x40;
+/// Likewise of 8-byte keys.
+const BLOCKS64: u8 = 0x48;
 
 impl KeyListKind {
     /// The kind of that tag.
@@ -47,33 +61,73 @@ impl KeyListKind {
         KeyListKind::BY_TAG.get(usize::from(tag)).copied().flatten()
     }
 
+    /// The number that stands for the kind in page headers and in the catalog.
+    #[inline(always)]
+    pub const fn tag(self) -> u8 {
+        match self {
+            KeyListKind::Plain => 1,
+            KeyListKind::Fixed => 2,
+            KeyListKind::Head => 3,
+            KeyListKind::Db2 => 4,
+            KeyListKind::MyIsam => 5,
+            KeyListKind::WiredTiger => 0x15,
+            KeyListKind::Pkb => 6,
+            KeyListKind::PkbLong => 0x16,
+            KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
+            KeyListKind::Blocks64(codec) => BLOCKS64 + codec as u8,
+        }
+    }
+
     /// Every kind at the place of its tag: a search asks for it in each page.
     #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
-    const BY_TAG: [Option<KeyListKind>; 32] = {
-        let mut kinds = [None; 32];
+    const BY_TAG: [Option<KeyListKind>; 128] = {
+        let mut kinds = [None; 128];
         let mut i = 0;
         while i < KeyListKind::ALL.len() {
-            kinds[KeyListKind::ALL[i] as usize] = Some(KeyListKind::ALL[i]);
+            kinds[KeyListKind::ALL[i].tag() as usize] = Some(KeyListKind::ALL[i]);
             i += 1;
         }
         kinds
     };
 
     /// All kinds.
-    pub const ALL: [KeyListKind; 8] = [
-        KeyListKind::Plain,
-        KeyListKind::Fixed,
-        KeyListKind::Head,
-        KeyListKind::Db2,
-        KeyListKind::MyIsam,
-        KeyListKind::WiredTiger,
-        KeyListKind::Pkb,
-        KeyListKind::PkbLong,
-    ];
+    #[allow(clippy::indexing_slicing)]
+    pub const ALL: [KeyListKind; 24] = {
+        let mut all = [KeyListKind::Plain; 24];
+        all[1] = KeyListKind::Fixed;
+        all[2] = KeyListKind::Head;
+        all[3] = KeyListKind::MyIsam;
+        all[4] = KeyListKind::WiredTiger;
+        all[5] = KeyListKind::Db2;
+        all[6] = KeyListKind::Pkb;
+        all[7] = KeyListKind::PkbLong;
+        let mut codec = 0;
+        while codec < Codec::ALL.len() {
+            all[8 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
+            all[16 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
+            codec += 1;
+        }
+        all
+    };
+
+    /// The length that every key must have, where the kind itself says it.
+    pub fn key_len(self) -> Option<usize> {
+        self.blocks().map(|(_, wide)| if wide { 8 } else { 4 })
+    }
+
+    /// The codec of a list of blocks, and whether its keys are those of 8 bytes.
+    #[inline(always)]
+    pub(super) fn blocks(self) -> Option<(Codec, bool)> {
+        match self {
+            KeyListKind::Blocks32(codec) => Some((codec, false)),
+            KeyListKind::Blocks64(codec) => Some((codec, true)),
+            _ => None,
+        }
+    }
 
     /// True where the list keeps keys without the common prefix of the page's fences.
     pub fn cuts_prefix(self) -> bool {
-        !matches!(self, KeyListKind::Plain | KeyListKind::Fixed)
+        !matches!(self, KeyListKind::Plain | KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_))
     }
 
     /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`KeyWalk`]): it is
@@ -86,7 +140,7 @@ impl KeyListKind {
     /// True where a tree may have inner pages of this list: any run of a page's entries fits in a page again that has the
     /// first key of the run and the one behind it for fences. Where an entry takes less than its key, it might not.
     pub fn suits_inner_pages(self) -> bool {
-        !self.is_walked()
+        !self.is_walked() && self.blocks().is_none()
     }
 
     /// Bytes of the key in the parts of a PkB list.
@@ -105,6 +159,7 @@ impl KeyListKind {
     pub(super) fn bare_len_is_valid(self, len: usize) -> bool {
         match self {
             KeyListKind::Fixed => true,
+            KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => false,
             _ => len == 0,
         }
     }
@@ -113,7 +168,7 @@ impl KeyListKind {
     pub(super) fn entry_bytes(self, suffix_len: usize) -> usize {
         match self {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
-            KeyListKind::Fixed => suffix_len,
+            KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => suffix_len,
             KeyListKind::Db2 => db2::entry_bytes(suffix_len),
             KeyListKind::Pkb | KeyListKind::PkbLong => pkb::entry_bytes(suffix_len, self.part()),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
@@ -141,6 +196,7 @@ pub(super) enum KeyList<'a> {
     Pkb(Pkb<'a>),
     Db2(Db2<'a>),
     Delta(Delta<'a>),
+    Blocks(Blocks<'a>),
 }
 
 impl<'a> KeyList<'a> {
@@ -153,6 +209,17 @@ impl<'a> KeyList<'a> {
             KeyListKind::Pkb | KeyListKind::PkbLong => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger => KeyList::Delta(Delta::new(list, count, kind.has_groups())),
+            KeyListKind::Blocks32(codec) => KeyList::Blocks(Blocks::new(codec, false, list, count)),
+            KeyListKind::Blocks64(codec) => KeyList::Blocks(Blocks::new(codec, true, list, count)),
+        }
+    }
+
+    /// The index of a list of blocks of that width.
+    #[inline(always)]
+    pub(super) fn index<T: IntKey>(&self) -> Option<Index<'a, T>> {
+        match self {
+            KeyList::Blocks(list) => list.index(),
+            _ => None,
         }
     }
 
@@ -165,6 +232,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(list) => list.search(suffix),
             KeyList::Db2(list) => list.search(suffix),
             KeyList::Delta(list) => list.search(suffix),
+            KeyList::Blocks(list) => list.search(suffix),
         }
     }
 
@@ -177,6 +245,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(list) => out.extend_from_slice(list.key(slot)),
             KeyList::Db2(list) => list.append(slot, out),
             KeyList::Delta(list) => list.append(slot, out),
+            KeyList::Blocks(list) => list.append(slot, out),
         }
     }
 
@@ -189,6 +258,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(list) => list.entry_bytes(slot),
             KeyList::Db2(list) => list.entry_bytes(slot),
             KeyList::Delta(list) => list.entry_bytes(slot),
+            KeyList::Blocks(list) => list.entry_bytes(slot),
         }
     }
 
@@ -201,6 +271,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(list) => list.key(slot).len(),
             KeyList::Db2(list) => list.suffix_len(slot),
             KeyList::Delta(list) => list.suffix_len(slot),
+            KeyList::Blocks(list) => list.key_len(),
         }
     }
 
@@ -212,6 +283,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(list) => list.first_longer(from, len),
             KeyList::Db2(list) => list.first_longer(from, len),
             KeyList::Delta(list) => list.first_longer(from, len),
+            KeyList::Blocks(list) => list.first_longer(from, len),
         }
     }
 
@@ -221,13 +293,11 @@ impl<'a> KeyList<'a> {
         match self {
             KeyList::Slotted(list) => list.common_with_previous(slot),
             KeyList::Fixed(list) => {
-                slot.checked_sub(1).map_or(0, |left| crate::base::bytes::common_prefix(list.key(left), list.key(slot)))
+                slot.checked_sub(1).map_or(0, |left| bytes::common_prefix(list.key(left), list.key(slot)))
             }
             KeyList::Pkb(list) => list.common_with_previous(slot),
-            KeyList::Db2(list) => {
-                list.common_in_group(slot).unwrap_or_else(|| self.built(slot, crate::base::bytes::common_prefix))
-            }
-            KeyList::Delta(_) => self.built(slot, crate::base::bytes::common_prefix),
+            KeyList::Db2(list) => list.common_in_group(slot).unwrap_or_else(|| self.built(slot, bytes::common_prefix)),
+            KeyList::Delta(_) | KeyList::Blocks(_) => self.built(slot, bytes::common_prefix),
         }
     }
 
@@ -241,7 +311,9 @@ impl<'a> KeyList<'a> {
             KeyList::Db2(list) if slot > 0 => {
                 list.is_above_in_group(slot).unwrap_or_else(|| self.built(slot, |left, right| left < right))
             }
-            KeyList::Db2(_) | KeyList::Delta(_) => slot == 0 || self.built(slot, |left, right| left < right),
+            KeyList::Db2(_) | KeyList::Delta(_) | KeyList::Blocks(_) => {
+                slot == 0 || self.built(slot, |left, right| left < right)
+            }
         }
     }
 
@@ -279,7 +351,13 @@ impl<'a> KeyList<'a> {
         true
     }
 
-    /// Says what is wrong with the structure of the list (not with the order of its keys).
+    /// True where [`KeyList::check`] looks at the order of the keys as well.
+    pub(super) fn checks_order(&self) -> bool {
+        matches!(self, KeyList::Blocks(_))
+    }
+
+    /// Says what is wrong with the structure of the list (but for [`KeyList::checks_order`], not with the order of its
+    /// keys).
     pub(super) fn check(&self, kind: KeyListKind, list: &[u8], count: usize) -> Result<(), String> {
         match self {
             KeyList::Slotted(slotted) => slotted.check(count),
@@ -287,6 +365,7 @@ impl<'a> KeyList<'a> {
             KeyList::Pkb(pkb) => pkb.check(count),
             KeyList::Db2(db2) => db2.check(list, count),
             KeyList::Delta(delta) => delta.check(list, count, kind.has_groups()),
+            KeyList::Blocks(blocks) => blocks.check(),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))
     }
@@ -334,13 +413,36 @@ pub(super) fn is_changeable(list: &[u8], state: KeyState) -> bool {
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::is_changeable(list, state.count, state.kind.has_groups())
         }
+        KeyListKind::Blocks32(codec) => blocks::is_changeable(list, codec, false, state.count),
+        KeyListKind::Blocks64(codec) => blocks::is_changeable(list, codec, true, state.count),
     }
 }
 
-/// What putting `suffix` at `slot` makes of the list.
-pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan> {
+/// Puts `suffix` at `slot`, if the list then has at most `state.room` bytes, and returns how many it has. `list` has all
+/// the bytes up to the record list, those behind `state.bytes` being zero. What a shorter list frees is zeroed.
+#[inline]
+pub(super) fn insert(
+    page: PageId,
+    list: &mut [u8],
+    state: KeyState,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<Option<usize>> {
+    if let Some(blocks) = state.kind.blocks() {
+        return blocks::insert(list, blocks, state, slot, suffix).map_err(|what| Error::corrupt(page, what));
+    }
+    let plan = plan(page, bytes::slice(list, 0, state.bytes), state, slot, suffix)?;
+    if plan.bytes > state.room {
+        return Ok(None);
+    }
+    insert_planned(list.get_mut(..plan.bytes.max(state.bytes)).unwrap_or_default(), state, slot, suffix, plan);
+    Ok(Some(plan.bytes))
+}
+
+/// What putting `suffix` at `slot` makes of a list that is not of blocks.
+#[inline]
+fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan> {
     match state.kind {
-        KeyListKind::Plain | KeyListKind::Head => Ok(Plan::of(slotted::edit::bytes_with(state, suffix))),
         KeyListKind::Fixed => {
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
         }
@@ -351,34 +453,45 @@ pub(super) fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suff
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             Ok(delta::edit::plan(list, state, state.kind.has_groups(), slot, suffix))
         }
+        _ => Ok(Plan::of(slotted::edit::bytes_with(state, suffix))),
     }
 }
 
-/// Puts `suffix` at `slot` as planned; `list` has the bytes of the plan or those of now, whichever are more, those
-/// behind `state.bytes` being zero. What a shorter list frees is zeroed.
-pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
+/// Puts `suffix` at `slot` as planned; `list` has the bytes of the plan or those of now, whichever are more.
+#[inline]
+fn insert_planned(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
     match state.kind {
-        KeyListKind::Plain | KeyListKind::Head => slotted::edit::insert(list, state, slot, suffix),
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
         KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
         KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
         }
+        _ => slotted::edit::insert(list, state, slot, suffix),
     }
 }
 
-/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
-pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
-    match state.kind {
-        KeyListKind::Plain | KeyListKind::Head => slotted::edit::remove(list, state, from, to),
+/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then: `None`
+/// where that would be more than `state.room`. `list` is as for [`insert`].
+pub(super) fn remove(page: PageId, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<Option<usize>> {
+    if let Some(blocks) = state.kind.blocks() {
+        return blocks::remove(list, blocks, state, from, to).map_err(|what| Error::corrupt(page, what));
+    }
+    let list = list.get_mut(..state.bytes).unwrap_or_default();
+    Ok(Some(match state.kind {
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
         KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::remove(list, state, state.kind.part(), from, to),
         KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
         KeyListKind::MyIsam | KeyListKind::WiredTiger => {
             delta::edit::remove(list, state, state.kind.has_groups(), from, to)
         }
-    }
+        _ => slotted::edit::remove(list, state, from, to),
+    }))
+}
+
+/// Lays the list out anew so that it takes at most `state.room` bytes, and returns how many; `None` where it cannot.
+pub(super) fn vacuumize(list: &mut [u8], state: KeyState) -> Option<usize> {
+    blocks::vacuumize(list, state.kind.blocks()?, state)
 }
 
 /// A key list under construction.
@@ -388,6 +501,7 @@ pub(super) enum KeyListBuilder {
     Pkb(PkbBuilder),
     Db2(Db2Builder),
     Delta(DeltaBuilder),
+    Blocks(BlocksBuilder),
 }
 
 impl KeyListBuilder {
@@ -403,6 +517,8 @@ impl KeyListBuilder {
             KeyListKind::MyIsam | KeyListKind::WiredTiger => {
                 KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
             }
+            KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),
+            KeyListKind::Blocks64(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, true)),
         }
     }
 
@@ -415,6 +531,7 @@ impl KeyListBuilder {
             KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, None)),
             KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
+            KeyListBuilder::Blocks(list) => list.bytes_with(suffix),
         }
     }
 
@@ -427,6 +544,7 @@ impl KeyListBuilder {
             KeyListBuilder::Pkb(list) => list.push(suffix),
             KeyListBuilder::Db2(list) => list.push(suffix, None),
             KeyListBuilder::Delta(list) => list.push(suffix, None),
+            KeyListBuilder::Blocks(list) => list.push(suffix),
         }
     }
 
@@ -486,6 +604,15 @@ impl KeyListBuilder {
         }
     }
 
+    /// Takes over the entries of some slots of another list whole blocks at a time, and returns the bytes that the list
+    /// takes then. `None`: the two are no lists of blocks of one codec, or the keys are none that this one can hold.
+    pub(super) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>) -> Option<usize> {
+        match (self, list) {
+            (KeyListBuilder::Blocks(to), KeyList::Blocks(from)) => to.take(from, slots).then(|| to.bytes()),
+            _ => None,
+        }
+    }
+
     /// Appends the finished list to `out`.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         match self {
@@ -494,6 +621,7 @@ impl KeyListBuilder {
             KeyListBuilder::Pkb(list) => list.finish(out),
             KeyListBuilder::Db2(list) => list.finish(out),
             KeyListBuilder::Delta(list) => list.finish(out),
+            KeyListBuilder::Blocks(list) => list.finish(out),
         }
     }
 }

@@ -86,6 +86,10 @@ pub(crate) struct FixedBuilder {
 }
 
 impl FixedBuilder {
+    pub(super) fn bytes(&self) -> usize {
+        if self.count == 0 { 0 } else { FIELD + self.records.len() }
+    }
+
     pub(super) fn bytes_with(&self, record: &[u8]) -> Option<usize> {
         (self.count == 0 || record.len() == self.stride).then(|| FIELD + (self.count + 1) * record.len())
     }

@@ -255,6 +255,15 @@ impl RecordListBuilder {
         }
     }
 
+    /// Bytes that the list takes now.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            RecordListBuilder::None => 0,
+            RecordListBuilder::Fixed(list) => list.bytes(),
+            RecordListBuilder::Variable(list) => list.bytes(),
+        }
+    }
+
     /// Appends a record; [`RecordListBuilder::bytes_with`] it is not `None`.
     #[inline]
     pub(super) fn push(&mut self, record: Record<'_>) {

@@ -183,6 +183,10 @@ impl VariableBuilder {
         VariableBuilder { granule, slots: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        slots_bytes(self.slots.len(), self.granule) + self.heap.len()
+    }
+
     pub(super) fn bytes_with(&self, len: usize) -> usize {
         slots_bytes(self.slots.len() + 1, self.granule) + self.heap.len() + heap_entry_bytes(len)
     }

@@ -139,3 +139,15 @@ fn the_shortest_divider_is_as_documented() {
     assert_eq!(divider(SeparatorRule::Tail { radius: 500 }), b"d");
     assert_eq!(divider(SeparatorRule::Tail { radius: 300 }), b"compo");
 }
+
+#[test]
+fn blocks_are_as_documented() {
+    let numbers = [500u32, 501, 574, 1000, 1001].map(u32::to_be_bytes);
+    let entries: Vec<(&[u8], &[u8])> = numbers.iter().map(|number| (&number[..], &b""[..])).collect();
+    let list = |codec| lists(Shape { keys: KeyListKind::Blocks32(codec), ..SHAPE }, [b"", b"\xFF"], &entries).1;
+    let index = b"\x01\0\xF4\x01\0\0\xE9\x03\0\0\0\0\0\0";
+    assert_eq!(list(duramen_codec::Codec::VByte), [&index[..], b"\x00\x48\xA9\x03\x00"].concat());
+    let (low, high) = ([0, 1, 0x4A, 0xF4, 0xF5], [0, 0, 0, 1, 1]);
+    let block = [&low[..], &[0; 11], &high, &[0; 11]].concat();
+    assert_eq!(list(duramen_codec::Codec::SimdFor), [&index[..], &[9], &block].concat());
+}

@@ -30,7 +30,10 @@ fn shape() -> impl Strategy<Value = Shape> {
     let keys = proptest::sample::select(KeyListKind::ALL.to_vec());
     let records = prop_oneof![Just(RecordListKind::None), Just(RecordListKind::Fixed), Just(RecordListKind::Variable)];
     (8usize..=16, keys, records, prop_oneof![Just(4usize), Just(8), 1usize..20], 0usize..12).prop_map(
-        |(shift, keys, records, key_len, record_len)| Shape { size: 1 << shift, keys, records, key_len, record_len },
+        |(shift, keys, records, key_len, record_len)| {
+            let key_len = keys.key_len().unwrap_or(key_len);
+            Shape { size: 1 << shift, keys, records, key_len, record_len }
+        },
     )
 }
 
@@ -47,8 +50,21 @@ fn key(shape: Shape) -> BoxedStrategy<Vec<u8>> {
             let byte = prop_oneof![Just(0u8), Just(0xFF), any::<u8>()];
             proptest::collection::vec(byte, shape.key_len).boxed()
         }
+        KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => integer(shape.key_len).boxed(),
         _ => free_key(limits::max_inline_key(shape.size)).boxed(),
     }
+}
+
+/// Integers close together and far apart, at both ends of their range.
+fn integer(len: usize) -> impl Strategy<Value = Vec<u8>> {
+    let number = prop_oneof![
+        6 => 0u64..600,
+        2 => (0u64..40).prop_map(|n| n * 1000),
+        2 => (0u64..3, 0u64..90).prop_map(|(high, low)| (high << 20) + low * 17),
+        1 => any::<u64>(),
+        1 => (0u64..200).prop_map(|n| u64::MAX - n),
+    ];
+    number.prop_map(move |number| number.to_be_bytes()[8 - len..].to_vec())
 }
 
 fn record(shape: Shape) -> BoxedStrategy<(Vec<u8>, bool)> {

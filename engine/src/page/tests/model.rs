@@ -6,12 +6,17 @@ use super::*;
 enum Step {
     Put(Owned),
     Remove(prop::sample::Index, usize),
+    /// Integer keys from the entry's on: how many, and how far apart.
+    Run(Owned, usize, u64),
 }
 
 fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         5 => entry(shape).prop_map(Step::Put),
-        1 => (any::<prop::sample::Index>(), prop_oneof![4 => Just(1usize), 1 => 0usize..6]).prop_map(|(at, n)| Step::Remove(at, n)),
+        1 => (any::<prop::sample::Index>(), prop_oneof![4 => Just(1usize), 1 => 0usize..6, 1 => 0usize..600])
+            .prop_map(|(at, n)| Step::Remove(at, n)),
+        1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)])
+            .prop_map(|(entry, count, apart)| Step::Run(entry, count, apart)),
     ];
     proptest::collection::vec(step, 0..120)
 }
@@ -47,7 +52,22 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
 
 /// The layout of such a list depends on how its entries came to it, not on them alone.
 fn has_history(keys: KeyListKind) -> bool {
-    matches!(keys, KeyListKind::WiredTiger | KeyListKind::Db2)
+    matches!(keys, KeyListKind::WiredTiger | KeyListKind::Db2) || keys.key_len().is_some()
+}
+
+/// True for lists whose codec is not delete-stable.
+fn may_grow_by_a_removal(keys: KeyListKind) -> bool {
+    matches!(keys, KeyListKind::Blocks32(codec) | KeyListKind::Blocks64(codec) if !codec.delete_stable())
+}
+
+fn number(key: &[u8]) -> u64 {
+    key.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// A number as a key of that many bytes.
+fn bytes_of(number: u64, len: usize) -> Option<Vec<u8>> {
+    let bytes = number.to_be_bytes();
+    bytes[..8 - len].iter().all(|&byte| byte == 0).then(|| bytes[8 - len..].to_vec())
 }
 
 fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
@@ -63,9 +83,25 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
             Step::Remove(at, n) => {
                 let from = if model.is_empty() { 0 } else { at.index(model.len()) };
                 let to = (from + n).min(model.len());
-                assert!(apply(&mut page, &PageOp::Remove { from: from as u16, to: to as u16 }, Lsn(3)).unwrap());
-                model.drain(from..to);
+                let before = page.clone();
+                if apply(&mut page, &PageOp::Remove { from: from as u16, to: to as u16 }, Lsn(3)).unwrap() {
+                    model.drain(from..to);
+                } else {
+                    assert!(may_grow_by_a_removal(shape.keys) && page == before);
+                }
             }
+            Step::Run((key, record, large), count, apart) if shape.keys.key_len().is_some() => {
+                let mut key = Some(number(&key));
+                for _ in 0..count {
+                    let Some(bytes) = key.and_then(|key| bytes_of(key, shape.key_len)) else { break };
+                    let entry = (bytes, record.clone(), large);
+                    if !sorted(vec![entry.clone()], &lower, upper.as_deref()).is_empty() {
+                        put(&mut page, &mut model, entry);
+                    }
+                    key = key.and_then(|key| key.checked_add(apart));
+                }
+            }
+            Step::Run(..) => {}
         }
         // The whole of a large page is compared only now and then: the test is to be quick.
         countdown = countdown.checked_sub(shape.size.min(4096)).unwrap_or_else(|| {

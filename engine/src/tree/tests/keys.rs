@@ -26,3 +26,15 @@ pub(super) fn fixed_key() -> BoxedStrategy<Vec<u8>> {
     ]
     .boxed()
 }
+
+/// Integers of that many bytes: close together, far apart, at both ends of their range.
+pub(super) fn integer_key(len: usize) -> BoxedStrategy<Vec<u8>> {
+    let number = prop_oneof![
+        6 => 0u64..2000,
+        3 => (0u64..60).prop_map(|n| n * 1009),
+        2 => (0u64..3, 0u64..90).prop_map(|(high, low)| (high << 20) + low * 17),
+        1 => any::<u64>(),
+        1 => (0u64..200).prop_map(|n| u64::MAX - n),
+    ];
+    number.prop_map(move |number| number.to_be_bytes()[8 - len..].to_vec()).boxed()
+}

@@ -28,14 +28,18 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A layout for the tests: separators go to a list that keeps keys of any length and suits inner pages.
 fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule) -> TreeLayout {
-    let suits = leaf != KeyListKind::Fixed && leaf.suits_inner_pages();
-    let inner = if suits { leaf } else { KeyListKind::Head };
+    let (inner, separators) = match leaf {
+        // Separators of integers are whole keys, side by side.
+        KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => (KeyListKind::Fixed, SeparatorRule::Full),
+        _ if leaf != KeyListKind::Fixed && leaf.suits_inner_pages() => (leaf, separators),
+        _ => (KeyListKind::Head, separators),
+    };
     TreeLayout { leaf, inner, records, separators }
 }
 
 /// The key lists for keys of any length.
 fn free_lists() -> Vec<KeyListKind> {
-    KeyListKind::ALL.into_iter().filter(|list| *list != KeyListKind::Fixed).collect()
+    KeyListKind::ALL.into_iter().filter(|list| *list != KeyListKind::Fixed && list.key_len().is_none()).collect()
 }
 
 fn new_tree(store: &VecStore, layout: TreeLayout) -> Tree {

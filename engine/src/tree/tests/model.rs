@@ -1,6 +1,6 @@
 //! Random operations against a BTreeMap, over page sizes, layouts and shapes of keys.
 
-use super::keys::{any_key, fixed_key};
+use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::limits;
 use crate::tree::{LeafCopy, PageRead, Removal, Target};
@@ -184,10 +184,11 @@ impl Run {
             }
             Step::Walk(key, moves) => self.walk(&key, &moves),
             Step::Fill(key, count, len) => {
-                let fixed = self.tree.layout.leaf == KeyListKind::Fixed;
+                let leaf = self.tree.layout.leaf;
+                let room = if leaf == KeyListKind::Fixed { Some(16) } else { leaf.key_len() };
                 for n in 0..count {
                     let mut key = key.clone();
-                    key.truncate(if fixed { 14 } else { key.len() });
+                    key.truncate(room.map_or(key.len(), |room| room - 2));
                     key.extend((n * 7 % count).to_be_bytes());
                     self.put(key, len);
                 }
@@ -256,6 +257,11 @@ fn sizes() -> impl Strategy<Value = usize> {
     prop::sample::select(vec![256usize, 512, 4096, 8192, 65536])
 }
 
+fn block_lists() -> impl Strategy<Value = KeyListKind> {
+    let lists: Vec<_> = KeyListKind::ALL.into_iter().filter(|list| list.key_len().is_some()).collect();
+    prop::sample::select(lists)
+}
+
 /// Few, each being long; PROPTEST_CASES asks for more.
 pub(super) fn cases() -> ProptestConfig {
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 24 };
@@ -300,6 +306,22 @@ proptest! {
     #[test]
     fn a_head_tree_of_the_smallest_pages_is_a_map(records in records(), rule in separators(), steps in steps(any_key())) {
         run(256, layout(KeyListKind::Head, records, rule), steps);
+    }
+
+    #[test]
+    fn a_tree_of_blocks_is_a_map(
+        (leaf, steps) in block_lists().prop_flat_map(|leaf| (Just(leaf), steps(integer_key(leaf.key_len().unwrap())))),
+        size in sizes(), records in records(),
+    ) {
+        run(size, layout(leaf, records, SeparatorRule::Full), steps);
+    }
+
+    #[test]
+    fn a_tree_of_blocks_in_the_smallest_pages_is_a_map(
+        (leaf, steps) in block_lists().prop_flat_map(|leaf| (Just(leaf), steps(integer_key(leaf.key_len().unwrap())))),
+        records in records(),
+    ) {
+        run(256, layout(leaf, records, SeparatorRule::Full), steps);
     }
 
     #[test]

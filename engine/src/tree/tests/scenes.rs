@@ -4,6 +4,7 @@
 use super::*;
 use crate::base::{Error, limits};
 use crate::tree::{PageRead, Removal};
+use duramen_codec::Codec;
 use std::ops::Bound;
 
 fn number(n: u32) -> Vec<u8> {
@@ -138,4 +139,41 @@ fn statistics_say_where_the_bytes_are() {
     assert_eq!(leaves.front_bytes + lists, leaves.used_bytes);
     assert!(leaves.record_list_bytes >= 5000 * 4 && leaves.front_bytes >= leaves.pages * limits::PAGE_HEADER as u64);
     assert_eq!(stats.levels[1].entries, leaves.pages);
+}
+
+#[test]
+fn a_removal_that_enlarges_a_block_past_its_page_splits_the_page() {
+    let bp128 = layout(KeyListKind::Blocks32(Codec::Bp128), RecordListKind::None, SeparatorRule::Full);
+    let store = VecStore::new(512);
+    let tree = new_tree(&store, bp128);
+    let mut model = Model::new();
+    // Consecutive keys take no bits at all, so that pages hold their block index alone.
+    for n in 0..20_000u32 {
+        put(&tree, &store, &n.to_be_bytes(), b"");
+        model.insert(n.to_be_bytes().to_vec(), Vec::new());
+    }
+    let leaves = |tree: &Tree| tree.verify(&store, &mut |_| ()).unwrap().levels[0].pages;
+    let before = leaves(&tree);
+    for n in (50..20_000u32).step_by(64) {
+        assert!(remove(&tree, &store, &n.to_be_bytes()));
+        model.remove(n.to_be_bytes().as_slice());
+    }
+    assert!(leaves(&tree) > before, "{before} leaves stayed as many");
+    assert_eq!(entries(&tree, &store), model);
+    check(&tree, &store, &[]);
+    store.check_replay();
+}
+
+#[test]
+fn keys_in_order_fill_pages_of_blocks() {
+    for codec in Codec::ALL {
+        let blocks = layout(KeyListKind::Blocks32(codec), RecordListKind::None, SeparatorRule::Full);
+        let store = VecStore::new(4096);
+        let tree = new_tree(&store, blocks);
+        for n in 0..150_000u32 {
+            assert!(!put(&tree, &store, &(n * 3 + n % 3).to_be_bytes(), b""));
+        }
+        check(&tree, &store, &[]);
+        assert!(fill_of_leaves(&store, &tree) > 0.9, "{codec}: {}", fill_of_leaves(&store, &tree));
+    }
 }

@@ -1,0 +1,62 @@
+//! Tables of integer blocks and aggregates over them.
+
+use crate::place::Place;
+
+/// What the program writes with these very arguments.
+fn ok(place: &Place, arguments: &[&str]) -> String {
+    let run = place.run_args(arguments, "");
+    assert_eq!((run.status, run.err.as_str()), (0, ""), "{arguments:?}");
+    String::from_utf8(run.out).unwrap()
+}
+
+fn numbers(count: u32) -> String {
+    (0..count).map(|n| format!("{}\t{}\n", n * 3, n % 10)).collect()
+}
+
+#[test]
+fn every_codec_loads_scans_sums_and_comes_back_from_a_dump() {
+    for codec in ["plain", "vbyte", "masked-vbyte", "varint-gb", "stream-vbyte", "for", "simd-for", "bp128"] {
+        let place = Place::new();
+        let load = format!("load t.duramen t --key-type u32 --value-type u16 --codec {codec}");
+        place.ok(&load, numbers(20_000));
+        assert_eq!(place.ok("scan t.duramen t --from 30 --to 37", ""), "30\t0\n33\t1\n36\t2\n");
+        let asked = [
+            "query",
+            "t.duramen",
+            "SUM(key), COUNT(*), MAX(key), SUM(value) FROM t WHERE key >= 30",
+            "--format",
+            "json",
+        ];
+        let expected = "{\n  \"SUM(key)\": 599969865,\n  \"COUNT(*)\": 19990,\n  \"MAX(key)\": 59997,\n  \"SUM(value)\": 89955\n}\n";
+        assert_eq!(ok(&place, &asked), expected, "{codec}");
+        place.ok("load t.duramen t", "31\t1\n1000000\t2\n");
+        assert!(place.ok("tables t.duramen --format json", "").contains(&format!("\"codec\": \"{codec}\"")));
+        place.ok("check t.duramen -q", "");
+        place.ok("dump t.duramen d -q", "");
+        place.ok("restore u.duramen d -q", "");
+        assert_eq!(place.ok("scan u.duramen t", ""), place.ok("scan t.duramen t", ""));
+        assert!(place.ok("stat u.duramen --format json", "").contains(&format!("\"codec\": \"{codec}\"")));
+    }
+}
+
+#[test]
+fn blocks_are_for_integers_and_say_so() {
+    let place = Place::new();
+    let told = place.error("load t.duramen t --codec bp128", "a\n");
+    assert!(told.contains("blocks are for u32, u64, i32 and i64"), "{told}");
+    let told = place.error("load t.duramen t --key-type u32 --codec nope", "1\n");
+    assert!(told.contains("unknown codec; one of plain"), "{told}");
+}
+
+#[test]
+fn a_wrong_query_is_told_where_it_is_wrong() {
+    let place = Place::new();
+    place.ok("load t.duramen t --key-type i64 --keys blocks", "-5\n7\n");
+    let run = place.run_args(&["query", "t.duramen", "SUM(key) FORM t"], "");
+    let told = run.err;
+    assert_eq!(run.status, 2);
+    assert!(told.contains("at character 10, expected FROM"), "{told}");
+    let table = ok(&place, &["query", "t.duramen", "MIN(key), TOP(key, 1) FROM t WHERE key > 9"]);
+    assert!(table.contains("MIN(key)"), "{table}");
+    assert_eq!(ok(&place, &["query", "t.duramen", "SUM(key) FROM t", "--format", "json"]), "{\n  \"SUM(key)\": 2\n}\n");
+}

@@ -1,0 +1,64 @@
+//! The integer keys of a table, one after the other, without its values: blocks are decoded once and read from there.
+
+use super::guard::decode;
+use super::types::Key;
+use crate::base::Result;
+use crate::txn::Cursor;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Keys in order: see [`super::ReadOnlyTable::keys`].
+pub struct Keys<'t, K> {
+    cursor: Cursor<'t>,
+    table: Arc<str>,
+    block: Vec<u64>,
+    /// The next of the block.
+    at: usize,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<'t, K> Keys<'t, K> {
+    pub(crate) fn new(cursor: Cursor<'t>, table: Arc<str>) -> Keys<'t, K> {
+        Keys { cursor, table, block: Vec::new(), at: 0, of: PhantomData }
+    }
+}
+
+impl<K: for<'a> Key<View<'a> = K>> Keys<'_, K> {
+    /// The first key of the next block; or the next key, where that is in no block.
+    #[cold]
+    fn more(&mut self) -> Result<Option<K>> {
+        self.at = 0;
+        if self.cursor.next_block(&mut self.block)? {
+            self.at = 1;
+            let first = self.block.first().copied().unwrap_or_default();
+            return read::<K>(first, &self.table).map(Some);
+        }
+        self.block.clear();
+        match self.cursor.next()? {
+            Some((key, _)) => decode::<K>(key, &self.table, "keys").map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The key whose encoding is that integer.
+#[inline(always)]
+fn read<K: for<'a> Key<View<'a> = K>>(integer: u64, table: &str) -> Result<K> {
+    let width = K::fixed_width().unwrap_or(8).min(8);
+    decode::<K>(integer.to_be_bytes().get(8 - width..).unwrap_or_default(), table, "keys")
+}
+
+impl<K: for<'a> Key<View<'a> = K>> Iterator for Keys<'_, K> {
+    type Item = Result<K>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<K>> {
+        match self.block.get(self.at) {
+            Some(&key) => {
+                self.at += 1;
+                Some(read::<K>(key, &self.table))
+            }
+            None => self.more().transpose(),
+        }
+    }
+}

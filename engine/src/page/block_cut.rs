@@ -1,0 +1,142 @@
+//! Where to cut a leaf of blocks in two. Bytes are shared out among the keys of a block to find the middle, and then
+//! counted exactly for the cut, for part of a block takes what it takes. A border between two blocks near the middle is
+//! as good, and leaves all blocks as they are.
+
+use super::keys::{Blocks, granule};
+use super::records::RecordListKind;
+use super::separator::{SeparatorRule, Split};
+use super::view::Page;
+use crate::base::bytes;
+use crate::base::limits::PAGE_HEADER;
+
+/// How far from the middle a cut is sought: no two entries take more than a page's half together, so that the next one or
+/// the one after it fits, and a damaged page is not tried for ever.
+const NEAR: usize = 16;
+
+/// An entry that is to go into one of the halves: its slot, its key, the bytes of its record.
+type Pending<'a> = (usize, &'a [u8], usize);
+
+/// A cut: how many entries of the page stay left, and whether the pending one goes behind them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    left: usize,
+    pending_left: bool,
+}
+
+struct Cutter<'a> {
+    page: Page<'a>,
+    list: Blocks<'a>,
+    pending: Option<Pending<'a>>,
+    rule: SeparatorRule,
+    /// Bytes of the entries before each slot, and of all.
+    before: Vec<usize>,
+}
+
+/// See `separator::choose_split`: `None` where no cut fits.
+pub(super) fn choose(
+    page: Page<'_>,
+    list: Blocks<'_>,
+    pending: Option<Pending<'_>>,
+    rule: SeparatorRule,
+) -> Option<Split> {
+    let pending = pending.map(|(slot, key, record)| (slot.min(page.count()), key, record));
+    let (mut sizes, records) = (Vec::with_capacity(page.count()), page.record_list());
+    list.sizes(&mut sizes);
+    let mut sum = 0;
+    let mut before = Vec::with_capacity(sizes.len() + 1);
+    before.push(0);
+    for (slot, size) in sizes.into_iter().enumerate() {
+        sum += size + records.entry_bytes(slot);
+        before.push(sum);
+    }
+    let cutter = Cutter { page, list, pending, rule, before };
+    let cuts = cutter.candidates();
+    // A page so small that the pending entry fits neither half at its dearest is cut all the same, and cut again.
+    let cut =
+        cuts.iter().find(|cut| cutter.fits(**cut, true)).or_else(|| cuts.iter().find(|cut| cutter.fits(**cut, false)));
+    cut.map(|cut| cutter.split(*cut))
+}
+
+impl Cutter<'_> {
+    fn before(&self, slot: usize) -> usize {
+        self.before.get(slot).copied().unwrap_or(0)
+    }
+
+    fn cut(&self, left: usize) -> Cut {
+        // Between its neighbours the pending entry goes left, unless nothing would be right of it.
+        let pending_left = self.pending.is_some_and(|(slot, ..)| slot <= left && slot < self.page.count());
+        Cut { left, pending_left }
+    }
+
+    /// True where both halves have an entry.
+    fn divides(&self, cut: Cut) -> bool {
+        let count = self.page.count();
+        let right = cut.left < count || self.pending.is_some_and(|(slot, ..)| !cut.pending_left && slot == count);
+        right && (cut.left > 0 || cut.pending_left)
+    }
+
+    /// Cuts near the middle, the best first.
+    fn candidates(&self) -> Vec<Cut> {
+        let count = self.page.count();
+        let total = self.before(count);
+        let middle = self.before.partition_point(|bytes| 2 * bytes < total).min(count);
+        let mut lefts = Vec::with_capacity(2 * count + 4);
+        if !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count) {
+            // Keys in order fill pages.
+            lefts.push(count);
+            lefts.extend((0..8).map_while(|power| count.checked_sub(1 << power)));
+        }
+        let near = |slot: &usize| (2 * self.before(*slot)).abs_diff(total) * 8 <= total;
+        let next = (middle..count).find(|slot| self.list.block_start(*slot) == *slot);
+        lefts.extend([Some(self.list.block_start(middle)), next].into_iter().flatten().filter(near));
+        for away in 0..=count.min(NEAR) {
+            lefts.extend(middle.checked_sub(away));
+            lefts.extend(Some(middle + away).filter(|left| away > 0 && *left <= count));
+        }
+        lefts.into_iter().map(|left| self.cut(left)).filter(|cut| self.divides(*cut)).collect()
+    }
+
+    /// Whether both halves fit their pages, the pending entry at its dearest among them if that is asked.
+    fn fits(&self, cut: Cut, with_pending: bool) -> bool {
+        let (size, count) = (self.page.bytes().len(), self.page.count());
+        let records = self.page.record_list();
+        let bytes = |from: usize, to: usize| {
+            let records: usize = (from..to).map(|slot| records.entry_bytes(slot)).sum();
+            self.list.bytes_of(from..to) + records
+        };
+        let pending = match self.pending.filter(|_| with_pending) {
+            Some((_, _, record)) => self.list.most_growth() + self.page.records().entry_bytes(record),
+            None => 0,
+        };
+        let (left, right) = if cut.pending_left { (pending, 0) } else { (0, pending) };
+        // Variable records may have unused slots, fixed ones have a field of their own.
+        let unused = match self.page.records() {
+            RecordListKind::Variable => 2 * (granule(size) - 1),
+            RecordListKind::Fixed => 2,
+            RecordListKind::None => 0,
+        };
+        let front = PAGE_HEADER + unused + self.separator(cut).len();
+        let left = front + self.page.lower_fence().len() + bytes(0, cut.left) + left;
+        let right = front + self.page.upper_rest_len() + bytes(cut.left, count) + right;
+        left <= size && right <= size
+    }
+
+    fn separator(&self, cut: Cut) -> Vec<u8> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.page.key_into(cut.left.wrapping_sub(1), &mut left);
+        self.page.key_into(cut.left, &mut right);
+        if let Some((_, key, _)) = self.pending.filter(|(slot, ..)| *slot == cut.left) {
+            (if cut.pending_left { &mut left } else { &mut right }).clear();
+            (if cut.pending_left { &mut left } else { &mut right }).extend_from_slice(key);
+        }
+        if self.rule != SeparatorRule::Full {
+            right.truncate(bytes::common_prefix(&left, &right) + 1);
+        }
+        right
+    }
+
+    fn split(&self, cut: Cut) -> Split {
+        let separator = self.separator(cut);
+        Split { left_count: cut.left, pending_left: cut.pending_left, separator, long: false }
+    }
+}

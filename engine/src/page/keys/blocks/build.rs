@@ -1,0 +1,157 @@
+//! Writing a list of blocks: from keys in order, from blocks of other lists, and the layout of the finished bytes.
+//! Changing a list in place must never be done here.
+
+use super::codec::IntKey;
+use super::index::{FRONT, Index, entry_bytes, is_packed};
+use super::policy::append_cost;
+use crate::base::bytes;
+use duramen_codec::{Block, Codec, MAX_BLOCK};
+use std::ops::Range;
+
+/// Room for the bytes of any block: 255 gaps of 10 bytes.
+pub(super) const MAX_BLOCK_BYTES: usize = 2560;
+
+/// Appends the bytes of a list of `blocks`; nothing for a list of none.
+pub(super) fn lay_out<'b, T: IntKey>(
+    codec: Codec,
+    blocks: impl Iterator<Item = (Block<T>, &'b [u8])> + Clone,
+    out: &mut Vec<u8>,
+) {
+    let count = blocks.clone().count();
+    if count == 0 {
+        return;
+    }
+    out.extend_from_slice(&bytes::u16_of(count).to_le_bytes());
+    for (block, _) in blocks.clone() {
+        out.extend_from_slice(bytes::slice(&block.first.widen().to_le_bytes(), 0, T::BYTES));
+    }
+    for (block, _) in blocks.clone() {
+        out.extend_from_slice(bytes::slice(&block.last.widen().to_le_bytes(), 0, T::BYTES));
+    }
+    let mut start = 0;
+    for (block, _) in blocks.clone() {
+        out.extend_from_slice(&bytes::u16_of(start).to_le_bytes());
+        start += usize::from(block.count);
+    }
+    let mut offset = 0;
+    for (_, body) in blocks.clone() {
+        out.extend_from_slice(&bytes::u16_of(offset).to_le_bytes());
+        offset += body.len();
+    }
+    if is_packed(codec) {
+        out.extend(blocks.clone().map(|(block, _)| u8::try_from(block.extent).unwrap_or(u8::MAX)));
+    }
+    blocks.for_each(|(_, body)| out.extend_from_slice(body));
+}
+
+/// A list of blocks under construction. Its last block stays open: keys are appended to it.
+pub(in crate::page) struct Builder<T: IntKey> {
+    codec: Codec,
+    /// Descriptors, each with where its bytes begin.
+    blocks: Vec<(Block<T>, usize)>,
+    /// The blocks' bytes, and room for the last one to grow.
+    body: Vec<u8>,
+    used: usize,
+    /// A codec refused what it was given, which only damaged lists to take blocks from can lead to.
+    broken: bool,
+}
+
+impl<T: IntKey> Builder<T> {
+    pub(super) fn new(codec: Codec) -> Builder<T> {
+        Builder { codec, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
+    }
+
+    /// Bytes that the list takes now.
+    pub(super) fn bytes(&self) -> usize {
+        if self.blocks.is_empty() { 0 } else { self.bytes_of(self.blocks.len(), self.used) }
+    }
+
+    fn bytes_of(&self, blocks: usize, body: usize) -> usize {
+        FRONT + blocks * entry_bytes::<T>(self.codec) + body
+    }
+
+    /// Bytes that the list takes with `key`, which must be above all others: `None` if it is not.
+    #[inline]
+    pub(super) fn bytes_with(&self, key: T) -> Option<usize> {
+        let Some((last, _)) = self.blocks.last() else { return Some(self.bytes_of(1, 0)) };
+        if key <= last.last || self.broken {
+            return None;
+        }
+        Some(match append_cost(self.codec, last, key) {
+            Some(cost) => self.bytes_of(self.blocks.len(), self.used + cost),
+            None => self.bytes_of(self.blocks.len() + 1, self.used),
+        })
+    }
+
+    /// Appends a key; [`Builder::bytes_with`] it is not `None`.
+    #[inline]
+    pub(super) fn push(&mut self, key: T) {
+        if let Some((block, at)) = self.blocks.last_mut()
+            && append_cost(self.codec, block, key).is_some()
+        {
+            let room = self.body.get_mut(*at..).unwrap_or_default();
+            let done = T::append(self.codec, block, room, key).and_then(|()| T::used(self.codec, block));
+            match done {
+                Ok(len) => self.used = *at + len,
+                Err(_) => self.broken = true,
+            }
+            return;
+        }
+        self.open(Block { first: key, last: key, count: 1, extent: 0 }, &[]);
+    }
+
+    /// Appends a block as it is, which becomes the open one.
+    pub(super) fn open(&mut self, block: Block<T>, bytes: &[u8]) {
+        let (at, end) = (self.used, self.used + bytes.len());
+        if self.body.len() < at + MAX_BLOCK_BYTES {
+            self.body.resize(at + 4 * MAX_BLOCK_BYTES, 0);
+        }
+        bytes::put(&mut self.body, at, bytes);
+        self.blocks.push((block, at));
+        self.used = end;
+    }
+
+    /// Appends keys as one block of their own.
+    pub(super) fn push_block(&mut self, keys: &[T]) {
+        let mut body = [0; MAX_BLOCK_BYTES];
+        match T::encode(self.codec, keys, &mut body).and_then(|block| Ok((block, T::used(self.codec, &block)?))) {
+            Ok((block, len)) if block.count > 0 => self.open(block, bytes::slice(&body, 0, len)),
+            Ok(_) => {}
+            Err(_) => self.broken = true,
+        }
+    }
+
+    /// Takes over the keys of some slots of another list: whole blocks as they are, parts of blocks encoded anew, which
+    /// never makes them longer. False where they are not above those before, or damaged.
+    pub(super) fn take(&mut self, index: &Index<'_, T>, slots: Range<usize>) -> bool {
+        if slots.is_empty() {
+            return true;
+        }
+        for at in index.block_of_slot(slots.start)..index.len() {
+            let (start, end) = (index.start(at), index.start(at + 1));
+            if start >= slots.end || self.broken {
+                break;
+            }
+            let (block, body) = index.block(at);
+            if self.blocks.last().is_some_and(|(last, _)| last.last >= block.first) {
+                return false;
+            }
+            if slots.start <= start && end <= slots.end {
+                self.open(block, body);
+                continue;
+            }
+            let mut keys = [T::default(); MAX_BLOCK];
+            let keys = index.decode(at, &mut keys);
+            let (from, to) = (slots.start.saturating_sub(start), slots.end.saturating_sub(start).min(keys.len()));
+            self.push_block(keys.get(from..to).unwrap_or_default());
+        }
+        !self.broken
+    }
+
+    /// Appends the finished list to `out`.
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        let ends = self.blocks.iter().skip(1).map(|(_, at)| *at).chain([self.used]);
+        let blocks = self.blocks.iter().zip(ends);
+        lay_out(self.codec, blocks.map(|((block, at), end)| (*block, bytes::slice(&self.body, *at, end))), out);
+    }
+}

@@ -1,0 +1,86 @@
+//! The codecs' operations as functions that are not generic. Inlined into whoever calls them, their many kernels would
+//! be compiled over and over; here each is compiled once for each width. What a block is for must never be known here.
+
+use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
+
+/// An integer key of a list of blocks: `u32` or `u64`.
+pub trait IntKey: Int {
+    /// See [`Codec::decode`].
+    fn decode<'o>(codec: Codec, block: &Block<Self>, bytes: &[u8], out: &'o mut Buffer<Self>) -> Result<&'o [Self]>;
+    /// See [`Codec::select`].
+    fn select(codec: Codec, block: &Block<Self>, bytes: &[u8], index: usize) -> Result<Self>;
+    /// See [`Codec::lower_bound`].
+    fn lower_bound(codec: Codec, block: &Block<Self>, bytes: &[u8], key: Self) -> Result<Found>;
+    /// See [`Codec::sum`].
+    fn sum(codec: Codec, block: &Block<Self>, bytes: &[u8]) -> Result<u128>;
+    /// See [`Codec::encode`].
+    fn encode(codec: Codec, keys: &[Self], out: &mut [u8]) -> Result<Block<Self>>;
+    /// See [`Codec::append`].
+    fn append(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], key: Self) -> Result<()>;
+    /// See [`Codec::insert`].
+    fn insert(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], key: Self) -> Result<Edit>;
+    /// See [`Codec::remove_at`].
+    fn remove_at(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], index: usize) -> Result<()>;
+    /// See [`Codec::check`].
+    fn check(codec: Codec, block: &Block<Self>, bytes: &[u8]) -> Result<()>;
+    /// See [`Codec::used`].
+    fn used(codec: Codec, block: &Block<Self>) -> Result<usize>;
+}
+
+macro_rules! keys {
+    ($($ty:ty)*) => {$(
+        impl IntKey for $ty {
+            #[inline(never)]
+            fn decode<'o>(codec: Codec, block: &Block<$ty>, bytes: &[u8], out: &'o mut Buffer<$ty>) -> Result<&'o [$ty]> {
+                codec.decode(block, bytes, out).map(|keys| &*keys)
+            }
+
+            #[inline(never)]
+            fn select(codec: Codec, block: &Block<$ty>, bytes: &[u8], index: usize) -> Result<$ty> {
+                codec.select(block, bytes, index)
+            }
+
+            #[inline(never)]
+            fn lower_bound(codec: Codec, block: &Block<$ty>, bytes: &[u8], key: $ty) -> Result<Found> {
+                codec.lower_bound(block, bytes, key)
+            }
+
+            #[inline(never)]
+            fn sum(codec: Codec, block: &Block<$ty>, bytes: &[u8]) -> Result<u128> {
+                codec.sum(block, bytes)
+            }
+
+            #[inline(never)]
+            fn encode(codec: Codec, keys: &[$ty], out: &mut [u8]) -> Result<Block<$ty>> {
+                codec.encode(keys, out)
+            }
+
+            #[inline(never)]
+            fn append(codec: Codec, block: &mut Block<$ty>, bytes: &mut [u8], key: $ty) -> Result<()> {
+                codec.append(block, bytes, key)
+            }
+
+            #[inline(never)]
+            fn insert(codec: Codec, block: &mut Block<$ty>, bytes: &mut [u8], key: $ty) -> Result<Edit> {
+                codec.insert(block, bytes, key)
+            }
+
+            #[inline(never)]
+            fn remove_at(codec: Codec, block: &mut Block<$ty>, bytes: &mut [u8], index: usize) -> Result<()> {
+                codec.remove_at(block, bytes, index)
+            }
+
+            #[inline(never)]
+            fn check(codec: Codec, block: &Block<$ty>, bytes: &[u8]) -> Result<()> {
+                codec.check(block, bytes)
+            }
+
+            #[inline(never)]
+            fn used(codec: Codec, block: &Block<$ty>) -> Result<usize> {
+                codec.used(block)
+            }
+        }
+    )*};
+}
+
+keys!(u32 u64);

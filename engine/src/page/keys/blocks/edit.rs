@@ -1,0 +1,335 @@
+//! Changing a list of blocks in place: a key inserted, keys removed, blocks split, merged and laid out anew. Which
+//! block a key goes to is told by its value alone, so that redo does what commit did.
+
+use super::build::{Builder, MAX_BLOCK_BYTES, lay_out};
+use super::codec::IntKey;
+use super::index::{FRONT, Index, entry_bytes, is_packed};
+use super::policy::{append_cost, dear};
+use crate::base::bytes;
+use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
+use std::ops::Range;
+
+/// The list's new length in bytes, `None` where it would have to be longer than it may be; what is wrong with it.
+pub(super) type Changed = Result<Option<usize>, String>;
+
+/// Where a list stands, for changing it: its bytes now, its keys, the bytes that it may come to.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) codec: Codec,
+    pub(super) used: usize,
+    pub(super) count: usize,
+    pub(super) room: usize,
+}
+
+/// A block to be put in the list.
+type Piece<'p, T> = (Block<T>, &'p [u8]);
+
+fn damaged(error: Error) -> String {
+    format!("its blocks: {error}")
+}
+
+impl Place {
+    fn index<'a, T: IntKey>(&self, list: &'a [u8]) -> Index<'a, T> {
+        Index::new(self.codec, bytes::slice(list, 0, self.used), self.count)
+    }
+
+    /// A block's bytes with room to change them, and the descriptor.
+    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> (Block<T>, [u8; MAX_BLOCK_BYTES]) {
+        let mut scratch = [0; MAX_BLOCK_BYTES];
+        let (block, body) = index.block(at);
+        bytes::put(&mut scratch, 0, body);
+        (block, scratch)
+    }
+
+    fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
+        let len = T::used(self.codec, block).map_err(damaged)?;
+        Ok(bytes::slice(scratch, 0, len))
+    }
+}
+
+/// Inserts `key` at `slot`; the bytes of `list` behind those used are zero up to the room.
+pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: T) -> Changed {
+    let index = place.index::<T>(list);
+    let alone = [(Block { first: key, last: key, count: 1, extent: 0 }, &[][..])];
+    let expect = |at: usize| if at == slot { Ok(()) } else { Err(format!("slot {slot} is not the key's, but {at}")) };
+    if index.is_empty() {
+        expect(0)?;
+        return Ok(splice(list, place, 0..0, &alone));
+    }
+    let at = index.block_of_key(key);
+    let (block, _) = index.block(at);
+    if key > block.last {
+        expect(index.start(at + 1))?;
+        return insert_behind(list, place, at, key);
+    }
+    if usize::from(block.count) >= place.codec.max_count() {
+        if key < block.first {
+            expect(0)?;
+            return Ok(splice(list, place, 0..0, &alone));
+        }
+        return insert_splitting(list, place, at, slot, key);
+    }
+    let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at));
+    let front = key < block.first;
+    match T::insert(place.codec, &mut block, &mut scratch, key).map_err(damaged)? {
+        Edit::Done(found) => expect(index.start(at) + found)?,
+        Edit::Unchanged(_) => return Err("an insert of a key that is there".to_owned()),
+    }
+    let body = place.used_of(&block, &scratch)?;
+    if front && body.len() > old + dear::<T>(place.codec) {
+        return Ok(splice(list, place, 0..0, &alone));
+    }
+    Ok(splice(list, place, at..at + 1, &[(block, body)]))
+}
+
+/// Inserts a key between the blocks `at` and `at + 1`: into the first if that is cheap, or into the second, or between.
+fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) -> Changed {
+    let index = place.index::<T>(list);
+    let (block, body) = index.block(at);
+    if append_cost(place.codec, &block, key).is_some() {
+        if at + 1 == index.len() {
+            let from = place.used - body.len();
+            return append(list, place, at, block, from, key);
+        }
+        let (mut block, mut scratch) = place.copy(&index, at);
+        T::append(place.codec, &mut block, &mut scratch, key).map_err(damaged)?;
+        let body = place.used_of(&block, &scratch)?;
+        return Ok(splice(list, place, at..at + 1, &[(block, body)]));
+    }
+    if at + 1 < index.len() && index.keys_in(at + 1) < place.codec.max_count() {
+        let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1));
+        T::insert(place.codec, &mut block, &mut scratch, key).map_err(damaged)?;
+        let body = place.used_of(&block, &scratch)?;
+        if body.len() <= old + dear::<T>(place.codec) {
+            return Ok(splice(list, place, at + 1..at + 2, &[(block, body)]));
+        }
+    }
+    let alone = (Block { first: key, last: key, count: 1, extent: 0 }, &[][..]);
+    Ok(splice(list, place, at + 1..at + 1, &[alone]))
+}
+
+/// The way of keys in order: the last block, whose bytes begin at `from`, grows where it is.
+fn append<T: IntKey>(list: &mut [u8], place: Place, at: usize, mut block: Block<T>, from: usize, key: T) -> Changed {
+    if place.room < place.used {
+        return Ok(None);
+    }
+    let blocks = usize::from(bytes::get_u16(list, 0));
+    let room = list.get_mut(from..place.room).unwrap_or_default();
+    match T::append(place.codec, &mut block, room, key) {
+        Ok(()) => {}
+        Err(Error::NoRoom { .. }) => return Ok(None),
+        Err(error) => return Err(damaged(error)),
+    }
+    let used = from + T::used(place.codec, &block).map_err(damaged)?;
+    put_block(list, place.codec, blocks, at, &block);
+    Ok(Some(used))
+}
+
+/// Inserts a key into a full block, which becomes two.
+fn insert_splitting<T: IntKey>(list: &mut [u8], place: Place, at: usize, slot: usize, key: T) -> Changed {
+    let index = place.index::<T>(list);
+    let mut buffer = [T::default(); MAX_BLOCK];
+    let mut keys = index.decode(at, &mut buffer).to_vec();
+    let Err(found) = keys.binary_search(&key) else { return Err("an insert of a key that is there".to_owned()) };
+    if index.start(at) + found != slot {
+        return Err(format!("slot {slot} is not the key's"));
+    }
+    keys.insert(found, key);
+    let (left, right) = keys.split_at_checked(keys.len() / 2).unwrap_or_default();
+    two(list, place, at..at + 1, left, right)
+}
+
+/// Puts up to two blocks of these keys in the place of some.
+fn two<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, left: &[T], right: &[T]) -> Changed {
+    let mut scratch = [[0; MAX_BLOCK_BYTES]; 2];
+    let [a, b] = &mut scratch;
+    let left = encode(place.codec, left, a)?;
+    let right = encode(place.codec, right, b)?;
+    match (left, right) {
+        (Some(left), Some(right)) => Ok(splice(list, place, range, &[left, right])),
+        (Some(one), None) | (None, Some(one)) => Ok(splice(list, place, range, &[one])),
+        (None, None) => Ok(splice::<T>(list, place, range, &[])),
+    }
+}
+
+fn encode<'s, T: IntKey>(codec: Codec, keys: &[T], scratch: &'s mut [u8]) -> Result<Option<Piece<'s, T>>, String> {
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let block = T::encode(codec, keys, scratch).map_err(damaged)?;
+    let len = T::used(codec, &block).map_err(damaged)?;
+    Ok(Some((block, bytes::slice(scratch, 0, len))))
+}
+
+/// Takes the keys of the slots `[from, to)` out. A codec that is not delete-stable may need more room than there is.
+pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: usize) -> Changed {
+    if from >= to {
+        return Ok(Some(place.used));
+    }
+    let index = place.index::<T>(list);
+    let (first, last) = (index.block_of_slot(from), index.block_of_slot(to - 1));
+    if to - from == 1 {
+        return remove_one::<T>(list, place, first, from.wrapping_sub(index.start(first)));
+    }
+    let mut buffers = [[T::default(); MAX_BLOCK]; 2];
+    let [a, b] = &mut buffers;
+    let left = index.decode(first, a).get(..from.wrapping_sub(index.start(first)));
+    let right = index.decode(last, b).get(to.wrapping_sub(index.start(last))..);
+    let (Some(left), Some(right)) = (left, right) else { return Err("a block has fewer keys than it says".to_owned()) };
+    if first == last {
+        let (keys, mut scratch) = ([left, right].concat(), [0; MAX_BLOCK_BYTES]);
+        let old = index.block(first).1.len();
+        if let Some(whole) = encode(place.codec, &keys, &mut scratch)?
+            && whole.1.len() <= old + entry_bytes::<T>(place.codec)
+        {
+            return Ok(splice(list, place, first..first + 1, &[whole]));
+        }
+    }
+    two(list, place, first..last + 1, left, right)
+}
+
+fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usize) -> Changed {
+    let index = place.index::<T>(list);
+    let (mut block, mut scratch) = place.copy(&index, at);
+    let old = index.block(at).1.len();
+    if block.count == 1 && position == 0 {
+        return Ok(splice::<T>(list, place, at..at + 1, &[]));
+    }
+    T::remove_at(place.codec, &mut block, &mut scratch, position).map_err(damaged)?;
+    let body = place.used_of(&block, &scratch)?;
+    if body.len() > old + entry_bytes::<T>(place.codec) {
+        // The joined gap is dearer than a border between two blocks, which keep no gap.
+        let mut keys = [T::default(); MAX_BLOCK];
+        let keys = index.decode(at, &mut keys);
+        let (left, right) = (keys.get(..position), keys.get(position + 1..));
+        return two(list, place, at..at + 1, left.unwrap_or_default(), right.unwrap_or_default());
+    }
+    let few = place.codec.max_count() / 8;
+    if usize::from(block.count) <= few {
+        let together = |other: usize| index.keys_in(other) + usize::from(block.count) <= 4 * few;
+        let left = at.checked_sub(1).filter(|left| together(*left));
+        let right = (at + 1 < index.len() && together(at + 1)).then_some(at);
+        if let Some(left) = left.or(right) {
+            return merge(list, place, left, at, (block, body));
+        }
+    }
+    Ok(splice(list, place, at..at + 1, &[(block, body)]))
+}
+
+/// Puts `changed` in the place of block `at`, together with its neighbour in one block if that takes no more bytes;
+/// `left` is the lower of the two.
+fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, changed: Piece<'_, T>) -> Changed {
+    let index = place.index::<T>(list);
+    let mut keys = Vec::with_capacity(MAX_BLOCK);
+    for block in [left, left + 1] {
+        let (block, body) = if block == at { changed } else { index.block(block) };
+        let mut buffer = [T::default(); MAX_BLOCK];
+        keys.extend_from_slice(T::decode(place.codec, &block, body, &mut buffer).map_err(damaged)?);
+    }
+    let other = index.block(if left == at { at + 1 } else { left }).1.len();
+    let mut scratch = [0; MAX_BLOCK_BYTES];
+    match encode(place.codec, &keys, &mut scratch)? {
+        Some(whole) if whole.1.len() <= other + changed.1.len() + entry_bytes::<T>(place.codec) => {
+            Ok(splice(list, place, left..left + 2, &[whole]))
+        }
+        _ => Ok(splice(list, place, at..at + 1, &[changed])),
+    }
+}
+
+/// The list with its keys in as few blocks as may be, if that gives back enough to be worth it: a sixteenth.
+pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: Place) -> Option<Vec<u8>> {
+    let index = place.index::<T>(list);
+    if index.len() <= 1 + place.count.div_ceil(place.codec.max_count()) * 9 / 8 {
+        return None;
+    }
+    let mut builder = Builder::<T>::new(place.codec);
+    let mut keys = [T::default(); MAX_BLOCK];
+    for at in 0..index.len() {
+        for &key in index.decode(at, &mut keys) {
+            builder.bytes_with(key)?;
+            builder.push(key);
+        }
+    }
+    let worth = builder.bytes() + place.used / 16 <= place.used;
+    worth.then(|| {
+        let mut out = Vec::with_capacity(builder.bytes());
+        builder.finish(&mut out);
+        out
+    })
+}
+
+/// Writes a block's own fields of the index; where it begins is not among them.
+fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize, block: &Block<T>) {
+    let key = |list: &mut [u8], part: usize, key: T| {
+        let bytes = key.widen().to_le_bytes();
+        bytes::put(list, FRONT + T::BYTES * (part * blocks + at), bytes::slice(&bytes, 0, T::BYTES));
+    };
+    key(list, 0, block.first);
+    key(list, 1, block.last);
+    if is_packed(codec) {
+        let widths = FRONT + blocks * (2 * T::BYTES + 4);
+        bytes::put_u8(list, widths + at, u8::try_from(block.extent).unwrap_or(u8::MAX));
+    }
+}
+
+/// Puts `pieces` in the place of the blocks of `range`. `None`, and nothing changed: there is no room.
+fn splice<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, pieces: &[Piece<'_, T>]) -> Option<usize> {
+    let Place { codec, used, room, .. } = place;
+    let index = place.index::<T>(list);
+    let blocks = index.len();
+    let (from, to) = (index.offset(range.start), index.offset(range.end));
+    let body_at = used - index.body().len();
+    let added: usize = pieces.iter().map(|(_, body)| body.len()).sum();
+    if pieces.len() != range.len() {
+        let before = (0..range.start).map(|at| index.block(at));
+        let behind = (range.end..blocks).map(|at| index.block(at));
+        let all = before.chain(pieces.iter().copied()).chain(behind);
+        let mut out = Vec::with_capacity(used + added + pieces.len() * entry_bytes::<T>(codec) + FRONT);
+        lay_out(codec, all, &mut out);
+        return put_all(list, &out, used, room);
+    }
+    let total = (used + added).checked_sub(to.checked_sub(from)?)?;
+    if total > room {
+        return None;
+    }
+    let (start, end) = (index.start(range.start), index.start(range.end));
+    bytes::shift(list, body_at + to, used, body_at + from + added);
+    let (mut slot, mut offset) = (start, from);
+    let starts = FRONT + blocks * 2 * T::BYTES;
+    let offsets = starts + blocks * 2;
+    for (at, (block, body)) in range.clone().zip(pieces) {
+        put_block(list, codec, blocks, at, block);
+        bytes::put_u16(list, starts + 2 * at, bytes::u16_of(slot));
+        bytes::put_u16(list, offsets + 2 * at, bytes::u16_of(offset));
+        bytes::put(list, body_at + offset, body);
+        slot += usize::from(block.count);
+        offset += body.len();
+    }
+    add_to_all(list, starts + 2 * range.end..offsets, slot.wrapping_sub(end));
+    add_to_all(list, offsets + 2 * range.end..offsets + 2 * blocks, offset.wrapping_sub(to));
+    bytes::zero(list, total, used);
+    Some(total)
+}
+
+/// Adds to every number of an array in the list, modulo 2^16.
+#[allow(clippy::cast_possible_truncation)]
+fn add_to_all(list: &mut [u8], range: Range<usize>, change: usize) {
+    // The low bits are what is wanted: the change may be a negative one.
+    let change = change as u16;
+    if change == 0 {
+        return;
+    }
+    for number in list.get_mut(range).unwrap_or_default().as_chunks_mut().0 {
+        *number = u16::from_le_bytes(*number).wrapping_add(change).to_le_bytes();
+    }
+}
+
+/// Replaces the list whole, if that fits.
+pub(super) fn put_all(list: &mut [u8], new: &[u8], used: usize, room: usize) -> Option<usize> {
+    if new.len() > room.min(list.len()) {
+        return None;
+    }
+    bytes::put(list, 0, new);
+    bytes::zero(list, new.len(), used);
+    Some(new.len())
+}

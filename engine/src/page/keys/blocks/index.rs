@@ -1,0 +1,261 @@
+//! The block index at the front of a key list of blocks: where each block lies and what it holds, read without
+//! decoding anything. How lists are changed must never be known here.
+//!
+//! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
+//!
+//! Keys are 4 or 8 bytes, little-endian. Offsets count from the end of the index; the blocks' bytes follow one another
+//! without gaps. Widths, the bits a field, are there for the packed codecs alone: the others' bytes say it all.
+
+use super::codec::IntKey;
+use crate::base::bytes;
+use duramen_codec::{Block, Buffer, Codec, Found};
+
+/// Bytes of the field that counts the blocks.
+pub(super) const FRONT: usize = 2;
+
+/// True where the index keeps a width for each block.
+#[inline(always)]
+pub(super) fn is_packed(codec: Codec) -> bool {
+    !codec.edits_in_place()
+}
+
+/// Bytes of the index that each block takes.
+#[inline(always)]
+pub(super) fn entry_bytes<T: IntKey>(codec: Codec) -> usize {
+    2 * T::BYTES + 4 + usize::from(is_packed(codec))
+}
+
+/// As [`entry_bytes`], of this index.
+pub(super) fn entry_bytes_of<T: IntKey>(index: &Index<'_, T>) -> usize {
+    entry_bytes::<T>(index.codec)
+}
+
+/// The integer of a big-endian key; `None` where the key has another length.
+#[inline(always)]
+pub(super) fn integer<T: IntKey>(key: &[u8]) -> Option<T> {
+    (key.len() == T::BYTES).then(|| T::narrow(key.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))))
+}
+
+/// Appends the big-endian bytes of a key.
+#[inline(always)]
+pub(super) fn push_key<T: IntKey>(key: T, out: &mut Vec<u8>) {
+    let bytes = key.widen().to_be_bytes();
+    out.extend_from_slice(bytes.get(8 - T::BYTES..).unwrap_or_default());
+}
+
+/// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
+/// block that its codec refuses. Slots and keys are those of the page.
+#[derive(Clone, Copy)]
+pub struct Index<'a, T: IntKey> {
+    pub(super) codec: Codec,
+    pub(super) count: usize,
+    firsts: &'a [T::Bytes],
+    lasts: &'a [T::Bytes],
+    starts: &'a [[u8; 2]],
+    offsets: &'a [[u8; 2]],
+    widths: &'a [u8],
+    body: &'a [u8],
+}
+
+impl<'a, T: IntKey> Index<'a, T> {
+    /// The index of `list` (its bytes alone), whose blocks have `count` keys.
+    #[inline(always)]
+    pub(super) fn new(codec: Codec, list: &'a [u8], count: usize) -> Index<'a, T> {
+        let claimed = usize::from(bytes::get_u16(list, 0));
+        let blocks = if FRONT + claimed * entry_bytes::<T>(codec) <= list.len() { claimed } else { 0 };
+        let rest = list.get(FRONT..).unwrap_or_default();
+        let (firsts, rest) = rest.split_at_checked(T::BYTES * blocks).unwrap_or_default();
+        let (lasts, rest) = rest.split_at_checked(T::BYTES * blocks).unwrap_or_default();
+        let (starts, rest) = rest.split_at_checked(2 * blocks).unwrap_or_default();
+        let (offsets, rest) = rest.split_at_checked(2 * blocks).unwrap_or_default();
+        let (widths, body) = rest.split_at_checked(if is_packed(codec) { blocks } else { 0 }).unwrap_or_default();
+        Index {
+            codec,
+            count,
+            firsts: T::chunks(firsts),
+            lasts: T::chunks(lasts),
+            starts: starts.as_chunks().0,
+            offsets: offsets.as_chunks().0,
+            widths,
+            body,
+        }
+    }
+
+    /// How many blocks there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// True where there is none, and so no key.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
+    }
+
+    /// Appends a key as the page knows it: its big-endian bytes.
+    #[inline(always)]
+    pub fn push_key(&self, key: T, out: &mut Vec<u8>) {
+        push_key(key, out);
+    }
+
+    /// The codec of all blocks.
+    #[inline(always)]
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    #[inline(always)]
+    fn key(keys: &[T::Bytes], block: usize) -> T {
+        keys.get(block).map_or_else(T::default, |bytes| T::from_le(*bytes))
+    }
+
+    /// The smallest key of a block.
+    #[inline(always)]
+    pub fn first(&self, block: usize) -> T {
+        Self::key(self.firsts, block)
+    }
+
+    /// The largest key of a block.
+    #[inline(always)]
+    pub fn last(&self, block: usize) -> T {
+        Self::key(self.lasts, block)
+    }
+
+    /// The slot of a block's first key; behind the last block the number of keys.
+    #[inline(always)]
+    pub fn start(&self, block: usize) -> usize {
+        self.starts.get(block).map_or(self.count, |bytes| usize::from(u16::from_le_bytes(*bytes)))
+    }
+
+    /// Where a block's bytes begin in the body.
+    #[inline(always)]
+    pub(super) fn offset(&self, block: usize) -> usize {
+        self.offsets.get(block).map_or(self.body.len(), |bytes| usize::from(u16::from_le_bytes(*bytes)))
+    }
+
+    /// The bytes of all blocks.
+    #[inline(always)]
+    pub(super) fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// The number of keys in a block; one that no block has where the index is damaged.
+    #[inline(always)]
+    pub fn keys_in(&self, block: usize) -> usize {
+        self.start(block + 1).wrapping_sub(self.start(block)).min(usize::from(u16::MAX))
+    }
+
+    /// A block's descriptor and its bytes, as the codec takes them.
+    #[inline(always)]
+    pub fn block(&self, block: usize) -> (Block<T>, &'a [u8]) {
+        let bytes = self.body.get(self.offset(block)..self.offset(block + 1)).unwrap_or_default();
+        let extent = if is_packed(self.codec) {
+            self.widths.get(block).map_or(0, |width| u16::from(*width))
+        } else {
+            bytes::u16_of(bytes.len())
+        };
+        let count = bytes::u16_of(self.keys_in(block));
+        (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
+    }
+
+    /// The last block whose first key is not above `key`; block 0 where all are.
+    #[inline(always)]
+    pub fn block_of_key(&self, key: T) -> usize {
+        let (mut base, mut size) = (0, self.firsts.len());
+        while size > 1 {
+            let half = size / 2;
+            base = std::hint::select_unpredictable(self.first(base + half) <= key, base + half, base);
+            size -= half;
+        }
+        base
+    }
+
+    /// The block that holds the key of `slot`.
+    #[inline(always)]
+    pub fn block_of_slot(&self, slot: usize) -> usize {
+        let (mut base, mut size) = (0, self.starts.len());
+        while size > 1 {
+            let half = size / 2;
+            base = std::hint::select_unpredictable(self.start(base + half) <= slot, base + half, base);
+            size -= half;
+        }
+        base
+    }
+
+    /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
+    #[inline(always)]
+    pub fn lower_bound(&self, key: T) -> Found {
+        if self.is_empty() {
+            return Found { index: 0, exact: false };
+        }
+        let at = self.block_of_key(key);
+        if key > self.last(at) {
+            return Found { index: self.start(at + 1).min(self.count), exact: false };
+        }
+        let (block, bytes) = self.block(at);
+        let found = T::lower_bound(self.codec, &block, bytes, key).unwrap_or(Found { index: 0, exact: false });
+        Found { index: (self.start(at) + found.index).min(self.count), ..found }
+    }
+
+    /// The key of `slot`, picked out of its block; zero where there is none.
+    #[inline]
+    pub fn select(&self, slot: usize) -> T {
+        let at = self.block_of_slot(slot);
+        let (block, bytes) = self.block(at);
+        let index = slot.wrapping_sub(self.start(at));
+        T::select(self.codec, &block, bytes, index).unwrap_or_default()
+    }
+
+    /// The keys of a block in `out`; none where its bytes are damaged.
+    #[inline]
+    pub fn decode<'o>(&self, block: usize, out: &'o mut Buffer<T>) -> &'o [T] {
+        let (block, bytes) = self.block(block);
+        match T::decode(self.codec, &block, bytes, out) {
+            Ok(keys) => keys,
+            Err(_) => &[],
+        }
+    }
+
+    /// The sum of a block's keys, taken in registers; zero where its bytes are damaged.
+    #[inline]
+    pub fn sum(&self, block: usize) -> u128 {
+        let (block, bytes) = self.block(block);
+        T::sum(self.codec, &block, bytes).unwrap_or_default()
+    }
+
+    /// Says what is wrong with the list: its index, a block, or the order of keys.
+    pub(super) fn check(&self, list: &[u8]) -> Result<(), String> {
+        let claimed = usize::from(bytes::get_u16(list, 0));
+        if (self.count == 0) != list.is_empty() || claimed != self.len() || (claimed == 0) != list.is_empty() {
+            return Err(format!("{} bytes cannot hold {claimed} blocks of {} keys", list.len(), self.count));
+        }
+        let mut before = None;
+        let mut at = (0, 0);
+        for i in 0..self.len() {
+            let (block, bytes) = self.block(i);
+            if (self.start(i), self.offset(i)) != at || block.count == 0 {
+                return Err(format!("block {i} does not begin where the one before it ends"));
+            }
+            T::check(self.codec, &block, bytes).map_err(|error| format!("block {i}: {error}"))?;
+            if T::used(self.codec, &block) != Ok(bytes.len()) {
+                return Err(format!("block {i} does not fill its {} bytes", bytes.len()));
+            }
+            if before.is_some_and(|before| before >= block.first) {
+                return Err(format!("block {i} is not above the one before it"));
+            }
+            before = Some(block.last);
+            at = (at.0 + usize::from(block.count), at.1 + bytes.len());
+        }
+        if at != (self.count, self.body.len()) {
+            return Err(format!(
+                "blocks of {} keys in {} bytes, but {} keys in {}",
+                at.0,
+                at.1,
+                self.count,
+                self.body.len()
+            ));
+        }
+        Ok(())
+    }
+}

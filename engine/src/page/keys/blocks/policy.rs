@@ -1,0 +1,89 @@
+//! Which block a key goes to: what an append costs, and when a block of its own costs less. Pure arithmetic on
+//! descriptors, the same at commit and at recovery.
+
+use super::codec::IntKey;
+use super::index::{entry_bytes, is_packed};
+use duramen_codec::{Block, Codec};
+
+/// Bytes that one more key may cost in its block, beside what a block of its own would: a packed block whose fields
+/// all have to become wider for one key far away is left alone.
+const DEAR: usize = 64;
+
+/// The most bytes that one more key may cost a block.
+pub(super) fn dear<T: IntKey>(codec: Codec) -> usize {
+    DEAR + entry_bytes::<T>(codec)
+}
+
+fn bits(value: u64) -> u16 {
+    u16::try_from(u64::BITS - value.leading_zeros()).unwrap_or(64)
+}
+
+/// Bytes of a gap in VarInt-GB and StreamVByte.
+fn whole_bytes(gap: u64) -> usize {
+    usize::from(bits(gap).div_ceil(8).max(1))
+}
+
+/// Bytes that a block of at least one key grows by if `key`, above all of its keys, is appended.
+pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize {
+    let gap = key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1);
+    let gaps = usize::from(block.count.saturating_sub(1));
+    // One control byte for as many gaps.
+    let group = if T::BITS == 32 { 4 } else { 2 };
+    match codec {
+        Codec::Plain => T::BYTES,
+        Codec::VByte | Codec::MaskedVByte => usize::from(bits(gap).div_ceil(7).max(1)),
+        Codec::VarIntGb | Codec::StreamVByte => whole_bytes(gap) + usize::from(gaps.is_multiple_of(group)),
+        Codec::For | Codec::SimdFor => packed_growth(codec, block, bits(key.widen().wrapping_sub(block.first.widen()))),
+        Codec::Bp128 => packed_growth(codec, block, bits(gap).max(block.extent)),
+    }
+}
+
+fn packed_growth<T: IntKey>(codec: Codec, block: &Block<T>, width: u16) -> usize {
+    let grown = Block { count: block.count.saturating_add(1), extent: width.max(block.extent), ..*block };
+    match (T::used(codec, &grown), T::used(codec, block)) {
+        (Ok(grown), Ok(now)) => grown.saturating_sub(now),
+        _ => usize::MAX,
+    }
+}
+
+/// What appending `key` to the block costs in bytes; `None` where it is to begin a block of its own.
+#[inline]
+pub(super) fn append_cost<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Option<usize> {
+    let count = usize::from(block.count);
+    let cost = growth(codec, block, key);
+    (count > 0 && count < codec.max_count() && (!is_packed(codec) || cost <= dear::<T>(codec))).then_some(cost)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn holds<T: IntKey>(codec: Codec, gaps: &[(u32, u64)]) {
+        let (mut bytes, mut block) = ([0u8; 4096], Block::<T>::default());
+        let mut key = 0u64;
+        for (shift, gap) in gaps.iter().take(codec.max_count()) {
+            let Some(next) = key.checked_add(1 + (gap >> (shift % 64))).filter(|next| *next <= T::MAX.widen()) else {
+                return;
+            };
+            key = next;
+            let now = T::used(codec, &block).unwrap();
+            let told = if block.count == 0 { 0 } else { growth(codec, &block, T::narrow(key)) };
+            T::append(codec, &mut block, &mut bytes, T::narrow(key)).unwrap();
+            assert_eq!(T::used(codec, &block).unwrap() - now, told, "{codec} at {} keys", block.count);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn an_append_costs_what_was_told(gaps in prop::collection::vec((40u32..64, any::<u64>()), 1..256)) {
+            for codec in Codec::ALL {
+                holds::<u32>(codec, &gaps);
+                holds::<u64>(codec, &gaps);
+            }
+        }
+    }
+}

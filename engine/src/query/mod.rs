@@ -1,0 +1,172 @@
+//! Aggregates over a table's keys and fixed-size numbers, on its pages: counts, sums and extremes are taken from block
+//! headers and compressed blocks where those tell them. [`Query`] asks from Rust, [`Statement`] in words; the words are
+//! in `docs/query.md`. How pages and versions work is for the layers below.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::cast_possible_truncation)]
+
+mod number;
+mod parse;
+mod predicate;
+mod run;
+mod statement;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod token;
+
+pub use number::Number;
+pub use statement::Statement;
+
+use crate::base::{Error, Result};
+use crate::db::types::{Key, Value};
+use crate::db::{ReadOnlyTable, encode_bounds};
+use crate::txn::Stretch;
+use run::Plan;
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+
+/// Which half of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
+/// Something to find out about the entries that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// How many there are.
+    Count,
+    /// The sum of a column.
+    Sum(Column),
+    /// Its average.
+    Average(Column),
+    /// Its least number.
+    Min(Column),
+    /// Its greatest number.
+    Max(Column),
+    /// How many different numbers it has.
+    CountDistinct(Column),
+    /// Which different numbers it has, in order.
+    Distinct(Column),
+    /// Its greatest numbers, so many, the greatest first.
+    Top(Column, usize),
+    /// Its least numbers, so many, the least first.
+    Bottom(Column, usize),
+}
+
+impl Aggregate {
+    fn column(&self) -> Option<Column> {
+        match *self {
+            Aggregate::Count => None,
+            Aggregate::Sum(column)
+            | Aggregate::Average(column)
+            | Aggregate::Min(column)
+            | Aggregate::Max(column)
+            | Aggregate::CountDistinct(column)
+            | Aggregate::Distinct(column)
+            | Aggregate::Top(column, _)
+            | Aggregate::Bottom(column, _) => Some(column),
+        }
+    }
+}
+
+/// What was found out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// One number.
+    Number(Number),
+    /// Of no entries there is no average, and no least or greatest number.
+    Nothing,
+    /// Several numbers.
+    List(Vec<Number>),
+}
+
+/// A query of a table in a snapshot.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::query::{Aggregate, Column, Number, Outcome, Query};
+/// use duramen::{Codec, Database, TableDef};
+/// const READINGS: TableDef<u32, i64> = TableDef::new("readings").codec(Codec::SimdFor);
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// {
+///     let mut readings = tx.open_table(READINGS)?;
+///     for n in 0..1000u32 {
+///         readings.put(n, i64::from(n) - 500)?;
+///     }
+/// }
+/// tx.commit()?;
+/// let readings = db.begin_read()?.open_table(READINGS)?;
+/// let found = Query::of(&readings)
+///     .range(10u32..20)
+///     .filter(|key, _| key % 2 == 0)
+///     .run(&[Aggregate::Count, Aggregate::Sum(Column::Value)])?;
+/// let expected = [Number::Unsigned(5), Number::Signed(-2430)].map(Outcome::Number);
+/// assert_eq!(found, expected);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Query<'t, K: Key, V: Value> {
+    table: &'t ReadOnlyTable<K, V>,
+    range: Stretch,
+    filter: Option<Box<run::Filter<'t>>>,
+    threads: usize,
+    of: PhantomData<fn() -> (K, V)>,
+}
+
+impl<'t, K: Key, V: Value> Query<'t, K, V> {
+    /// A query of all entries.
+    pub fn of(table: &'t ReadOnlyTable<K, V>) -> Query<'t, K, V> {
+        Query { table, range: Stretch::default(), filter: None, threads: default_threads(), of: PhantomData }
+    }
+
+    /// Only entries with keys in this range count.
+    #[must_use]
+    pub fn range<'k, Q: Borrow<K::Ref<'k>>>(mut self, range: impl RangeBounds<Q>) -> Query<'t, K, V> {
+        let (lower, upper) = encode_bounds::<K, Q>(&range);
+        self.range = Stretch::of(lower, upper);
+        self
+    }
+
+    /// Only entries count of which `keep` says so. It runs while a page is latched: it should be short, and must not
+    /// write to the database.
+    #[must_use]
+    pub fn filter(mut self, keep: impl Fn(K::View<'_>, V::View<'_>) -> bool + Sync + 't) -> Query<'t, K, V> {
+        let name = self.table.untyped().name();
+        let broken = move |part: &str, what: &str| Error::TableState {
+            table: name.to_owned(),
+            why: format!("an entry has {part} that are none: {what}"),
+        };
+        self.filter = Some(Box::new(move |key, value| {
+            let key = K::decode(key).map_err(|what| broken("keys", what))?;
+            let value = V::decode(value).map_err(|what| broken("values", what))?;
+            Ok(keep(key, value))
+        }));
+        self
+    }
+
+    /// How many threads share the work, each with subtrees of its own; otherwise as many as the machine runs at once.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Query<'t, K, V> {
+        self.threads = threads;
+        self
+    }
+
+    /// Finds out all of `aggregates` in one go.
+    ///
+    /// # Errors
+    /// [`Error::TableState`] where a column has no numbers, [`Error::SumTooLarge`], and pages that cannot be read.
+    pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
+        let Query { table, range, filter, threads, .. } = self;
+        run::run(table.untyped(), &Plan { aggregates: aggregates.to_vec(), range, filter, threads })
+    }
+}
+
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

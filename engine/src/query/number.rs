@@ -1,0 +1,132 @@
+//! Numbers as queries see them: what a column's bytes say, and how two numbers compare. Pages must never be seen here.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A number from a column, or one made of several.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// Of an unsigned column.
+    Unsigned(u128),
+    /// Of a signed column.
+    Signed(i128),
+    /// Of a column of floats, or an average.
+    Float(f64),
+}
+
+impl Number {
+    /// The nearest float.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Number::Unsigned(number) => number as f64,
+            Number::Signed(number) => number as f64,
+            Number::Float(number) => number,
+        }
+    }
+
+    /// What is left when this is divided by `by`, which is not 0; for a float its own remainder.
+    pub(super) fn modulo(self, by: u64) -> Number {
+        match self {
+            Number::Unsigned(number) => Number::Unsigned(number % u128::from(by)),
+            Number::Signed(number) => Number::Signed(number % i128::from(by)),
+            Number::Float(number) => Number::Float(number % by as f64),
+        }
+    }
+}
+
+impl Ord for Number {
+    /// By value; of floats, -0 is below 0 and NaN above all numbers.
+    fn cmp(&self, other: &Number) -> Ordering {
+        match (*self, *other) {
+            (Number::Unsigned(a), Number::Unsigned(b)) => a.cmp(&b),
+            (Number::Signed(a), Number::Signed(b)) => a.cmp(&b),
+            (Number::Unsigned(a), Number::Signed(b)) => u128::try_from(b).map_or(Ordering::Greater, |b| a.cmp(&b)),
+            (Number::Signed(a), Number::Unsigned(b)) => u128::try_from(a).map_or(Ordering::Less, |a| a.cmp(&b)),
+            (a, b) => a.to_f64().total_cmp(&b.to_f64()),
+        }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Number) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Number {}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Unsigned(number) => number.fmt(f),
+            Number::Signed(number) => number.fmt(f),
+            Number::Float(number) => number.fmt(f),
+        }
+    }
+}
+
+/// What a column's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberType {
+    Unsigned(usize),
+    Signed(usize),
+    Float(usize),
+}
+
+impl NumberType {
+    /// The type of that name, if it is one of numbers.
+    pub(super) fn named(name: &str) -> Option<NumberType> {
+        let (kind, bits) = name.split_at_checked(1)?;
+        let bytes = match bits {
+            "8" => 1,
+            "16" => 2,
+            "32" => 4,
+            "64" => 8,
+            "128" => 16,
+            _ => return None,
+        };
+        match kind {
+            "u" => Some(NumberType::Unsigned(bytes)),
+            "i" => Some(NumberType::Signed(bytes)),
+            "f" if bytes == 4 || bytes == 8 => Some(NumberType::Float(bytes)),
+            _ => None,
+        }
+    }
+
+    /// The number that an encoding says; 0 where it has another length.
+    #[inline]
+    pub(super) fn read(self, bytes: &[u8]) -> Number {
+        let bits = || bytes.iter().fold(0u128, |bits, &byte| bits << 8 | u128::from(byte));
+        match self {
+            NumberType::Unsigned(len) if bytes.len() == len => Number::Unsigned(bits()),
+            NumberType::Signed(len) if bytes.len() == len => Number::Signed(signed(bits(), len)),
+            NumberType::Float(4) => {
+                Number::Float(bytes.try_into().map_or(0.0, |bytes| f64::from(f32::from_be_bytes(bytes))))
+            }
+            NumberType::Float(_) => Number::Float(bytes.try_into().map_or(0.0, f64::from_be_bytes)),
+            NumberType::Unsigned(_) => Number::Unsigned(0),
+            NumberType::Signed(_) => Number::Signed(0),
+        }
+    }
+
+    /// What to take off the sum of encodings for each of them.
+    pub(super) fn bias(self) -> u128 {
+        match self {
+            NumberType::Signed(len) => 1 << (8 * len - 1),
+            _ => 0,
+        }
+    }
+}
+
+/// The number of an encoding with its sign bit flipped.
+#[inline(always)]
+fn signed(bits: u128, len: usize) -> i128 {
+    let half = 1u128 << (8 * len - 1);
+    bits.wrapping_sub(half).cast_signed()
+}

@@ -1,0 +1,290 @@
+//! From the words of a query to what it asks. Nothing is known here of the table: only what can be told from the words.
+
+use super::number::Number;
+use super::predicate::{Compare, Operand, Predicate};
+use super::token::{Placed, Token, tokens, wrong};
+use super::{Aggregate, Column};
+use crate::base::Result;
+
+/// How deep parentheses and NOT may nest, so that no text exhausts the stack.
+const MAX_NESTING: usize = 64;
+/// The most numbers that TOP and BOTTOM give.
+const MAX_LIST: usize = 1 << 20;
+
+/// What a query says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Parsed {
+    /// Each aggregate, as it was written, and where.
+    pub(super) aggregates: Vec<(Aggregate, String, usize)>,
+    pub(super) table: String,
+    pub(super) predicate: Option<Predicate>,
+    /// Where the predicate first speaks of each column.
+    pub(super) key_at: Option<usize>,
+    pub(super) value_at: Option<usize>,
+}
+
+struct Parser {
+    tokens: Vec<Placed>,
+    at: usize,
+    nesting: usize,
+    key_at: Option<usize>,
+    value_at: Option<usize>,
+}
+
+/// Reads a query.
+pub(super) fn parse(text: &str) -> Result<Parsed> {
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, nesting: 0, key_at: None, value_at: None };
+    if parser.peek().is("SELECT") {
+        parser.next();
+    }
+    let mut aggregates = Vec::new();
+    loop {
+        let place = parser.place();
+        let aggregate = parser.aggregate()?;
+        aggregates.push((aggregate, name(&aggregate), place));
+        if !parser.takes(",") {
+            break;
+        }
+    }
+    parser.keyword("FROM")?;
+    let table = parser.table()?;
+    (parser.key_at, parser.value_at) = (None, None);
+    let predicate = if parser.peek().is("WHERE") {
+        parser.next();
+        Some(parser.any_of()?)
+    } else {
+        None
+    };
+    parser.takes(";");
+    match parser.peek() {
+        Token::End => Ok(Parsed { aggregates, table, predicate, key_at: parser.key_at, value_at: parser.value_at }),
+        other => {
+            let expected = if predicate.is_some() { "AND, OR or the end" } else { "WHERE or the end" };
+            Err(wrong(parser.place(), format!("expected {expected}, found {}", other.shown())))
+        }
+    }
+}
+
+/// How an aggregate is written.
+fn name(aggregate: &Aggregate) -> String {
+    let column = |column: Column| if column == Column::Key { "key" } else { "value" };
+    match *aggregate {
+        Aggregate::Count => "COUNT(*)".to_owned(),
+        Aggregate::Sum(of) => format!("SUM({})", column(of)),
+        Aggregate::Average(of) => format!("AVERAGE({})", column(of)),
+        Aggregate::Min(of) => format!("MIN({})", column(of)),
+        Aggregate::Max(of) => format!("MAX({})", column(of)),
+        Aggregate::CountDistinct(of) => format!("COUNT(DISTINCT {})", column(of)),
+        Aggregate::Distinct(of) => format!("DISTINCT({})", column(of)),
+        Aggregate::Top(of, most) => format!("TOP({}, {most})", column(of)),
+        Aggregate::Bottom(of, most) => format!("BOTTOM({}, {most})", column(of)),
+    }
+}
+
+impl Parser {
+    fn placed(&self) -> (&Token, usize) {
+        self.tokens.get(self.at).or(self.tokens.last()).map_or((&Token::End, 1), |(token, at)| (token, *at))
+    }
+
+    fn peek(&self) -> &Token {
+        self.placed().0
+    }
+
+    fn place(&self) -> usize {
+        self.placed().1
+    }
+
+    fn next(&mut self) -> Placed {
+        let (token, at) = self.placed();
+        let placed = (token.clone(), at);
+        self.at += 1;
+        placed
+    }
+
+    fn takes(&mut self, sign: &str) -> bool {
+        let there = matches!(self.peek(), Token::Sign(found) if *found == sign);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn sign(&mut self, sign: &str) -> Result<()> {
+        if self.takes(sign) { Ok(()) } else { self.expected(&format!("\"{sign}\"")) }
+    }
+
+    fn keyword(&mut self, keyword: &str) -> Result<()> {
+        if self.peek().is(keyword) {
+            self.next();
+            return Ok(());
+        }
+        self.expected(keyword)
+    }
+
+    fn expected<T>(&self, what: &str) -> Result<T> {
+        Err(wrong(self.place(), format!("expected {what}, found {}", self.peek().shown())))
+    }
+
+    fn aggregate(&mut self) -> Result<Aggregate> {
+        const ALL: &str = "COUNT, SUM, AVERAGE, MIN, MAX, DISTINCT, TOP or BOTTOM";
+        let word = match self.peek() {
+            Token::Word(word) => word.to_ascii_uppercase(),
+            _ => return self.expected(ALL),
+        };
+        if !["COUNT", "SUM", "AVERAGE", "AVG", "MIN", "MAX", "DISTINCT", "TOP", "BOTTOM"].contains(&word.as_str()) {
+            return self.expected(ALL);
+        }
+        self.next();
+        self.sign("(")?;
+        if word == "COUNT" && self.takes("*") {
+            return self.sign(")").map(|()| Aggregate::Count);
+        }
+        let distinct = self.peek().is("DISTINCT") && word == "COUNT";
+        if distinct {
+            self.next();
+        }
+        let column = self.column()?;
+        let aggregate = match word.as_str() {
+            "COUNT" if distinct => Aggregate::CountDistinct(column),
+            "COUNT" => Aggregate::Count,
+            "SUM" => Aggregate::Sum(column),
+            "AVERAGE" | "AVG" => Aggregate::Average(column),
+            "MIN" => Aggregate::Min(column),
+            "MAX" => Aggregate::Max(column),
+            "DISTINCT" => Aggregate::Distinct(column),
+            _ => {
+                self.sign(",")?;
+                let most = self.length()?;
+                if word == "TOP" { Aggregate::Top(column, most) } else { Aggregate::Bottom(column, most) }
+            }
+        };
+        self.sign(")").map(|()| aggregate)
+    }
+
+    /// How many numbers a list may have.
+    fn length(&mut self) -> Result<usize> {
+        match self.next() {
+            (Token::Number(digits), at) => {
+                let most = digits.parse().ok().filter(|most| (1..=MAX_LIST).contains(most));
+                most.ok_or_else(|| wrong(at, format!("expected a whole number from 1 to {MAX_LIST}, found {digits}")))
+            }
+            (other, at) => {
+                Err(wrong(at, format!("expected how many numbers there are to be, found {}", other.shown())))
+            }
+        }
+    }
+
+    fn column(&mut self) -> Result<Column> {
+        let (column, seen) = match self.peek() {
+            word if word.is("KEY") => (Column::Key, &mut self.key_at),
+            word if word.is("VALUE") || word.is("RECORD") => (Column::Value, &mut self.value_at),
+            _ => return self.expected("key or value"),
+        };
+        let place = self.tokens.get(self.at).map_or(1, |(_, at)| *at);
+        seen.get_or_insert(place);
+        self.at += 1;
+        Ok(column)
+    }
+
+    fn table(&mut self) -> Result<String> {
+        match self.next() {
+            (Token::Word(name) | Token::Quoted(name), _) => Ok(name),
+            (other, at) => Err(wrong(at, format!("expected the name of a table, found {}", other.shown()))),
+        }
+    }
+
+    fn any_of(&mut self) -> Result<Predicate> {
+        let mut any = self.all_of()?;
+        while self.peek().is("OR") {
+            self.next();
+            any = Predicate::Or(Box::new(any), Box::new(self.all_of()?));
+        }
+        Ok(any)
+    }
+
+    fn all_of(&mut self) -> Result<Predicate> {
+        let mut all = self.one()?;
+        while self.peek().is("AND") {
+            self.next();
+            all = Predicate::And(Box::new(all), Box::new(self.one()?));
+        }
+        Ok(all)
+    }
+
+    fn one(&mut self) -> Result<Predicate> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            return Err(wrong(self.place(), format!("more than {MAX_NESTING} parentheses or NOTs inside each other")));
+        }
+        let one = if self.peek().is("NOT") {
+            self.next();
+            Predicate::Not(Box::new(self.one()?))
+        } else if self.takes("(") {
+            let inner = self.any_of()?;
+            self.sign(")")?;
+            inner
+        } else {
+            self.comparison()?
+        };
+        self.nesting -= 1;
+        Ok(one)
+    }
+
+    fn comparison(&mut self) -> Result<Predicate> {
+        let column = self.column()?;
+        let modulo = if self.takes("%") { Some(self.divisor()?) } else { None };
+        let operand = Operand { column, modulo };
+        let not = self.peek().is("NOT");
+        if not {
+            self.next();
+        }
+        if not || self.peek().is("IN") {
+            self.keyword("IN")?;
+            let within = Predicate::In(operand, self.list()?);
+            return Ok(if not { Predicate::Not(Box::new(within)) } else { within });
+        }
+        let compare = match self.peek() {
+            Token::Sign("=" | "==") => Compare::Equal,
+            Token::Sign("!=" | "<>") => Compare::NotEqual,
+            Token::Sign("<") => Compare::Less,
+            Token::Sign("<=") => Compare::AtMost,
+            Token::Sign(">") => Compare::Greater,
+            Token::Sign(">=") => Compare::AtLeast,
+            _ => return self.expected("a comparison, % or IN"),
+        };
+        self.next();
+        Ok(Predicate::Compare(operand, compare, self.number()?))
+    }
+
+    fn list(&mut self) -> Result<Vec<Number>> {
+        self.sign("(")?;
+        let mut numbers = vec![self.number()?];
+        while self.takes(",") {
+            numbers.push(self.number()?);
+        }
+        self.sign(")").map(|()| numbers)
+    }
+
+    fn divisor(&mut self) -> Result<u64> {
+        match self.next() {
+            (Token::Number(digits), at) => {
+                let by = digits.parse().ok().filter(|by| *by > 0);
+                by.ok_or_else(|| wrong(at, format!("expected a whole number above 0 to divide by, found {digits}")))
+            }
+            (other, at) => Err(wrong(at, format!("expected a number to divide by, found {}", other.shown()))),
+        }
+    }
+
+    fn number(&mut self) -> Result<Number> {
+        let negative = self.takes("-");
+        let (Token::Number(digits), at) = self.next() else {
+            self.at -= 1;
+            return self.expected("a number");
+        };
+        let whole = digits.parse::<i128>().ok().map(|number| Number::Signed(if negative { -number } else { number }));
+        let large = || digits.parse::<u128>().ok().filter(|_| !negative).map(Number::Unsigned);
+        let float = || {
+            let number = digits.parse::<f64>().ok()?;
+            Some(Number::Float(if negative { -number } else { number }))
+        };
+        whole.or_else(large).or_else(float).ok_or_else(|| wrong(at, format!("{digits} is no number")))
+    }
+}

@@ -1,0 +1,300 @@
+//! Running a query: the shortcuts that need no leaf at all, and otherwise every leaf of the range once, by several
+//! threads. Of a leaf that is as the snapshot saw it the block headers answer what they can, and blocks are summed as
+//! they are; rows are looked at one by one only where a predicate or a value asks for that.
+
+use super::number::{Number, NumberType};
+use super::tally::{Needs, Tally};
+use super::{Aggregate, Column, Outcome};
+use crate::base::{Error, Result};
+use crate::db::ReadOnlyUntypedTable;
+use crate::page::{Index, IntKey, KeyWindow, Page};
+use crate::txn::{Cursor, Part, Stretch, View};
+use duramen_codec::MAX_BLOCK;
+use std::ops::{Bound, Range};
+
+/// Says of an entry's key and value whether it counts.
+pub(super) type Filter<'f> = dyn Fn(&[u8], &[u8]) -> Result<bool> + Sync + 'f;
+
+/// A query, ready to run.
+pub(super) struct Plan<'f> {
+    pub(super) aggregates: Vec<Aggregate>,
+    pub(super) range: Stretch,
+    pub(super) filter: Option<Box<Filter<'f>>>,
+    pub(super) threads: usize,
+}
+
+/// The types and needs of both columns.
+#[derive(Clone, Copy)]
+struct Columns {
+    types: [Option<NumberType>; 2],
+    needs: [Needs; 2],
+}
+
+/// What one thread found.
+struct Found {
+    count: u64,
+    tallies: [Tally; 2],
+}
+
+impl Columns {
+    fn of(table: &ReadOnlyUntypedTable, aggregates: &[Aggregate]) -> Columns {
+        let info = table.info();
+        let mut needs = [Needs::default(); 2];
+        for aggregate in aggregates {
+            let Some(column) = aggregate.column() else { continue };
+            let [key, value] = &mut needs;
+            let needs = if column == Column::Key { key } else { value };
+            match *aggregate {
+                Aggregate::Sum(_) | Aggregate::Average(_) => needs.sum = true,
+                Aggregate::Min(_) | Aggregate::Max(_) => needs.extremes = true,
+                // Keys are all different.
+                Aggregate::CountDistinct(Column::Key) | Aggregate::Count => {}
+                Aggregate::CountDistinct(_) | Aggregate::Distinct(_) => needs.distinct = true,
+                Aggregate::Top(_, most) => needs.top = needs.top.max(most),
+                Aggregate::Bottom(_, most) => needs.bottom = needs.bottom.max(most),
+            }
+        }
+        Columns { types: [&info.key_type, &info.value_type].map(|name| NumberType::named(name)), needs }
+    }
+
+    fn found(&self) -> Found {
+        let [key, value] = self.types;
+        let [of_key, of_value] = self.needs;
+        Found { count: 0, tallies: [Tally::new("keys", key, of_key), Tally::new("values", value, of_value)] }
+    }
+}
+
+/// Runs the query on a table's snapshot.
+pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &Plan<'_>) -> Result<Vec<Outcome>> {
+    let columns = Columns::of(table, &plan.aggregates);
+    for column in plan.aggregates.iter().filter_map(Aggregate::column) {
+        check_column(table, &columns, column)?;
+    }
+    let found = match shortcut(table, plan, &columns)? {
+        Some(found) => found,
+        None => by_leaves(table, plan, &columns)?,
+    };
+    Ok(plan.aggregates.iter().map(|aggregate| outcome(aggregate, &found)).collect())
+}
+
+/// Fails for a column that has no numbers.
+fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column) -> Result<()> {
+    let [key, value] = columns.types;
+    let (of, part, name) = match column {
+        Column::Key => (key, "keys", table.info().key_type),
+        Column::Value => (value, "values", table.info().value_type),
+    };
+    match of {
+        Some(_) => Ok(()),
+        None => Err(Error::TableState {
+            table: table.name().to_owned(),
+            why: format!("its {part} are {name}, no numbers: only COUNT(*) can be asked"),
+        }),
+    }
+}
+
+/// Counting all, and the extremes of keys, need no more than the catalog and two leaves.
+fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Option<Found>> {
+    let [key, value] = columns.needs;
+    let counted =
+        plan.aggregates.iter().any(|aggregate| matches!(aggregate, Aggregate::Count | Aggregate::CountDistinct(_)));
+    let all = plan.range == Stretch::default();
+    if plan.filter.is_some() || value.any() || key.sum || key.each() || (counted && !all) {
+        return Ok(None);
+    }
+    let mut found = columns.found();
+    found.count = if all { table.len() } else { 0 };
+    if let (true, Some(of)) = (key.extremes, columns.types[0]) {
+        let (engine, tree, snapshot) = table.source();
+        let bounds = plan.range.clone();
+        let upper = bounds.upper.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut cursor = Cursor::new(engine, *tree, View::At(snapshot), Bound::Included(bounds.lower), upper);
+        let mut keys = Vec::with_capacity(2);
+        keys.extend(cursor.next()?.map(|(key, _)| of.read(key)));
+        keys.extend(cursor.next_back()?.map(|(key, _)| of.read(key)));
+        keys.into_iter().for_each(|key| found.tallies[0].add_extreme(key));
+    }
+    Ok(Some(found))
+}
+
+fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Found> {
+    let (engine, tree, snapshot) = table.source();
+    let one = |range: &Stretch| {
+        let mut scan =
+            Scan { columns, filter: plan.filter.as_deref(), found: columns.found(), window: KeyWindow::default() };
+        engine.leaves(tree, snapshot, range, &mut |part| scan.part(part))?;
+        Ok(scan.found)
+    };
+    let parts = shares(plan, engine.dividers(tree, &plan.range)?);
+    if parts.len() < 2 {
+        return one(&plan.range);
+    }
+    let founds: Vec<Result<Found>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = parts.iter().map(|range| scope.spawn(|| one(range))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut all = columns.found();
+    for found in founds {
+        let Found { count, tallies } = found?;
+        all.count += count;
+        for (all, one) in all.tallies.iter_mut().zip(tallies) {
+            all.join(one)?;
+        }
+    }
+    Ok(all)
+}
+
+/// The range cut at some of the dividers, a part for each thread.
+fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<Stretch> {
+    let threads = plan.threads.min(dividers.len() + 1).max(1);
+    let cuts = (1..threads).filter_map(|n| dividers.get(n * (dividers.len() + 1) / threads - 1).cloned());
+    let mut parts = vec![plan.range.clone()];
+    for cut in cuts {
+        if let Some(last) = parts.last_mut() {
+            let upper = last.upper.replace(cut.clone());
+            parts.push(Stretch { lower: cut, upper });
+        }
+    }
+    parts
+}
+
+/// One thread's way through its leaves.
+struct Scan<'s> {
+    columns: &'s Columns,
+    filter: Option<&'s Filter<'s>>,
+    found: Found,
+    window: KeyWindow,
+}
+
+impl Scan<'_> {
+    fn part(&mut self, part: Part<'_>) -> Result<()> {
+        match part {
+            Part::Entry(key, record) => self.row(key, record.bytes),
+            Part::Leaf(page, slots) if self.filter.is_some() || self.columns.needs[0].each() => self.rows(page, slots),
+            Part::Leaf(page, slots) => self.leaf(page, slots),
+        }
+    }
+
+    fn row(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(filter) = self.filter
+            && !filter(key, value)?
+        {
+            return Ok(());
+        }
+        self.found.count += 1;
+        for (at, bytes) in [key, value].into_iter().enumerate() {
+            if let (true, Some(of)) = (self.columns.needs[at].any(), self.columns.types[at]) {
+                self.found.tallies[at].add(of.read(bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, page: Page<'_>, slots: Range<usize>) -> Result<()> {
+        self.window.clear();
+        let mut key = Vec::with_capacity(16);
+        let mut window = std::mem::take(&mut self.window);
+        for slot in slots {
+            window.key_into(page, slot, &mut key);
+            self.row(&key, page.record(slot).bytes)?;
+        }
+        self.window = window;
+        Ok(())
+    }
+
+    /// A leaf all of whose entries count.
+    fn leaf(&mut self, page: Page<'_>, slots: Range<usize>) -> Result<()> {
+        self.found.count += slots.len() as u64;
+        let Columns { types: [of_key, of_value], needs: [key, value] } = *self.columns;
+        if let (true, Some(of)) = (key.extremes && !slots.is_empty(), of_key) {
+            let mut bytes = Vec::with_capacity(16);
+            for slot in [slots.start, slots.end - 1] {
+                page.key_into(slot, &mut bytes);
+                self.found.tallies[0].add_extreme(of.read(&bytes));
+            }
+        }
+        if let (true, Some(of)) = (key.sum, of_key) {
+            self.sum_keys(page, slots.clone(), of)?;
+        }
+        if let (true, Some(of)) = (value.any(), of_value) {
+            for slot in slots {
+                self.found.tallies[1].add(of.read(page.record(slot).bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
+        let tally = &mut self.found.tallies[0];
+        let sum = if let Some(index) = page.blocks::<u32>() {
+            sum_blocks(&index, &slots)
+        } else if let Some(index) = page.blocks::<u64>() {
+            sum_blocks(&index, &slots)
+        } else {
+            self.window.clear();
+            let mut key = Vec::with_capacity(16);
+            for slot in slots.clone() {
+                self.window.key_into(page, slot, &mut key);
+                tally.add_sum(of.read(&key))?;
+            }
+            tally.count += slots.len() as u64;
+            return Ok(());
+        };
+        tally.count += slots.len() as u64;
+        let sum = match of {
+            // At most 65,535 keys of 64 bits: nothing here reaches 2^127.
+            NumberType::Signed(_) => Number::Signed(sum.wrapping_sub(of.bias() * slots.len() as u128).cast_signed()),
+            _ => Number::Unsigned(sum),
+        };
+        tally.add_sum(sum)
+    }
+}
+
+/// The sum of the keys of some slots: whole blocks in registers, those at the edges decoded.
+fn sum_blocks<T: IntKey>(index: &Index<'_, T>, slots: &Range<usize>) -> u128 {
+    let mut sum = 0;
+    if slots.is_empty() {
+        return sum;
+    }
+    for at in index.block_of_slot(slots.start)..index.len() {
+        let (start, end) = (index.start(at), index.start(at + 1));
+        if start >= slots.end {
+            break;
+        }
+        if slots.start <= start && end <= slots.end {
+            sum += index.sum(at);
+            continue;
+        }
+        let mut buffer = [T::default(); MAX_BLOCK];
+        let keys = index.decode(at, &mut buffer);
+        let (from, to) = (slots.start.saturating_sub(start), slots.end.saturating_sub(start).min(keys.len()));
+        let keys = keys.get(from..to).unwrap_or_default();
+        sum += keys.iter().map(|key| u128::from(key.widen())).sum::<u128>();
+    }
+    sum
+}
+
+fn outcome(aggregate: &Aggregate, found: &Found) -> Outcome {
+    let [key, value] = &found.tallies;
+    let tally = |column: Column| if column == Column::Key { key } else { value };
+    let number = |number: Option<Number>| number.map_or(Outcome::Nothing, Outcome::Number);
+    match *aggregate {
+        Aggregate::Count | Aggregate::CountDistinct(Column::Key) => {
+            Outcome::Number(Number::Unsigned(u128::from(found.count)))
+        }
+        Aggregate::CountDistinct(Column::Value) => Outcome::Number(Number::Unsigned(value.distinct.len() as u128)),
+        Aggregate::Sum(column) => Outcome::Number(tally(column).total()),
+        Aggregate::Average(column) => {
+            let tally = tally(column);
+            number((tally.count > 0).then(|| Number::Float(tally.total().to_f64() / tally.count as f64)))
+        }
+        Aggregate::Min(column) => number(tally(column).min),
+        Aggregate::Max(column) => number(tally(column).max),
+        Aggregate::Distinct(column) => Outcome::List(tally(column).distinct.iter().copied().collect()),
+        Aggregate::Top(column, most) => Outcome::List(tally(column).top(most)),
+        Aggregate::Bottom(column, most) => Outcome::List(tally(column).bottom(most)),
+    }
+}

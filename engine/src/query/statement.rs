@@ -1,0 +1,85 @@
+//! Queries in words: `SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99`.
+
+use super::number::{Number, NumberType};
+use super::parse::{Parsed, parse};
+use super::predicate::split_range;
+use super::run::{Filter, Plan, run};
+use super::token::wrong;
+use super::{Column, Outcome, default_threads};
+use crate::base::Result;
+use crate::db::ReadTransaction;
+
+/// A query that was read from a text. The words are in `docs/query.md`.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::query::{Number, Outcome, Statement};
+/// # use duramen::{Codec, Database, TableDef};
+/// # let db = Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # (0..100u32).try_for_each(|n| tx.open_table(TableDef::<u32, ()>::new("t").codec(Codec::Bp128))?.put(n, ()))?;
+/// # tx.commit()?;
+/// let statement: Statement = "SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99".parse()?;
+/// let found = statement.run(&db.begin_read()?)?;
+/// assert_eq!(found, [4806, 89].map(|number| Outcome::Number(Number::Unsigned(number))));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Statement {
+    parsed: Parsed,
+    threads: usize,
+}
+
+impl std::str::FromStr for Statement {
+    type Err = crate::Error;
+
+    /// Reads a query; an error says where the text is wrong, and what would be right there.
+    fn from_str(text: &str) -> Result<Statement> {
+        Ok(Statement { parsed: parse(text)?, threads: default_threads() })
+    }
+}
+
+impl Statement {
+    /// How many threads share the work; otherwise as many as the machine runs at once.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Statement {
+        self.threads = threads;
+        self
+    }
+
+    /// What is asked, in the order of the outcomes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parsed.aggregates.iter().map(|(_, name, _)| name.as_str())
+    }
+
+    /// Runs the query on a snapshot.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoTable`]; [`crate::Error::Query`] where it asks for numbers of a column that has none;
+    /// [`crate::Error::SumTooLarge`]; pages that cannot be read.
+    pub fn run(&self, snapshot: &ReadTransaction) -> Result<Vec<Outcome>> {
+        let table = snapshot.open_untyped(&self.parsed.table)?;
+        let info = table.info();
+        let [keys, values] = [&info.key_type, &info.value_type].map(|name| NumberType::named(name));
+        let asked = self.parsed.aggregates.iter().filter_map(|(aggregate, _, at)| Some((aggregate.column()?, *at)));
+        let tested = [(Column::Key, self.parsed.key_at), (Column::Value, self.parsed.value_at)];
+        let tested = tested.into_iter().filter_map(|(column, at)| Some((column, at?)));
+        for (column, at) in asked.chain(tested) {
+            let (of, name, part) = match column {
+                Column::Key => (keys, &info.key_type, "keys"),
+                Column::Value => (values, &info.value_type, "values"),
+            };
+            if of.is_none() {
+                return Err(wrong(at, format!("the {part} of table {} are {name}, no numbers", info.name)));
+            }
+        }
+        let (range, rest) = split_range(self.parsed.predicate.clone(), keys);
+        let filter = rest.map(|predicate| -> Box<Filter<'_>> {
+            let read = |of: Option<NumberType>, bytes: &[u8]| of.map_or(Number::Unsigned(0), |of| of.read(bytes));
+            Box::new(move |key, value| Ok(predicate.holds(read(keys, key), read(values, value))))
+        });
+        let aggregates = self.parsed.aggregates.iter().map(|(aggregate, ..)| *aggregate).collect();
+        run(&table, &Plan { aggregates, range, filter, threads: self.threads })
+    }
+}

@@ -1,0 +1,81 @@
+//! The words of a query's text, each with where it stands. What they mean together is for `parse`.
+
+use crate::base::{Error, Result};
+
+/// A word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    /// A name or a keyword, as it was written.
+    Word(String),
+    /// A name in double quotes.
+    Quoted(String),
+    /// A number without a sign.
+    Number(String),
+    /// One of `( ) , * % -` and the comparisons.
+    Sign(&'static str),
+    /// The end of the text.
+    End,
+}
+
+/// A word and the character where it begins, from 1.
+pub(super) type Placed = (Token, usize);
+
+/// Longest first, so that `<=` is not read as `<`.
+const SIGNS: [&str; 15] = ["<=", ">=", "==", "!=", "<>", "<", ">", "=", "(", ")", ",", "*", "%", "-", ";"];
+
+/// An error at a place of the text.
+pub(super) fn wrong(at: usize, why: impl Into<String>) -> Error {
+    Error::Query { at, why: why.into() }
+}
+
+/// The words of `text`, the end last.
+pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
+    let mut tokens = Vec::new();
+    let (mut rest, mut at) = (text, 1);
+    while let Some(first) = rest.chars().next() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let (token, len) = if first.is_whitespace() {
+            (None, first.len_utf8())
+        } else if first.is_ascii_digit() {
+            let len = rest.find(|c: char| !is_word(c) && c != '.').unwrap_or(rest.len());
+            (Some(Token::Number(front(rest, len).replace('_', ""))), len)
+        } else if is_word(first) {
+            let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            (Some(Token::Word(front(rest, len).to_owned())), len)
+        } else if first == '"' {
+            let inner = rest.get(1..).unwrap_or_default();
+            let end = inner.find('"').ok_or_else(|| wrong(at, "a name begins with \" and does not end with one"))?;
+            (Some(Token::Quoted(front(inner, end).to_owned())), end + 2)
+        } else {
+            let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+            let sign = sign.ok_or_else(|| wrong(at, format!("{first:?} has no meaning here")))?;
+            (Some(Token::Sign(sign)), sign.len())
+        };
+        tokens.extend(token.map(|token| (token, at)));
+        at += front(rest, len).chars().count();
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    tokens.push((Token::End, at));
+    Ok(tokens)
+}
+
+fn front(text: &str, len: usize) -> &str {
+    text.get(..len).unwrap_or(text)
+}
+
+impl Token {
+    /// The token as an error shows it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Token::Word(word) | Token::Number(word) => format!("\"{}\"", word.escape_debug()),
+            Token::Quoted(name) => format!("the name \"{}\"", name.escape_debug()),
+            Token::Sign(sign) => format!("\"{sign}\""),
+            Token::End => "the end".to_owned(),
+        }
+    }
+
+    /// True for that keyword, in capitals or not.
+    pub(super) fn is(&self, keyword: &str) -> bool {
+        matches!(self, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
+    }
+}
