@@ -2,7 +2,7 @@
 //! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
 //! more on the device.
 
-use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::FailingVolume;
 use std::sync::Arc;
 
@@ -119,4 +119,56 @@ fn writing_goes_on_once_there_is_room_again() -> Result<()> {
         assert_eq!(db.verify(|_| ())?.findings, []);
     }
     Ok(())
+}
+
+#[test]
+fn a_commit_that_splits_many_pages_is_refused_before_it_begins() -> Result<()> {
+    let mut refused = 0;
+    for space in (0..48u64).map(|step| step * (384 << 10)) {
+        let volume = FailingVolume::new(1);
+        let db = options(64 << 20).create_on(Arc::new(volume.clone()), NAME)?;
+        let tx = db.begin_write()?;
+        let mut bulk = tx.bulk_load("new", "u32", "bytes", TableOptions::default(), 1.0)?;
+        for key in 0..20_000u32 {
+            bulk.push(&(key * 2).to_be_bytes(), &[key as u8; 100])?;
+        }
+        bulk.finish()?;
+        tx.commit()?;
+        db.checkpoint()?;
+        volume.limit_space(Some(space));
+        let tx = db.begin_write()?;
+        let mut table = tx.open_table(NEW)?;
+        // One entry into each full leaf.
+        for key in (0..20_000).step_by(30) {
+            table.put(key * 2 + 1, &[1; 100][..])?;
+        }
+        drop(table);
+        match tx.commit() {
+            Ok(()) => db.checkpoint()?,
+            Err(Error::Full { .. }) => refused += 1,
+            Err(other) => panic!("{space} bytes: {other}"),
+        }
+        assert!(db.begin_write().is_ok(), "{space} bytes: writing was stopped");
+    }
+    assert!((1..48).contains(&refused), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn large_values_leave_committed_pages_the_room_they_were_promised() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let db = options(16 << 20).create_on(Arc::new(volume.clone()), NAME)?;
+    put(&db, OLD, 0..OLD_ENTRIES)?;
+    put(&db, NEW, 0..100)?;
+    db.checkpoint()?;
+    put(&db, OLD, 0..OLD_ENTRIES / 2)?;
+    volume.limit_space(Some(0));
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(NEW)?;
+    let refused = (0..10_000).find_map(|n| table.put(100_000 + n, &[1; 40_000][..]).err());
+    assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+    drop(table);
+    drop(tx);
+    db.checkpoint()?;
+    make_room(&db, 100)
 }

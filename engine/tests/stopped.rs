@@ -1,6 +1,7 @@
 //! Promise: where it is not known which pages or places are free, or where there is no room for a log, the database
 //! opens all the same; what is committed can be read, and an attempt to write gets to know why it cannot be.
 
+use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Error, Result, TableDef};
 use duramen_sim::FailingVolume;
 use std::fs;
@@ -107,6 +108,22 @@ fn a_device_without_room_for_a_log_stops_writers_until_there_is_some() -> Result
     let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
     fill(&db)?;
     db.close()?;
+    volume.limit_space(Some(0));
+    let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
+    assert_eq!(readable(&db)?, ENTRIES);
+    assert!(matches!(db.begin_write(), Err(Error::Poisoned { cause }) if cause.contains("no space left")));
+    drop(db);
+    volume.limit_space(None);
+    let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
+    fill(&db)?;
+    // Nor is it lost for reading when it was not closed, and not even what the log had reserved is left.
+    volume.power_off_at(Some(0));
+    drop(db);
+    volume.power_off_at(None);
+    for log in volume.list("t.duramen-log")? {
+        let log = volume.open(&log, OpenMode::Write)?;
+        log.resize(log.size()?)?;
+    }
     volume.limit_space(Some(0));
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
     assert_eq!(readable(&db)?, ENTRIES);

@@ -126,10 +126,11 @@ fn names_come_and_go_and_are_listed_sorted() {
         assert_eq!(volume.list("none").unwrap(), Vec::<String>::new());
         volume.remove("db-log.2").unwrap();
         volume.remove("db-log.2").unwrap();
-        volume.rename("db-log.10", "db").unwrap();
+        assert!(matches!(volume.rename("db-log.10", "db"), Err(Error::Exists { path }) if path == volume.path("db")));
+        volume.rename("db-log.10", "new").unwrap();
         volume.sync().unwrap();
-        assert_eq!(volume.list("").unwrap(), ["db", "other"]);
-        assert_eq!(content(volume, "db"), b"db-log.10");
+        assert_eq!(volume.list("").unwrap(), ["db", "new", "other"]);
+        assert_eq!((content(volume, "db"), content(volume, "new")), (b"db".to_vec(), b"db-log.10".to_vec()));
         assert!(matches!(volume.rename("gone", "x"), Err(Error::NotFound { path }) if path == volume.path("gone")));
     });
 }

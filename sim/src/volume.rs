@@ -155,6 +155,9 @@ impl Volume for FailingVolume {
         if !state.names.contains_key(from) {
             return Err(Error::NotFound { path: self.path(from) });
         }
+        if state.names.contains_key(to) {
+            return Err(Error::Exists { path: self.path(to) });
+        }
         state.rename(Naming::Rename { from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }

@@ -72,10 +72,25 @@ impl BulkSink for Sink<'_> {
 /// # }
 /// ```
 pub struct BulkTable<'t> {
-    tx: &'t WriteTransaction,
-    name: String,
+    load: Load<'t>,
     entry: TableEntry,
     loader: BulkLoader<Sink<'t>>,
+}
+
+/// A load's place in its transaction. Where it ends without being finished, its pages are the transaction's but no
+/// table's, so that it must not commit.
+struct Load<'t> {
+    tx: &'t WriteTransaction,
+    name: String,
+    finished: bool,
+}
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            *self.tx.abandoned.lock() = Some(std::mem::take(&mut self.name));
+        }
+    }
 }
 
 impl BulkTable<'_> {
@@ -97,18 +112,19 @@ impl BulkTable<'_> {
     /// [`crate::Error::Unsorted`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.entry.note_key(key);
-        let engine = &self.tx.shared.engine;
+        let engine = &self.load.tx.shared.engine;
         let page_size = engine.pool.page_size();
         let image = key.len().min(max_inline_key(page_size) + 1);
         if image + value.len() <= max_entry(page_size) {
             return self.loader.push(key, Record { bytes: value, large: false });
         }
         let table = self.entry.tree.table;
-        let record = large::write(engine, &mut self.tx.adopted.lock(), table, value.len() as u64, &mut &*value)?;
+        let record = large::write(engine, &mut self.load.tx.adopted.lock(), table, value.len() as u64, &mut &*value)?;
         self.loader.push(key, Record { bytes: &record.bytes, large: true })
     }
 
-    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
+    /// Ends the load and returns how many entries there are. A transaction with a load that is not finished cannot commit.
+    /// The table is in the transaction from now on, and in the
     /// database once that commits.
     ///
     /// ```
@@ -126,13 +142,16 @@ impl BulkTable<'_> {
     /// ```
     ///
     /// # Errors
-    /// What writing meets.
-    pub fn finish(mut self) -> Result<u64> {
-        let root = self.entry.tree.root;
-        let loaded = self.loader.finish(root)?;
-        Sink::new(self.tx).write(root, &loaded.root)?;
-        self.entry.entries = loaded.entries;
-        self.tx.install(&self.name, self.entry);
+    /// [`crate::Error::TableExists`] if the transaction has made such a table meanwhile, and what writing meets.
+    pub fn finish(self) -> Result<u64> {
+        let BulkTable { mut load, mut entry, loader } = self;
+        let tx = load.tx;
+        tx.check_new(&load.name)?;
+        let loaded = loader.finish(entry.tree.root)?;
+        Sink::new(tx).write(entry.tree.root, &loaded.root)?;
+        entry.entries = loaded.entries;
+        tx.install(&load.name, entry);
+        load.finished = true;
         Ok(loaded.entries)
     }
 }
@@ -177,6 +196,6 @@ impl WriteTransaction {
         let entry = self.create(&TableSpec::of_names(key_type, value_type, options)?)?;
         let page_size = self.shared.engine.pool.page_size();
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
-        Ok(BulkTable { tx: self, name: name.to_owned(), entry, loader })
+        Ok(BulkTable { load: Load { tx: self, name: name.to_owned(), finished: false }, entry, loader })
     }
 }

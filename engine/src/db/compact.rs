@@ -99,6 +99,7 @@ impl Database {
         tx.commit()?;
         while shared.maintain()? {}
         shared.checkpoint()?;
+        let _writer = shared.engine.lock_writer()?;
         shared.close_gaps(Gaps { most: 0, moves: u64::MAX })?;
         Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
     }

@@ -30,7 +30,8 @@ impl Gaps {
 }
 
 impl Shared {
-    /// Closes gaps as far as `gaps` says. Call it after a checkpoint; it ends with one.
+    /// Closes gaps as far as `gaps` says. Call it after a checkpoint; it ends with one. The caller holds the writer's
+    /// lock, or is alone: a transaction knows the places of pages that it has written outside the log.
     pub(super) fn close_gaps(&self, gaps: Gaps) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
         let mut left = gaps.moves;

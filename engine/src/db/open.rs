@@ -88,8 +88,12 @@ impl Builder {
             last: FIRST_LSN,
             high_water: 1,
         };
-        drop(TableStore::create(disk, &volume.path(name), meta)?);
-        volume.rename(&unfinished, name)?;
+        let created = TableStore::create(disk, &volume.path(name), meta).and_then(|_| volume.rename(&unfinished, name));
+        if let Err(error) = created {
+            // The failure is the one to tell; what is left is in nobody's way.
+            let _ = volume.remove(&unfinished);
+            return Err(error);
+        }
         volume.sync()?;
         self.open_on(volume, name)
     }
@@ -116,16 +120,12 @@ impl Builder {
     /// As [`Builder::open`].
     pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
         let mut opened = Opened::open(self, &volume, name, OpenMode::Write)?;
-        let config = LogConfig {
-            volume,
-            prefix: format!("{name}-log"),
-            database: opened.meta.database_id,
-            shape: LogShape::Packed,
-        };
+        let config = log_config(volume, name, &opened.meta);
         let meta = opened.meta;
-        let epoch = meta.epoch.saturating_add(1);
+        let LogPosition { epoch, .. } = next_epoch(&meta);
         let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
-        if meta.clean && goes_on(&config, LogPosition { lsn: meta.last, epoch })? {
+        if meta.clean && goes_on(&config, next_epoch(&meta))? {
+            opened.store.damage().map_or(Ok(()), Err)?;
             // A later superblock has been damaged, or was never finished: the log tells what came after this one.
             opened.store.write_meta(position)?;
             opened.meta = position;
@@ -139,19 +139,28 @@ impl Builder {
                 created => created?,
             };
             opened.store.write_meta(position)?;
-            (log, Redone::at(meta.last))
+            (Ok(log), Redone::at(meta.last))
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
             recover(config, &opened.pool, &opened.store, &opened.meta)?
         };
-        opened.slot.set(Arc::new(log));
+        let stopped = match log {
+            Ok(log) => {
+                opened.slot.set(Arc::new(log));
+                None
+            }
+            Err(cause) => Some(cause),
+        };
         let high = meta.high_water.max(redone.high).max(1);
         let engine =
             Engine::new(opened.pool, Some(opened.store), opened.slot, PageIds::new(meta.page_size, high), redone.end);
+        if let Some(cause) = &stopped {
+            engine.poison(cause);
+        }
         load_maps(&engine, high, redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect())?;
         finish_opening(&engine, redone, !opened.meta.clean)?;
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
-        if self.background {
+        if self.background && shared.engine.check_poison().is_ok() {
             maintenance::start(&shared);
         }
         Ok(Database::new(shared))
@@ -174,11 +183,22 @@ impl Builder {
     /// As [`Builder::open_read_only`].
     pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
         let opened = Opened::open(self, &volume, name, OpenMode::Read)?;
-        if !opened.meta.clean {
+        let config = log_config(volume, name, &opened.meta);
+        // A log that goes on from a clean superblock means that a later one is damaged.
+        if !opened.meta.clean || goes_on(&config, next_epoch(&opened.meta))? {
             return Err(Error::NeedsRecovery { path: opened.path });
         }
         Ok(opened.into_reader(self, None))
     }
+}
+
+fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
+    LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed }
+}
+
+/// Where the log of a clean database begins when it is opened to write.
+fn next_epoch(meta: &Meta) -> LogPosition {
+    LogPosition { lsn: meta.last, epoch: meta.epoch.saturating_add(1) }
 }
 
 /// A database's file, locked, before anything has been done with it.
@@ -256,8 +276,9 @@ fn goes_on(config: &LogConfig, end: LogPosition) -> Result<bool> {
     }
 }
 
-/// Redoes the log of a database that was not closed, and starts the next epoch of it.
-fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Log, Redone)> {
+/// Redoes the log of a database that was not closed, and starts the next epoch of it. Where there is no room for that, the
+/// error is in the place of the log: what was redone can be read.
+fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let missing = || Error::MissingLog {
         path: config.volume.path(config.prefix.trim_end_matches("-log")),
@@ -268,7 +289,10 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(missing)?;
     let redone = Redo::new(pool, store, meta.table).run(&mut reader)?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
-    Ok((Log::resume(reader)?, redone))
+    match Log::resume(reader) {
+        Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),
+        resumed => Ok((Ok(resumed?), redone)),
+    }
 }
 
 /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by

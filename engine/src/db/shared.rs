@@ -60,15 +60,24 @@ impl Shared {
         }
     }
 
-    /// Takes a checkpoint. Where the device has no room for the log to go on, the file's gaps are closed to make some.
+    /// Takes a checkpoint. Where the device has no room for the log to go on, the file's gaps are closed to make some,
+    /// unless a transaction is open, which may know places of pages.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         if self.engine.checkpoint()? == Segments::Stuck
-            && let Some(store) = &self.engine.store
+            && let Some(_writer) = self.engine.writer.try_lock()
         {
-            self.close_gaps(Gaps::worth_while(&store.stats()))?;
-            self.engine.checkpoint()?;
+            self.make_room()?;
         }
         Ok(())
+    }
+
+    /// Closes gaps in the file so that the device has room for the log. The caller holds the writer's lock and knows no
+    /// places of pages.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        let Some(store) = &self.engine.store else { return Ok(()) };
+        self.engine.checkpoint()?;
+        self.close_gaps(Gaps::worth_while(&store.stats()))?;
+        self.engine.checkpoint().map(drop)
     }
 
     /// One round of what a database needs done from time to time; false when nothing was.
@@ -95,8 +104,6 @@ impl Shared {
         self.checkpoint()?;
         self.close_gaps(Gaps::worth_while(&store.stats()))?;
         let meta = Meta { clean: true, ..store.meta() };
-        // Into both superblocks, so that one that rots does not bring the other's older state back.
-        store.write_meta(meta)?;
         // Into both places: without its log, the file must not depend on one of them.
         store.write_meta(meta)?;
         store.write_meta(meta)?;

@@ -62,6 +62,8 @@ pub struct WriteTransaction {
     names: Mutex<BTreeMap<String, Name>>,
     dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
+    /// The table of a bulk load that was dropped before it was finished.
+    pub(crate) abandoned: Mutex<Option<String>>,
     durability: Durability,
     next_table: Mutex<Option<u32>>,
 }
@@ -77,6 +79,7 @@ impl WriteTransaction {
             names: Mutex::default(),
             dropped: Mutex::default(),
             adopted: Mutex::default(),
+            abandoned: Mutex::default(),
             durability,
             next_table: Mutex::default(),
         })
@@ -330,7 +333,14 @@ impl WriteTransaction {
     /// [`Error::Full`] and errors of reading leave the database as it was; others stop all writing
     /// ([`Error::Poisoned`]) until it is opened again.
     pub fn commit(mut self) -> Result<()> {
-        let end = self.apply()?;
+        let end = match self.apply() {
+            // Nothing has changed. Gaps in the file may be what the log lacks, unless this transaction knows places in it.
+            Err(Error::Full { .. }) if self.adopted.get_mut().iter().all(|(_, place)| place.is_none()) => {
+                self.shared.make_room()?;
+                self.apply()?
+            }
+            applied => applied?,
+        };
         self.adopted.get_mut().clear();
         self.names.get_mut().clear();
         // Nothing to write may still mean earlier commits to wait for.
@@ -356,6 +366,10 @@ impl WriteTransaction {
     pub fn abort(self) {}
 
     fn apply(&self) -> Result<Option<crate::base::Lsn>> {
+        if let Some(table) = self.abandoned.lock().clone() {
+            let why = "its bulk load was not finished, so the transaction cannot commit: begin it anew".to_owned();
+            return Err(Error::TableState { table, why });
+        }
         let names = self.names.lock();
         let mut states: Vec<(&String, ArcMutexGuard<RawMutex, TableState>)> = Vec::new();
         let mut catalog_writes = WriteSet::default();

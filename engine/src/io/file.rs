@@ -165,7 +165,11 @@ impl Volume for FileVolume {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let path = self.path(from);
-        std::fs::rename(&path, self.path(to)).map_err(|e| missing_or_failed("cannot rename", &path, e))
+        let target = self.path(to);
+        system::rename_new(&path, &target).map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => Error::Exists { path: target },
+            _ => missing_or_failed("cannot rename", &path, e),
+        })
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -244,10 +248,20 @@ fn missing_or_failed(action: &'static str, path: &Path, source: std::io::Error) 
 /// Allocation calls of Linux. A file system that lacks one is no error: both are advice where it is so.
 #[cfg(target_os = "linux")]
 mod system {
-    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
     use rustix::io::{Errno, retry_on_intr};
     use std::fs::File;
     use std::io::Result;
+    use std::path::Path;
+
+    /// Renames unless something has the new name.
+    pub(super) fn rename_new(from: &Path, to: &Path) -> Result<()> {
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            // A file system that cannot do it at once.
+            Err(Errno::INVAL | Errno::NOSYS) => super::link_new(from, to),
+            renamed => Ok(renamed?),
+        }
+    }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -272,6 +286,8 @@ mod system {
     use std::fs::File;
     use std::io::Result;
 
+    pub(super) use super::link_new as rename_new;
+
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())
     }
@@ -279,6 +295,12 @@ mod system {
     pub(super) fn allocate(_: &File, _: u64) -> Result<()> {
         Ok(())
     }
+}
+
+/// Gives a file another name unless something has that, then takes the old one away. A crash in between leaves both.
+fn link_new(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::hard_link(from, to)?;
+    std::fs::remove_file(from)
 }
 
 #[cfg(test)]

@@ -262,6 +262,9 @@ impl Volume for MemoryVolume {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut files = self.files.lock();
+        if files.contains_key(to) {
+            return Err(Error::Exists { path: self.path(to) });
+        }
         let file = files.remove(from).ok_or_else(|| Error::NotFound { path: self.path(from) })?;
         files.insert(to.to_owned(), file);
         Ok(())

@@ -52,7 +52,7 @@ pub trait Volume: Send + Sync + Debug {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>>;
     /// Removes a file; it is no error if it is not there.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Renames a file, replacing what had the new name.
+    /// Renames a file; [`crate::Error::Exists`] where something has the new name already, however late it came.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
     /// The names that begin with `prefix`, sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;

@@ -40,6 +40,9 @@ impl Tree {
         let mut freed = 0;
         loop {
             let (path, leaf) = self.last_path(store, root)?;
+            // What may be damaged is read before anything is freed.
+            let stays = path.iter().rev().find(|step| step.slot > 0);
+            let run = stays.map_or_else(|| Ok(Vec::new()), |step| self.separator_run(store, *step))?;
             freed += self.free_leaf(store, leaf, &mut large)?;
             let mut gone = path.len();
             // Inner pages whose last child is gone go as well; the lowest that stays loses its last entry.
@@ -51,7 +54,7 @@ impl Tree {
             let Some(step) = gone.checked_sub(1).and_then(|last| path.get(last)) else {
                 return Ok(FreeProgress { freed, done: true });
             };
-            freed += self.drop_last(store, *step)?;
+            freed += self.drop_last(store, *step, run)?;
             if freed >= budget {
                 return Ok(FreeProgress { freed, done: false });
             }
@@ -98,13 +101,17 @@ impl Tree {
         Ok(runs.len() + 1)
     }
 
+    /// The pages of the run of an inner page's separator.
+    fn separator_run<S: PageRead>(&self, store: &S, step: Step) -> Result<Vec<PageId>> {
+        let mut separator = Vec::new();
+        Page::new(&store.read(step.id)?).key_into(step.slot, &mut separator);
+        self.run_pages(store, step.id, &separator)
+    }
+
     /// Removes the last entry of an inner page, whose child is gone, and frees its separator's run.
-    fn drop_last<S: PageWrite>(&self, store: &S, step: Step) -> Result<usize> {
+    fn drop_last<S: PageWrite>(&self, store: &S, step: Step, run: Vec<PageId>) -> Result<usize> {
         let mut latched = store.latch(step.id)?;
         let page = Page::new(&latched);
-        let mut separator = Vec::new();
-        page.key_into(step.slot, &mut separator);
-        let run = self.run_pages(store, step.id, &separator)?;
         let remove = PageOp::Remove { from: slot_u16(page, step.slot)?, to: slot_u16(page, step.slot + 1)? };
         self.must_fit(store, &mut latched, &remove)?;
         drop(latched);

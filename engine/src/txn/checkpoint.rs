@@ -27,9 +27,9 @@ impl Engine {
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits hardly wait for it.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
-        let redo = {
+        let (redo, unfinished) = {
             let _between_batches = self.apply.lock();
-            match log.rotate() {
+            let redo = match log.rotate() {
                 // Without room for another segment the log goes on in this one: the redo point moves all the same.
                 Err(Error::Full { .. }) => {
                     segments = Segments::Stuck;
@@ -37,15 +37,19 @@ impl Engine {
                 }
                 rotated => rotated,
             }
-            .inspect_err(|cause| self.poison(cause))?
+            .inspect_err(|cause| self.poison(cause))?;
+            // As of here: the transaction may come to its end in memory before that end is durable.
+            (redo, Lsn(self.unfinished.load(Ordering::Acquire)))
         };
         self.pool.flush_before(redo)?;
         let (frozen, table) = {
             let _between_batches = self.apply.lock();
+            // A commit that has failed meanwhile takes back pages that the log speaks of.
+            self.check_poison()?;
             (store.freeze(), log.appended())
         };
         log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
-        let redo = redo.min(Lsn(self.unfinished.load(Ordering::Acquire)));
+        let redo = redo.min(unfinished);
         let mut meta = store.meta();
         (meta.redo, meta.table, meta.last) = (redo, table, table);
         meta.high_water = self.ids.lock().high();

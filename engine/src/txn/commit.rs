@@ -13,11 +13,11 @@ use super::record::OPERATIONS;
 use super::stretch::Stretch;
 use super::versions::{Detached, OwnedRecord};
 use super::write_set::WriteSet;
-use crate::base::limits::long_key_head;
+use crate::base::limits::{long_key_head, max_inline_key};
 use crate::base::watermark::Watermark;
 use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
-use crate::page::{Page, Record};
+use crate::page::{Page, Record, run_capacity};
 use crate::store::{Location, Pin};
 use crate::tree::{Removal, Tree};
 use std::collections::BTreeSet;
@@ -48,9 +48,11 @@ pub(crate) enum Step<'a> {
 
 /// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
 const COMMIT_LOG: usize = 256 << 10;
+/// The most log bytes that are reserved for pages that split or merge.
+const MOST_CONTENTS: usize = 64 << 20;
 /// Log bytes and pages kept for transactions that only remove.
 const RELIEF_LOG: usize = 1 << 20;
-const RELIEF_PAGES: usize = 32;
+pub(super) const RELIEF_PAGES: usize = 32;
 
 impl<'a> Step<'a> {
     /// True for what gives room back, or will, and for what the catalog notes about that.
@@ -132,13 +134,16 @@ impl Engine {
     /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
     /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
     fn make_room(&self, steps: &[Step<'_>], leaves: usize) -> Result<()> {
-        let bytes: usize = steps.iter().map(step_bytes).sum();
+        let bytes: usize = steps.iter().map(|step| self.weight(step)).sum();
+        let page_size = self.pool.page_size();
         let relieves = steps.iter().all(Step::relieves);
         let kept = if relieves { 0 } else { RELIEF_LOG };
-        self.log()?.reserve(2 * bytes + COMMIT_LOG + kept)?;
+        // Each leaf may be split or merged, which logs the new content of a page. In a large transaction hardly all are.
+        let contents = (leaves * page_size).min(MOST_CONTENTS);
+        self.log()?.reserve(2 * bytes + contents + COMMIT_LOG + kept)?;
         let Some(store) = &self.store else { return Ok(()) };
-        // New pages take half of theirs at least; each may change a page above it.
-        let images = leaves + 4 * bytes / self.pool.page_size() + if relieves { 0 } else { RELIEF_PAGES };
+        // Besides, new pages take half of theirs at least, and each may change a page above it.
+        let images = 2 * leaves + 4 * bytes / page_size + if relieves { 0 } else { RELIEF_PAGES };
         store.ensure_room(self.pool.dirty_pages() + images as u64)
     }
 
@@ -160,7 +165,7 @@ impl Engine {
             let (_pins, covered) = self.pin(rest, &mut BTreeSet::new())?;
             let piece = rest.get(..covered.max(1)).unwrap_or(rest);
             done += piece.len();
-            let last = done == steps.len();
+            let last = done >= steps.len();
             let end = self.apply_batch(piece, catalog, Some((done as u64, last)))?;
             if last {
                 self.unfinished.store(u64::MAX, Ordering::Release);
@@ -181,6 +186,18 @@ impl Engine {
         Ok(leaves)
     }
 
+    /// Bytes of pages that a step may need beyond the leaf that it changes: two to a byte of new content. A key too long for
+    /// a page has pages of its own, and so may the separators that it pushes aside.
+    fn weight(&self, step: &Step<'_>) -> usize {
+        let page_size = self.pool.page_size();
+        let long = step.target().map_or(0, |(_, key)| key.len());
+        let runs = match long > max_inline_key(page_size) {
+            true => 1 + 2 * long.div_ceil(run_capacity(page_size).max(1)),
+            false => 0,
+        };
+        step_bytes(step) + runs * page_size / 2
+    }
+
     /// Reads and pins the leaves that the steps will change, as long as they take at most a quarter of the pool;
     /// returns how many steps that covers. `created` are the roots of trees that are yet to be created.
     fn pin(&self, steps: &[Step<'_>], created: &mut BTreeSet<PageId>) -> Result<(Vec<Pin<'_>>, usize)> {
@@ -195,7 +212,7 @@ impl Engine {
         let mut weight = 0;
         let mut index = 0;
         while let Some(step) = steps.get(index) {
-            weight += step_bytes(step);
+            weight += self.weight(step);
             if pins.len() + weight / half_page >= most && index > 0 {
                 return Ok((pins, index));
             }
@@ -216,7 +233,7 @@ impl Engine {
                     && next_tree.root == tree.root
                     && self.covers(page, next)
                 {
-                    weight += step_bytes(step);
+                    weight += self.weight(step);
                     index += 1;
                 }
             })?;

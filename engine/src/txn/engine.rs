@@ -6,7 +6,7 @@
 //! | `apply` | from a batch's first change to its place in the log | commit; checkpoints, for their two short cuts |
 //! | `checkpointing` | for a checkpoint | one at a time |
 //!
-//! They are taken in this order, and page latches after them.
+//! The writer's lock is taken before `apply`, and so is `checkpointing`; page latches come after all of them.
 
 use super::page_ids::PageIds;
 use super::reclaim::Waiting;

@@ -5,6 +5,7 @@
 //! the value in the tree is `first page u32 | length u32 | checksum u32`.
 
 use super::applier::Applier;
+use super::commit::RELIEF_PAGES;
 use super::engine::Engine;
 use super::page_ids::PageIds;
 use super::versions::OwnedRecord;
@@ -114,6 +115,8 @@ pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<O
         Some(store) => {
             let mut packed = packed.to_vec();
             page::set_lsn(&mut packed, engine.log()?.next_lsn());
+            // What the changed pages have been promised stays theirs.
+            store.ensure_room(engine.pool.dirty_pages() + RELIEF_PAGES as u64 + 1)?;
             store.write_unlogged(id, &packed).map(Some)
         }
         None => {

@@ -1,7 +1,7 @@
 //! The logical record of a large transaction: its steps, whole, before any of them touches a page.
 //!
-//! It is written as one or more batches of kind `LOGICAL`, each at most [`PIECE`] bytes: `last u8 | bytes`. Joined,
-//! the bytes are steps:
+//! It is written as one or more batches of kind `LOGICAL`, each at most [`PIECE`] bytes: `flags u8 | bytes`, where flag 1
+//! is the last piece's and flag 2 the first's. Joined, the bytes are steps:
 //!
 //! | tag | step |
 //! |---|---|
@@ -26,8 +26,11 @@ use crate::store::Location;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
+/// Flags of a piece.
+const LAST: u8 = 1;
+const FIRST: u8 = 2;
 /// The most bytes of steps in one batch.
-pub(crate) const PIECE: usize = 4 << 20;
+const PIECE: usize = 4 << 20;
 
 /// A transaction read back from the log.
 #[derive(Debug, Default)]
@@ -55,21 +58,47 @@ pub(crate) fn write(log: &Log, steps: &[Step<'_>]) -> Result<Lsn> {
     let start = log.next_lsn();
     let mut trees = BTreeMap::new();
     let mut out = Vec::with_capacity(PIECE);
+    let mut first = FIRST;
     for step in steps {
         encode(step, &mut trees, &mut out);
         while out.len() >= PIECE {
             let rest = out.split_off(PIECE);
-            append(log, &out, false)?;
+            append(log, &out, std::mem::take(&mut first))?;
             out = rest;
         }
     }
-    append(log, &out, true)?;
+    append(log, &out, first | LAST)?;
     Ok(start)
 }
 
-fn append(log: &Log, piece: &[u8], last: bool) -> Result<Lsn> {
+/// Puts the pieces of a record together again. A record whose last piece never came, because power went, ends where the
+/// next one begins.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    bytes: Vec<u8>,
+    start: Lsn,
+}
+
+impl Pieces {
+    /// Takes the payload of a batch that starts at `start`; gives the transaction if it was the last piece.
+    pub(crate) fn push(&mut self, payload: &[u8], start: Lsn) -> Result<Option<LogicalTransaction>> {
+        let Some((flags, bytes)) = payload.split_first() else {
+            return Err(Error::CorruptLog { lsn: start, what: "an empty piece of a transaction".into() });
+        };
+        if flags & FIRST != 0 {
+            (self.bytes, self.start) = (Vec::new(), start);
+        }
+        self.bytes.extend_from_slice(bytes);
+        if flags & LAST == 0 {
+            return Ok(None);
+        }
+        LogicalTransaction::decode(&std::mem::take(&mut self.bytes), self.start).map(Some)
+    }
+}
+
+fn append(log: &Log, piece: &[u8], flags: u8) -> Result<Lsn> {
     let mut batch = BatchBuffer::new();
-    batch.push(&[u8::from(last)]);
+    batch.push(&[flags]);
     batch.push(piece);
     log.append_buffer(LOGICAL, &mut batch)
 }
@@ -138,6 +167,11 @@ fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 impl LogicalTransaction {
+    /// How many steps it has.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Decodes the joined pieces of a transaction that begins at `start`.
     pub(crate) fn decode(bytes: &[u8], start: Lsn) -> Result<LogicalTransaction> {
         let mut transaction = LogicalTransaction { start, ..LogicalTransaction::default() };

@@ -4,7 +4,7 @@
 //! A page needs an operation iff its LSN is smaller. Redo reads no page but the operation's own. What the page table
 //! of the checkpoint knew already (everything before its LSN) is skipped: places of pages, and pages freed since.
 
-use super::logical::LogicalTransaction;
+use super::logical::{LogicalTransaction, Pieces};
 use super::page_ids::ids_per_map;
 use super::record::{LOGICAL, OPERATIONS, Record};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -39,8 +39,7 @@ pub(crate) struct Redo<'a> {
     pool: &'a Pool,
     store: &'a TableStore,
     table_lsn: Lsn,
-    logical_pieces: Vec<u8>,
-    logical_start: Option<Lsn>,
+    pieces: Pieces,
     /// Pages that could not be read: their operations are lost with them, the rest of the database is not.
     broken: BTreeSet<PageId>,
     found: Redone,
@@ -49,26 +48,17 @@ pub(crate) struct Redo<'a> {
 impl<'a> Redo<'a> {
     /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn`.
     pub(crate) fn new(pool: &'a Pool, store: &'a TableStore, table_lsn: Lsn) -> Redo<'a> {
-        Redo {
-            pool,
-            store,
-            table_lsn,
-            logical_pieces: Vec::new(),
-            logical_start: None,
-            broken: BTreeSet::new(),
-            found: Redone::default(),
-        }
+        Redo { pool, store, table_lsn, pieces: Pieces::default(), broken: BTreeSet::new(), found: Redone::default() }
     }
 
     /// Keeps the places that location records name from being given out before redo comes to them: the first pass.
     pub(crate) fn reserve_places(store: &TableStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<()> {
-        let mut pieces = Vec::new();
+        let mut pieces = Pieces::default();
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
-                let Some((last, bytes)) = batch.payload.split_first() else { continue };
-                pieces.extend_from_slice(bytes);
-                if *last == 1 && batch.end > table_lsn {
-                    let transaction = LogicalTransaction::decode(&std::mem::take(&mut pieces), batch.start)?;
+                if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
+                    && batch.end > table_lsn
+                {
                     transaction.locations().for_each(|(_, location)| store.reserve(location));
                 }
                 continue;
@@ -120,7 +110,12 @@ impl<'a> Redo<'a> {
                     if last {
                         self.found.unfinished = None;
                     } else if let Some(unfinished) = &mut self.found.unfinished {
-                        unfinished.done = usize::try_from(done).unwrap_or(usize::MAX);
+                        let steps = unfinished.len();
+                        unfinished.done =
+                            usize::try_from(done).ok().filter(|done| *done <= steps).ok_or_else(|| {
+                                let what = format!("{done} of the {steps} steps of a transaction are said to be done");
+                                Error::CorruptLog { lsn, what }
+                            })?;
                     }
                 }
             }
@@ -129,15 +124,7 @@ impl<'a> Redo<'a> {
     }
 
     fn logical_piece(&mut self, batch: &Batch) -> Result<()> {
-        let start = *self.logical_start.get_or_insert(batch.start);
-        let Some((last, bytes)) = batch.payload.split_first() else {
-            return Err(Error::CorruptLog { lsn: batch.start, what: "an empty piece of a transaction".into() });
-        };
-        self.logical_pieces.extend_from_slice(bytes);
-        if *last == 1 {
-            let transaction = LogicalTransaction::decode(&self.logical_pieces, start)?;
-            self.logical_pieces = Vec::new();
-            self.logical_start = None;
+        if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
             transaction.reserved().for_each(|page| self.saw(page));
             if batch.end > self.table_lsn {
                 for (page, location) in transaction.locations() {
@@ -162,8 +149,16 @@ impl<'a> Redo<'a> {
         }
         self.apply(id, op, lsn)?;
         match *op {
-            PageOp::SetBits { from, count } => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1))),
-            PageOp::ClearBits { from, count } => self.freed(id, from, count, lsn),
+            PageOp::SetBits { from, count } | PageOp::ClearBits { from, count } => {
+                let per_map = ids_per_map(self.pool.page_size());
+                if !id.0.is_multiple_of(per_map) || count == 0 || from.saturating_add(count) > per_map {
+                    return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit map {id}") });
+                }
+                match op {
+                    PageOp::ClearBits { .. } => self.freed(id, from, count, lsn),
+                    _ => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1))),
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -217,7 +212,6 @@ impl<'a> Redo<'a> {
 
     /// Pages freed by the log: dropped unless what is there is newer.
     fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) {
-        debug_assert!(map.0.is_multiple_of(ids_per_map(self.pool.page_size())));
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let stale =
                 || self.pool.is_resident(id) && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
