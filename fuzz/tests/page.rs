@@ -104,7 +104,7 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
             RecordListKind::None => Record::default(),
             RecordListKind::Fixed => Record::inline(&[7, 0, 0, 1]),
             RecordListKind::Variable if i == 3 => Record { bytes: &[9; 12], large: true },
-            RecordListKind::Variable => Record::inline(&b"some"[..usize::from(i % 5)]),
+            RecordListKind::Variable => Record::inline(&key[..usize::from(i % 5)]),
         };
         assert!(builder.push(&key, record));
     }

@@ -8,6 +8,7 @@ use super::write::{Adopted, WriteTransaction};
 use crate::base::limits::{max_entry, max_inline_key};
 use crate::base::{PageId, Result};
 use crate::page::Record;
+use crate::store::{GRAIN, IMAGE_HEADER};
 use crate::tree::{BulkLoader, BulkSink};
 use crate::txn::{Engine, large};
 use parking_lot::Mutex;
@@ -25,6 +26,17 @@ use parking_lot::Mutex;
 /// # Ok::<(), duramen::Error>(())
 /// ```
 pub const DEFAULT_FILL: f32 = 0.95;
+
+/// How far pages are to be filled where `fill` is asked: in a file, to where their images end with a grain, for the next
+/// one would be taken whole for a few bytes.
+pub(crate) fn grain_fill(engine: &Engine, fill: f32) -> f32 {
+    let (page, grain, header) = (engine.pool.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
+    if engine.store.is_none() {
+        return fill;
+    }
+    let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
+    (whole / page).max(fill * 0.8)
+}
 
 /// Writes pages to where they will stay, and remembers where that is.
 pub(crate) struct Sink<'t> {
@@ -195,6 +207,7 @@ impl WriteTransaction {
         self.check_new(name)?;
         let entry = self.create(&TableSpec::of_names(key_type, value_type, options)?)?;
         let page_size = self.shared.engine.pool.page_size();
+        let fill = grain_fill(&self.shared.engine, fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         Ok(BulkTable { load: Load { tx: self, name: name.to_owned(), finished: false }, entry, loader })
     }

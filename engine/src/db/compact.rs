@@ -1,7 +1,7 @@
 //! Compaction: every table rebuilt with full pages, every page moved to the front of the file, the rest cut off.
 
 use super::Database;
-use super::bulk::{DEFAULT_FILL, Sink};
+use super::bulk::{DEFAULT_FILL, Sink, grain_fill};
 use super::gaps::Gaps;
 use super::write::WriteTransaction;
 use crate::base::Result;
@@ -111,7 +111,8 @@ impl WriteTransaction {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
         let old = entry.tree;
-        let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, DEFAULT_FILL);
+        let fill = grain_fill(engine, DEFAULT_FILL);
+        let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
             loader.push(key, record)?;

@@ -37,7 +37,7 @@ mod tests;
 
 pub use checkpoint::Frozen;
 pub use frame::{Pin, ReadGuard, WriteGuard};
-pub use image::ImageBatch;
+pub use image::{IMAGE_HEADER, ImageBatch};
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
