@@ -28,7 +28,7 @@ fn stat_shows_what_head_compression_saves() {
         rows.filter(|row| row["table"] == table && row["level"] == level).collect::<Vec<_>>()
     };
     let [leaves] = level("head", 0)[..] else { panic!("{stat}") };
-    assert!(leaves["fill"].as_f64().unwrap() > 0.9, "{stat}");
+    assert!(leaves["fill"].as_f64().unwrap() > 0.85, "filled to the grain below 95 %: {stat}");
     assert_eq!(leaves["raw_bytes_per_key"], 47.0);
     assert!(
         leaves["ratio"].as_f64().unwrap() < 0.6 && leaves["header_bytes_per_page"].as_f64().unwrap() > 36.0,
