@@ -1,6 +1,6 @@
 //! Completes what has been typed: the words with a prefix, the most used first.
 //!
-//!     cargo run --example autocomplete -- ca
+//!     cargo run -p duramen --example autocomplete -- ca
 
 use duramen::{Database, Result, TableDef};
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! Moves money between accounts from several threads. Every snapshot sees the same total: a commit is whole or absent.
 //!
-//!     cargo run --example bank
+//!     cargo run -p duramen --example bank
 
 use duramen::{Database, Durability, Result, TableDef};
 

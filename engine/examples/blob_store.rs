@@ -1,6 +1,6 @@
 //! Keeps large values beside small ones: a blob is written and read as a stream, a page at a time, past the log.
 //!
-//!     cargo run --release --example blob_store
+//!     cargo run --release -p duramen --example blob_store
 
 use duramen::Database;
 use duramen::db::types::TableOptions;

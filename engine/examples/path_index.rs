@@ -2,7 +2,7 @@
 //! again. Paths share long beginnings, so the index keeps of each only what it adds to the one before: see how little
 //! that takes.
 //!
-//!     cargo run --release --example path_index -- /usr /usr/share/doc
+//!     cargo run --release -p duramen --example path_index -- /usr /usr/share/doc
 
 use duramen::db::types::KeyLayout;
 use duramen::{Database, TableDef};

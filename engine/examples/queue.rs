@@ -1,6 +1,6 @@
-//! A queue of jobs that survives crashes: producers append, workers take the first, each job is taken exactly once.
+//! A queue of jobs: producers append, workers take the first, each job is taken exactly once. In a file it survives crashes.
 //!
-//!     cargo run --example queue
+//!     cargo run -p duramen --example queue
 
 use duramen::{Database, Durability, Result, TableDef};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! Users by id, and by e-mail through a second table that is kept in the same transactions: the two can never disagree.
 //!
-//!     cargo run --example secondary_index
+//!     cargo run -p duramen --example secondary_index
 
 use duramen::{Database, Result, TableDef};
 

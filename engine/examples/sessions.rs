@@ -1,6 +1,6 @@
 //! Sessions that expire: one table by token, one by time of expiry, so that clearing out is one range.
 //!
-//!     cargo run --example sessions
+//!     cargo run -p duramen --example sessions
 
 use duramen::{Database, Result, TableDef};
 

@@ -1,6 +1,6 @@
 //! A long report over a snapshot while the table changes under it: the report is of one moment, and nobody waits.
 //!
-//!     cargo run --example snapshot_report
+//!     cargo run -p duramen --example snapshot_report
 
 use duramen::{Database, Result, TableDef};
 

@@ -1,6 +1,6 @@
 //! Measurements by (sensor, second): ranges in order, the newest first, and forgetting what is old in a moment.
 //!
-//!     cargo run --release --example time_series
+//!     cargo run --release -p duramen --example time_series
 
 use duramen::{Database, Result, TableDef};
 

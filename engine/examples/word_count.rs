@@ -1,6 +1,6 @@
 //! Counts the words of a file (or of its own source) and prints the ten most frequent.
 //!
-//!     cargo run --example word_count -- FILE
+//!     cargo run -p duramen --example word_count -- FILE
 
 use duramen::{Database, TableDef};
 use std::cmp::Reverse;

@@ -13,7 +13,11 @@ use std::path::PathBuf;
 /// Opens a database to read it. One that was not closed in order is recovered first.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
-        Err(Error::NeedsRecovery { .. }) => Ok(builder(args).open(&args.db)?),
+        Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
+            // Whoever may not write here is told that somebody else must.
+            Err(Error::Io { .. }) => Err(needs.into()),
+            opened => Ok(opened?),
+        },
         opened => Ok(opened?),
     }
 }

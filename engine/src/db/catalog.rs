@@ -3,7 +3,7 @@
 //! | key | record |
 //! |---|---|
 //! | `00` | next table id u32 |
-//! | `01`, root page id u32 big-endian | nothing: a detached subtree that waits to be freed |
+//! | `01`, root page id u32 big-endian | table id u32, runs u8 (0: they go with it, 1: kept): a detached subtree that waits to be freed |
 //! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8); of a table that gives out keys the next one, u64 |
 
 use crate::base::bytes::{push_varint, take, take_varint};

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 1 | page id u32, then the page operation |
 //! | 2 | page id u32, location 12 bytes: where a page written outside the log lies |
-//! | 3 | progress of a large transaction: steps done u64, 1 if that was the last |
+//! | 3 | progress of a large transaction: steps done varint, 1 if that was the last |
 
 use crate::base::bytes::{take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result};

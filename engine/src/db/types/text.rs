@@ -56,7 +56,7 @@ impl DynType {
         let mut out = Vec::with_capacity(text.len());
         self.shape.encode_prefix(text, &mut out).map_err(|why| Error::Text {
             text: shown(text),
-            type_name: format!("that begins values of {self}"),
+            type_name: format!("prefix of {self}"),
             why,
         })?;
         Ok(out)
