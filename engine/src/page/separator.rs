@@ -2,7 +2,7 @@
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
 use super::block_cut;
-use super::keys::{KeyList, KeyWalk, granule};
+use super::keys::{KeyList, KeyListKind, KeyWalk, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -53,7 +53,9 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
     }
     let cutter = Cutter::new(page, pending, rule);
     let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
-    let cut = if append { cutter.last() } else { cutter.best(rule) };
+    // With room for rounded capacities first; a page that leaves none is cut as close as its entries allow.
+    let choose = |cutter: &Cutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
+    let cut = choose(&cutter).or_else(|| choose(&Cutter { spare: 0, ..cutter.clone() }));
     match cut {
         Some(cut) => Ok(cutter.split(cut)),
         None => Err(Error::corrupt(page.id(), "its entries cannot be divided between two pages")),
@@ -67,6 +69,7 @@ enum Entry<'a> {
 }
 
 /// A cut index counts the entries on its left, the pending one included.
+#[derive(Clone)]
 struct Cutter<'a> {
     page: Page<'a>,
     list: KeyList<'a>,
@@ -77,6 +80,8 @@ struct Cutter<'a> {
     left: Vec<usize>,
     /// What header, old fence and rounding of capacities may take on the left and on the right.
     fronts: (usize, usize),
+    /// Bytes of each half that slots take beyond its entries: capacities are rounded up to whole granules.
+    spare: usize,
     /// The page's entries where its list has no quick way to one of them; else none.
     walked: Vec<Measure>,
 }
@@ -132,7 +137,20 @@ impl<'a> Cutter<'a> {
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
         let front = PAGE_HEADER + rounding;
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
-        Cutter { page, list, pending, whole: page.is_inner() || rule == SeparatorRule::Full, left, fronts, walked }
+        let spare = match page.keys() {
+            kind @ (KeyListKind::Pkb | KeyListKind::PkbLong) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
+            _ => 0,
+        };
+        Cutter {
+            page,
+            list,
+            pending,
+            whole: page.is_inner() || rule == SeparatorRule::Full,
+            left,
+            fronts,
+            spare,
+            walked,
+        }
     }
 
     fn suffix_len(&self, slot: usize) -> usize {
@@ -210,6 +228,7 @@ impl<'a> Cutter<'a> {
         let left = self.left.get(cut).copied().unwrap_or(0);
         let upper_rest = separator_len.saturating_sub(self.page.prefix().len());
         let right = (self.total() + self.gained(cut)).saturating_sub(left + self.moved(cut));
+        let size = size.saturating_sub(self.spare);
         self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + right <= size
     }
 
