@@ -19,6 +19,11 @@ pub(crate) fn encode<'k, K: Key, Q: Borrow<K::Ref<'k>>>(range: &impl RangeBounds
     (range.start_bound().map(encode), range.end_bound().map(encode))
 }
 
+/// A range of borrowed keys, owned.
+pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> Bounds {
+    (range.start_bound().map(|key| key.to_vec()), range.end_bound().map(|key| key.to_vec()))
+}
+
 /// The range of the keys that begin with `prefix`.
 pub(crate) fn prefix(prefix: &[u8]) -> Bounds {
     let mut upper = prefix.to_vec();

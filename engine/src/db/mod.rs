@@ -31,6 +31,7 @@ mod stats;
 mod stream;
 mod table;
 pub mod types;
+mod untyped;
 mod write;
 
 pub(crate) use bounds::encode as encode_bounds;
@@ -47,5 +48,6 @@ pub use range::{Range, UntypedRange};
 pub use read::{ReadOnlyTable, ReadOnlyUntypedTable, ReadTransaction};
 pub use stats::DatabaseStats;
 pub use stream::ValueStream;
-pub use table::{Table, UntypedTable};
+pub use table::Table;
+pub use untyped::UntypedTable;
 pub use write::WriteTransaction;

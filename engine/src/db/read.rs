@@ -9,7 +9,6 @@ use super::keys::Keys;
 use super::range::{Range, UntypedRange};
 use super::shared::Handle;
 use super::stream::ValueStream;
-use super::table::borrowed;
 use super::types::{Key, PrefixKey, TableDef, Value};
 use crate::base::{Error, Lsn, Result};
 use crate::tree::Tree;
@@ -234,7 +233,7 @@ impl ReadOnlyUntypedTable {
 
     /// The entries of a key range.
     pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> UntypedRange<'_> {
-        self.cursor(borrowed(&range))
+        self.cursor(bounds::borrowed(&range))
     }
 
     fn cursor(&self, (lower, upper): Bounds) -> UntypedRange<'_> {

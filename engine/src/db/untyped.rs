@@ -1,0 +1,245 @@
+//! Tables inside a writing transaction as bytes: what every typed table is underneath. Nothing here knows what a key or a
+//! value means.
+
+use super::bounds::{self, Bounds};
+use super::info::TableInfo;
+use super::range::UntypedRange;
+use super::types::DynType;
+use super::write::{TableState, WriteTransaction, own_write};
+use crate::base::limits::{MAX_KEY, MAX_VALUE, max_entry, max_inline_key};
+use crate::base::{Error, Result};
+use crate::page::KeyListKind;
+use crate::txn::{Cursor, OwnedRecord, Stretch, View, large};
+use parking_lot::{ArcMutexGuard, RawMutex};
+use std::io::Read;
+use std::ops::RangeBounds;
+
+/// A table in a writing transaction, without its types: keys and values are their encodings.
+///
+/// ```
+/// use duramen::{Database, TableOptions};
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut trees = tx.create_untyped("trees", "str", "bytes", TableOptions::default())?;
+/// assert_eq!(trees.insert(b"oak", b"old")?, None);
+/// assert_eq!(trees.insert(b"oak", b"very old")?, Some(b"old".to_vec()));
+/// trees.put(b"elm", b"ill")?;
+/// trees.put(b"yew", b"evergreen")?;
+/// assert_eq!(trees.get(b"elm")?, Some(b"ill".to_vec()));
+/// assert_eq!(trees.get_with(b"oak", |value| value.len())?, Some(8));
+/// assert_eq!(trees.range(b"f".as_slice()..).count(), 2);
+/// assert_eq!((trees.name(), trees.len()?, trees.is_empty()?), ("trees", 3, false));
+/// assert_eq!(trees.info().value_type, "bytes");
+///
+/// assert_eq!(trees.remove(b"oak")?, Some(b"very old".to_vec()));
+/// trees.delete(b"ash")?; // it is not there, and that is no error
+/// trees.remove_range(..b"f".as_slice());
+/// assert_eq!(trees.len()?, 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub struct UntypedTable<'t> {
+    tx: &'t WriteTransaction,
+    pub(super) state: ArcMutexGuard<RawMutex, TableState>,
+    key_width: Option<usize>,
+}
+
+impl<'t> UntypedTable<'t> {
+    pub(crate) fn new(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
+        let leaf = state.entry.tree.layout.leaf;
+        let width = || state.entry.key_type.parse::<DynType>().ok()?.fixed_width();
+        let key_width = if leaf == KeyListKind::Fixed { width() } else { leaf.key_len() };
+        UntypedTable { tx, state, key_width }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Hands the value of a key to `f` without copying it.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let engine = &self.tx.shared.engine;
+        match own_write(&self.state.writes, key) {
+            Some(None) => Ok(None),
+            Some(Some(record)) if record.large => Ok(Some(f(&large::read(engine, &record.bytes)?))),
+            Some(Some(record)) => Ok(Some(f(&record.bytes))),
+            None if self.state.created => Ok(None),
+            None => large::get_at(engine, &self.state.entry.tree, key, crate::base::Lsn::MAX, f),
+        }
+    }
+
+    /// Sets the value of a key and returns the one it had.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::KeyLength`], [`Error::ValueTooLong`], and what reading and writing meet.
+    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
+        let old = self.get(key)?;
+        self.put(key, value)?;
+        Ok(old)
+    }
+
+    /// Sets the value of a key without looking at what it had: faster than [`UntypedTable::insert`].
+    ///
+    /// # Errors
+    /// As [`UntypedTable::insert`].
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        let page_size = self.tx.shared.engine.pool.page_size();
+        let image = key.len().min(max_inline_key(page_size) + 1);
+        if image + value.len() > max_entry(page_size) {
+            return self.put_stream(key, value.len() as u64, &mut &*value);
+        }
+        self.write(key, Some(OwnedRecord { bytes: value.into(), large: false }));
+        Ok(())
+    }
+
+    /// Gives a value the next key of the table, and returns that key. Keys are given out in order, each once, even if
+    /// its entry is removed; a key that was put is passed over.
+    ///
+    /// # Errors
+    /// [`Error::TableState`] for a table without [`super::types::TableOptions::auto_increment`], or one that has given out
+    /// its last key; and as [`UntypedTable::insert`].
+    pub fn push(&mut self, value: &[u8]) -> Result<Vec<u8>> {
+        let refused = |why: &str| Error::TableState { table: self.state.name.to_string(), why: why.to_owned() };
+        let Some(next) = self.state.entry.next_key else {
+            return Err(refused("it gives out no keys: make it with auto_increment"));
+        };
+        let wide = self.state.entry.key_type == "u64";
+        let key = match (wide, u32::try_from(next)) {
+            (_, Ok(0)) => return Err(refused("it has given out its last key")),
+            (true, _) => next.to_be_bytes().to_vec(),
+            (false, Ok(next)) => next.to_be_bytes().to_vec(),
+            (false, Err(_)) => return Err(refused("it has given out its last key")),
+        };
+        self.put(&key, value).map(|()| key)
+    }
+
+    /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
+    /// memory. They are written outside the log.
+    ///
+    /// ```
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// use std::io::Read;
+    ///
+    /// let mut scans = tx.create_untyped("scans", "str", "bytes", duramen::TableOptions::default())?;
+    /// scans.put_stream(b"oak", 1 << 20, &mut std::io::repeat(7).take(1 << 20))?;
+    /// assert_eq!(scans.get_with(b"oak", |scan| scan.len())?, Some(1 << 20));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`UntypedTable::insert`], and errors of `input`; then the key keeps what it had.
+    pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
+        self.check_key(key)?;
+        if len > MAX_VALUE {
+            return Err(Error::ValueTooLong { len, max: MAX_VALUE });
+        }
+        let table = self.state.entry.tree.table;
+        let record = large::write(&self.tx.shared.engine, &mut self.tx.adopted.lock(), table, len, input)?;
+        self.write(key, Some(record));
+        Ok(())
+    }
+
+    /// Removes a key and returns the value it had.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn remove(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let old = self.get(key)?;
+        if old.is_some() {
+            self.write(key, None);
+        }
+        Ok(old)
+    }
+
+    /// Removes a key without looking whether it is there.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::KeyLength`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        self.write(key, None);
+        Ok(())
+    }
+
+    /// Removes every key of a range, however many there are: whole subtrees are unlinked and freed in the background.
+    pub fn remove_range<'k>(&mut self, range: impl RangeBounds<&'k [u8]>) {
+        self.clear(bounds::borrowed(&range));
+    }
+
+    pub(crate) fn clear(&mut self, (lower, upper): Bounds) {
+        let range = Stretch::of(lower, upper);
+        if range.is_empty() {
+            return;
+        }
+        for record in self.state.writes.clear(range) {
+            large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &record.bytes);
+        }
+    }
+
+    /// The entries of a key range, with this transaction's writes.
+    pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> UntypedRange<'_> {
+        self.cursor(bounds::borrowed(&range))
+    }
+
+    pub(crate) fn cursor(&self, (lower, upper): Bounds) -> UntypedRange<'_> {
+        let engine = &self.tx.shared.engine;
+        let writes = &self.state.writes;
+        let view = if self.state.created { View::Creating(writes) } else { View::Writing(writes) };
+        UntypedRange::new(engine, Cursor::new(engine, self.state.entry.tree, view, lower, upper))
+    }
+
+    /// How many entries there are, with this transaction's writes. Costs a look at each key written since the last
+    /// commit.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn len(&self) -> Result<u64> {
+        self.tx.entries(&self.state)
+    }
+
+    /// True if there is no entry.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.range(..).next().transpose()?.is_none())
+    }
+
+    /// The table's types and layout.
+    pub fn info(&self) -> TableInfo {
+        TableInfo::new(self.state.name.to_string(), &self.state.entry)
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    fn write(&mut self, key: &[u8], record: Option<OwnedRecord>) {
+        if record.is_some() {
+            self.state.entry.note_key(key);
+        }
+        if let Some(own) = self.state.writes.put(key, record).filter(|own| own.large) {
+            large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
+        }
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        if key.len() > MAX_KEY {
+            return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
+        }
+        match self.key_width {
+            Some(expected) if key.len() != expected => Err(Error::KeyLength { len: key.len(), expected }),
+            _ => Ok(()),
+        }
+    }
+}

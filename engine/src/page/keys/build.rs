@@ -1,0 +1,142 @@
+//! Building a key list of any kind, entry by entry or from the entries of another list.
+
+use super::blocks::BlocksBuilder;
+use super::db2::{Db2Builder, Origin};
+use super::delta::DeltaBuilder;
+use super::fixed::FixedBuilder;
+use super::pkb::PkbBuilder;
+use super::slotted::SlottedBuilder;
+use super::{KeyList, KeyListKind, Walked};
+use std::ops::Range;
+
+/// A key list under construction.
+pub(in crate::page) enum KeyListBuilder {
+    Slotted(SlottedBuilder),
+    Fixed(FixedBuilder),
+    Pkb(PkbBuilder),
+    Db2(Db2Builder),
+    Delta(DeltaBuilder),
+    Blocks(BlocksBuilder),
+}
+
+impl KeyListBuilder {
+    /// Begins a list of up to some `bytes`.
+    pub(in crate::page) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
+        match kind {
+            KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
+            KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
+            KeyListKind::Pkb | KeyListKind::PkbLong => {
+                KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes))
+            }
+            KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+                KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
+            }
+            KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),
+            KeyListKind::Blocks64(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, true)),
+        }
+    }
+
+    /// Bytes that the list takes with one more entry of `suffix`; `None` where it cannot hold that one at all.
+    #[inline]
+    pub(in crate::page) fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        match self {
+            KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
+            KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
+            KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
+            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, None)),
+            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
+            KeyListBuilder::Blocks(list) => list.bytes_with(suffix),
+        }
+    }
+
+    /// Appends an entry; [`KeyListBuilder::bytes_with`] it is not `None`.
+    #[inline]
+    pub(in crate::page) fn push(&mut self, suffix: &[u8]) {
+        match self {
+            KeyListBuilder::Slotted(list) => list.push(suffix),
+            KeyListBuilder::Fixed(list) => list.push(suffix),
+            KeyListBuilder::Pkb(list) => list.push(suffix),
+            KeyListBuilder::Db2(list) => list.push(suffix, None),
+            KeyListBuilder::Delta(list) => list.push(suffix, None),
+            KeyListBuilder::Blocks(list) => list.push(suffix),
+        }
+    }
+
+    /// Bytes that the list takes with an entry of another list of its kind, less the first `cut` bytes of its suffix.
+    #[inline]
+    pub(in crate::page) fn bytes_with_walked(&self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
+        let suffix = entry.suffix.get(cut..)?;
+        match self {
+            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, Some(Origin::of(entry, cut)))),
+            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, Some(entry.group))),
+            _ => self.bytes_with(suffix),
+        }
+    }
+
+    /// Appends that entry; [`KeyListBuilder::bytes_with_walked`] it is not `None`.
+    #[inline]
+    pub(in crate::page) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) {
+        let suffix = entry.suffix.get(cut..).unwrap_or_default();
+        match self {
+            KeyListBuilder::Db2(list) => list.push(suffix, Some(Origin::of(entry, cut))),
+            KeyListBuilder::Delta(list) => list.push(suffix, Some(entry.group)),
+            _ => self.push(suffix),
+        }
+    }
+
+    /// Bytes that the list takes with the entry of `slot` of another list, less the first `cut` bytes of its suffix;
+    /// `None` where that one cannot be taken over as it is.
+    #[inline]
+    pub(in crate::page) fn bytes_with_entry(&self, list: &KeyList<'_>, slot: usize, cut: usize) -> Option<usize> {
+        match (self, list) {
+            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => {
+                Some(to.bytes_with(from.suffix_len(slot).checked_sub(cut)?))
+            }
+            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
+            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => Some(to.bytes_with(from.key(slot).get(cut..)?.len())),
+            _ => None,
+        }
+    }
+
+    /// Appends that entry; [`KeyListBuilder::bytes_with_entry`] it is not `None`.
+    #[inline]
+    pub(in crate::page) fn push_entry(&mut self, list: &KeyList<'_>, slot: usize, cut: usize) {
+        match (self, list) {
+            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.push_entry(from.entry(slot).without(cut)),
+            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) => to.push(from.key(slot)),
+            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.push(from.key(slot).get(cut..).unwrap_or_default()),
+            _ => {}
+        }
+    }
+
+    /// Bytes of the list after a push that was to make it `expected`: fewer where it has found a better layout.
+    #[inline]
+    pub(in crate::page) fn bytes_after(&self, expected: usize) -> usize {
+        match self {
+            KeyListBuilder::Db2(list) => list.bytes(),
+            _ => expected,
+        }
+    }
+
+    /// Takes over the entries of some slots of another list whole blocks at a time, and returns the bytes that the list
+    /// takes then. `None`: the two are no lists of blocks of one codec, or the keys are none that this one can hold.
+    pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>) -> Option<usize> {
+        match (self, list) {
+            (KeyListBuilder::Blocks(to), KeyList::Blocks(from)) => to.take(from, slots).then(|| to.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Appends the finished list to `out`.
+    pub(in crate::page) fn finish(self, out: &mut Vec<u8>) {
+        match self {
+            KeyListBuilder::Slotted(list) => list.finish(out),
+            KeyListBuilder::Fixed(list) => list.finish(out),
+            KeyListBuilder::Pkb(list) => list.finish(out),
+            KeyListBuilder::Db2(list) => list.finish(out),
+            KeyListBuilder::Delta(list) => list.finish(out),
+            KeyListBuilder::Blocks(list) => list.finish(out),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The kinds of key lists: their tags, and what can be said of a list without looking at its bytes. What the bytes are
+//! is each list's own.
+
+use super::{db2, delta, pkb, slotted};
+use duramen_codec::Codec;
+
+/// The kind of a key list; [`KeyListKind::tag`] is its tag in the page header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyListKind {
+    /// Whole keys with slots.
+    Plain,
+    /// Keys of one length, packed, without slots.
+    Fixed,
+    /// Keys with slots, without the common prefix of the page's fences.
+    Head,
+    /// Several prefixes, each for a run of keys, and slots.
+    Db2,
+    /// Prefix deltas, searched from the first one on without building keys.
+    MyIsam,
+    /// Whole keys, and beside them what tells each from the one before, in two bytes: for pages in memory.
+    Pkb,
+    /// The same in five bytes: for pages on a device.
+    PkbLong,
+    /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
+    WiredTiger,
+    /// Integer keys of 4 bytes in compressed blocks.
+    Blocks32(Codec),
+    /// Integer keys of 8 bytes in compressed blocks.
+    Blocks64(Codec),
+}
+
+/// Tag of the blocks of 4-byte keys of the first codec; the others follow.
+const BLOCKS32: u8 = 0x40;
+/// Likewise of 8-byte keys.
+const BLOCKS64: u8 = 0x48;
+
+impl KeyListKind {
+    /// The kind of that tag.
+    #[inline(always)]
+    pub fn from_tag(tag: u8) -> Option<KeyListKind> {
+        KeyListKind::BY_TAG.get(usize::from(tag)).copied().flatten()
+    }
+
+    /// The number that stands for the kind in page headers and in the catalog.
+    #[inline(always)]
+    pub const fn tag(self) -> u8 {
+        match self {
+            KeyListKind::Plain => 1,
+            KeyListKind::Fixed => 2,
+            KeyListKind::Head => 3,
+            KeyListKind::Db2 => 4,
+            KeyListKind::MyIsam => 5,
+            KeyListKind::WiredTiger => 0x15,
+            KeyListKind::Pkb => 6,
+            KeyListKind::PkbLong => 0x16,
+            KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
+            KeyListKind::Blocks64(codec) => BLOCKS64 + codec as u8,
+        }
+    }
+
+    /// Every kind at the place of its tag: a search asks for it in each page.
+    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    const BY_TAG: [Option<KeyListKind>; 128] = {
+        let mut kinds = [None; 128];
+        let mut i = 0;
+        while i < KeyListKind::ALL.len() {
+            kinds[KeyListKind::ALL[i].tag() as usize] = Some(KeyListKind::ALL[i]);
+            i += 1;
+        }
+        kinds
+    };
+
+    /// All kinds.
+    #[allow(clippy::indexing_slicing)]
+    pub const ALL: [KeyListKind; 24] = {
+        let mut all = [KeyListKind::Plain; 24];
+        all[1] = KeyListKind::Fixed;
+        all[2] = KeyListKind::Head;
+        all[3] = KeyListKind::MyIsam;
+        all[4] = KeyListKind::WiredTiger;
+        all[5] = KeyListKind::Db2;
+        all[6] = KeyListKind::Pkb;
+        all[7] = KeyListKind::PkbLong;
+        let mut codec = 0;
+        while codec < Codec::ALL.len() {
+            all[8 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
+            all[16 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
+            codec += 1;
+        }
+        all
+    };
+
+    /// The length that every key must have, where the kind itself says it.
+    pub fn key_len(self) -> Option<usize> {
+        self.blocks().map(|(_, wide)| if wide { 8 } else { 4 })
+    }
+
+    /// The codec of a list of blocks, and whether its keys are those of 8 bytes.
+    #[inline(always)]
+    pub(in crate::page) fn blocks(self) -> Option<(Codec, bool)> {
+        match self {
+            KeyListKind::Blocks32(codec) => Some((codec, false)),
+            KeyListKind::Blocks64(codec) => Some((codec, true)),
+            _ => None,
+        }
+    }
+
+    /// True where the list keeps keys without the common prefix of the page's fences.
+    pub fn cuts_prefix(self) -> bool {
+        !matches!(self, KeyListKind::Plain | KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_))
+    }
+
+    /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is
+    /// quicker and says what each takes.
+    #[inline(always)]
+    pub(in crate::page) fn is_walked(self) -> bool {
+        matches!(self, KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger)
+    }
+
+    /// True where a tree may have inner pages of this list: any run of a page's entries fits in a page again that has the
+    /// first key of the run and the one behind it for fences. Where an entry takes less than its key, it might not.
+    pub fn suits_inner_pages(self) -> bool {
+        !self.is_walked() && self.blocks().is_none()
+    }
+
+    /// Bytes of the key in the parts of a PkB list.
+    #[inline(always)]
+    pub(super) fn part(self) -> usize {
+        if self == KeyListKind::Pkb { pkb::SHORT } else { pkb::LONG }
+    }
+
+    /// True for the prefix-delta list with groups.
+    #[inline(always)]
+    pub(super) fn has_groups(self) -> bool {
+        self == KeyListKind::WiredTiger
+    }
+
+    /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
+    pub(in crate::page) fn bare_len_is_valid(self, len: usize) -> bool {
+        match self {
+            KeyListKind::Fixed => true,
+            KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => false,
+            _ => len == 0,
+        }
+    }
+
+    /// Bytes that a suffix of that length takes, slots included, unused capacity not.
+    pub(in crate::page) fn entry_bytes(self, suffix_len: usize) -> usize {
+        match self {
+            KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
+            KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => suffix_len,
+            KeyListKind::Db2 => db2::entry_bytes(suffix_len),
+            KeyListKind::Pkb | KeyListKind::PkbLong => pkb::entry_bytes(suffix_len, self.part()),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
+        }
+    }
+}
