@@ -22,17 +22,21 @@
 //! # Ok::<(), duramen::Error>(())
 //! ```
 //!
-//! The folders are layers, lowest first: [`base`], [`page`], [`tree`], [`io`], [`store`], [`log`], `txn`, [`db`],
-//! [`query`].
-//! A layer uses only those below it; `tests/layers.rs` holds that.
+//! The folders are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`].
+//! A layer uses only those below it; `tests/layers.rs` holds that. What programs need is here and in the layers that
+//! these pages show; the others are public for benchmarks and tests alone, and change without notice.
 
 pub mod base;
 pub mod db;
 pub mod io;
+#[doc(hidden)]
 pub mod log;
+#[doc(hidden)]
 pub mod page;
 pub mod query;
+#[doc(hidden)]
 pub mod store;
+#[doc(hidden)]
 pub mod tree;
 mod txn;
 

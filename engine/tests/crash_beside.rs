@@ -3,107 +3,33 @@
 
 mod workload;
 
-use duramen::io::{Disk, LockGuard, OpenMode, Volume};
 use duramen::{Database, Durability, Result};
 use duramen_sim::model::{Change, Model};
-use duramen_sim::{Cut, CutChoice, FailingVolume};
+use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::Mutex;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use workload::{Step, Workload, apply, contents, options};
 
 const NAME: &str = "t.duramen";
 
-/// What happens at the next write to the database's file.
-type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+/// Something that happens once, at the next write to the database's file.
+#[derive(Default)]
+struct AtWrite(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-/// A volume on which something happens between two steps of a checkpoint.
-#[derive(Clone)]
-struct Hooked {
-    volume: FailingVolume,
-    at_write: Hook,
-}
-
-impl std::fmt::Debug for Hooked {
+impl std::fmt::Debug for AtWrite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.volume.fmt(f)
+        f.debug_tuple("AtWrite").field(&self.0.lock().is_some()).finish()
     }
 }
 
-#[derive(Debug)]
-struct HookedDisk {
-    disk: Arc<dyn Disk>,
-    volume: Hooked,
-    hooked: bool,
-}
-
-impl Volume for Hooked {
-    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        let disk = self.volume.open(name, mode)?;
-        Ok(Arc::new(HookedDisk { disk, volume: self.clone(), hooked: name == NAME }))
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.volume.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.volume.rename(from, to)
-    }
-
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.volume.list(prefix)
-    }
-
-    fn sync(&self) -> Result<()> {
-        Volume::sync(&self.volume)
-    }
-
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.volume.lock(name, exclusive)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.volume.path(name)
-    }
-}
-
-impl Disk for HookedDisk {
-    fn size(&self) -> Result<u64> {
-        self.disk.size()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.disk.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        let hook = if self.hooked { self.volume.at_write.lock().take() } else { None };
-        if let Some(hook) = hook {
-            hook();
+impl Hooks for AtWrite {
+    fn before_write(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        let happening = if name == NAME { self.0.lock().take() } else { None };
+        if let Some(happen) = happening {
+            happen();
         }
-        self.disk.write_at(offset, buf)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.disk.sync()
-    }
-
-    fn trim(&self, offset: u64, len: u64) -> Result<()> {
-        self.disk.trim(offset, len)
-    }
-
-    fn resize(&self, len: u64) -> Result<()> {
-        self.disk.resize(len)
-    }
-
-    fn reserve(&self, len: u64) -> Result<()> {
-        self.disk.reserve(len)
-    }
-
-    fn allocated(&self) -> Result<u64> {
-        self.disk.allocated()
+        Ok(())
     }
 }
 
@@ -135,8 +61,8 @@ fn check(volume: &FailingVolume, model: &Model, (acknowledged, issued): (u64, u6
 /// before its table point. Redo comes by the leaf's operations, which must not touch the page that the table has.
 #[test]
 fn redo_leaves_a_page_alone_that_was_reused_outside_the_log_during_a_checkpoint() -> Result<()> {
-    let volume = Hooked { volume: FailingVolume::new(0), at_write: Hook::default() };
-    let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+    let (volume, at_write) = (FailingVolume::new(0), Arc::new(AtWrite::default()));
+    let db = options().create_on(Arc::new(HookedVolume::new(Arc::new(volume.clone()), at_write.clone())), NAME)?;
     let model = Arc::new(Mutex::new(Model::new()));
     commit(&db, &model, (0..400).map(|key| put("a", key, 100)).collect(), Durability::Commit)?;
     commit(&db, &model, vec![put("b", 0, 10)], Durability::Commit)?;
@@ -152,11 +78,10 @@ fn redo_leaves_a_page_alone_that_was_reused_outside_the_log_during_a_checkpoint(
             commit(&db, &model, (500..505).map(|key| put("b", key, 9000)).collect(), Durability::Commit).unwrap();
         }
     };
-    *volume.at_write.lock() = Some(Box::new(meanwhile));
+    *at_write.0.lock() = Some(Box::new(meanwhile));
     db.checkpoint()?;
-    assert!(volume.at_write.lock().is_none(), "the checkpoint has written nothing");
-    let end = volume.volume.events();
-    let state = volume.volume.crash(Cut { event: end, choice: CutChoice::DropUnsynced });
+    assert!(at_write.0.lock().is_none(), "the checkpoint has written nothing");
+    let state = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
     let commits = model.lock().commits();
     check(&state, &model.lock(), (commits, commits), "after the checkpoint");
     Ok(())

@@ -2,6 +2,7 @@
 //! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
 //! more on the device.
 
+use duramen::io::Volume;
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::FailingVolume;
 use std::sync::Arc;
@@ -171,4 +172,28 @@ fn large_values_leave_committed_pages_the_room_they_were_promised() -> Result<()
     drop(tx);
     db.checkpoint()?;
     make_room(&db, 100)
+}
+
+#[test]
+fn a_creation_without_room_says_so_and_leaves_nothing() -> Result<()> {
+    let mut made = None;
+    for space in (0..16).map(|blocks| blocks << 12).chain((1..40).map(|quarters| quarters << 18)) {
+        let volume = FailingVolume::new(1);
+        volume.limit_space(Some(space));
+        let created = options(0).create_on(Arc::new(volume.clone()), NAME);
+        match created {
+            Err(Error::Full { .. }) => {
+                assert!(volume.list("")?.is_empty(), "with {space} bytes: {:?}", volume.list(""))
+            }
+            Err(other) => panic!("with {space} bytes: {other}"),
+            Ok(db) => {
+                assert!(db.begin_write().is_ok(), "with {space} bytes");
+                made = made.or(Some(space));
+            }
+        }
+        volume.limit_space(None);
+        assert!(options(0).open_or_create_on(Arc::new(volume), NAME).is_ok() || made.is_some());
+    }
+    assert!(made.is_some_and(|space| space > 0), "{made:?}");
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Promise: what was mended once stays mended. Each test is named after what went wrong.
 
-use duramen::io::{Disk, FileVolume, LockGuard, MemoryVolume, OpenMode, Volume};
+use duramen::io::{FileVolume, MemoryVolume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
-use duramen_sim::{Cut, CutChoice, FailingVolume};
+use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::{Condvar, Mutex};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,72 +67,20 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-struct GatedVolume<V>(V, Arc<Gate>);
-
-#[derive(Debug)]
-struct GatedDisk {
-    disk: Arc<dyn Disk>,
-    gate: Arc<Gate>,
-    is_log: bool,
-}
-
-impl<V: Volume> Volume for GatedVolume<V> {
-    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        let disk = self.0.open(name, mode)?;
-        Ok(Arc::new(GatedDisk { disk, gate: self.1.clone(), is_log: name.contains("-log") }))
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.0.remove(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.0.rename(from, to)
-    }
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.0.list(prefix)
-    }
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.0.lock(name, exclusive)
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path(name)
-    }
-}
-
-impl Disk for GatedDisk {
-    fn size(&self) -> Result<u64> {
-        self.disk.size()
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.disk.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+impl Hooks for Gate {
+    fn before_write(&self, name: &str, offset: u64, _: usize) -> Result<()> {
         // The superblocks have their place.
-        if !self.is_log && offset >= 8192 && self.gate.full.load(Ordering::Relaxed) {
-            return Err(Error::Full { path: NAME.into() });
+        match name == NAME && offset >= 8192 && self.full.load(Ordering::Relaxed) {
+            true => Err(Error::Full { path: NAME.into() }),
+            false => Ok(()),
         }
-        self.disk.write_at(offset, buf)
     }
-    fn sync(&self) -> Result<()> {
-        if self.is_log {
-            self.gate.pass();
+
+    fn before_sync(&self, name: Option<&str>) -> Result<()> {
+        if name.is_some_and(|name| name.contains("-log")) {
+            self.pass();
         }
-        self.disk.sync()
-    }
-    fn trim(&self, offset: u64, len: u64) -> Result<()> {
-        self.disk.trim(offset, len)
-    }
-    fn resize(&self, len: u64) -> Result<()> {
-        self.disk.resize(len)
-    }
-    fn reserve(&self, len: u64) -> Result<()> {
-        self.disk.reserve(len)
-    }
-    fn allocated(&self) -> Result<u64> {
-        self.disk.allocated()
+        Ok(())
     }
 }
 
@@ -140,7 +88,7 @@ impl Disk for GatedDisk {
 fn a_later_commit_that_does_not_wait_shows_nothing_that_is_not_durable_yet() -> Result<()> {
     for freeing in [false, true] {
         let gate = Arc::new(Gate::default());
-        let db = options().create_on(Arc::new(GatedVolume(MemoryVolume::new(), gate.clone())), NAME)?;
+        let db = options().create_on(Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), gate.clone())), NAME)?;
         put(&db, 0..2000, Durability::Commit)?;
         if freeing {
             let tx = db.begin_write()?;
@@ -231,7 +179,7 @@ fn the_first_piece_of_a_transaction_that_never_was_is_not_glued_to_the_next() ->
     // A recovery whose checkpoint finds no room leaves the log as it is.
     let gate = Arc::new(Gate::default());
     gate.full.store(true, Ordering::Relaxed);
-    let db = options().open_on(Arc::new(GatedVolume(cut.clone(), gate.clone())), NAME)?;
+    let db = options().open_on(Arc::new(HookedVolume::new(Arc::new(cut.clone()), gate.clone())), NAME)?;
     gate.full.store(false, Ordering::Relaxed);
     assert_eq!(entries(&db)?, 100);
     put(&db, 1000..12_000, Durability::Commit)?;
@@ -257,37 +205,21 @@ fn long_keys_of_one_transaction_do_not_outgrow_the_cache() -> Result<()> {
     Ok(())
 }
 
-/// A folder in which another program creates the same database just when this one has seen that there is none.
+/// Another program creates the same database just when this one has seen that there is none.
 #[derive(Debug)]
-struct Raced(FileVolume, Mutex<Option<PathBuf>>, Arc<Mutex<Option<Database>>>);
+struct Rival {
+    path: Mutex<Option<PathBuf>>,
+    created: Mutex<Option<Database>>,
+}
 
-impl Volume for Raced {
-    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        self.0.open(name, mode)
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.0.remove(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.0.rename(from, to)
-    }
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let found = self.0.list(prefix)?;
-        if let Some(path) = self.1.lock().take() {
+impl Hooks for Rival {
+    fn after_list(&self) -> Result<()> {
+        if let Some(path) = self.path.lock().take() {
             let db = options().create(path)?;
             put(&db, 0..100, Durability::Commit)?;
-            *self.2.lock() = Some(db);
+            *self.created.lock() = Some(db);
         }
-        Ok(found)
-    }
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.0.lock(name, exclusive)
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path(name)
+        Ok(())
     }
 }
 
@@ -295,10 +227,10 @@ impl Volume for Raced {
 fn of_two_creators_the_later_does_not_replace_the_earlier() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    let first = Arc::new(Mutex::new(None));
-    let volume = Raced(FileVolume::new(folder.path()), Mutex::new(Some(path.clone())), first.clone());
+    let rival = Arc::new(Rival { path: Mutex::new(Some(path.clone())), created: Mutex::default() });
+    let volume = HookedVolume::new(Arc::new(FileVolume::new(folder.path())), rival.clone());
     assert!(matches!(options().create_on(Arc::new(volume), NAME), Err(Error::Exists { .. })));
-    first.lock().take().expect("the first creator's database").close()?;
+    rival.created.lock().take().expect("the first creator's database").close()?;
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(entries(&options().open(&path)?)?, 100);
     Ok(())

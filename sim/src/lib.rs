@@ -3,7 +3,7 @@
 //! * [`FailingVolume`] is a folder in memory that records every change. [`FailingVolume::crash`] gives the folder as
 //!   a power cut at any event could have left it; [`FailingVolume::cuts`] lists the cuts worth trying.
 //! * [`Fault`] and [`Trigger`] make calls fail, or lie, while the engine runs.
-//! * [`MeteredVolume`] counts the bytes that go to and come from another folder.
+//! * [`HookedVolume`] does something beside the calls to another folder, as [`Hooks`] say; a [`Meter`] counts bytes.
 //! * [`model::Model`] remembers what was committed and judges what a recovery has found.
 //!
 //! Everything is decided by seeds, so that a failing case can be run again. What is assumed of a real device is
@@ -12,6 +12,7 @@
 mod crash;
 mod fault;
 mod history;
+mod hooked;
 mod image;
 mod metered;
 pub mod model;
@@ -20,6 +21,7 @@ mod volume;
 
 pub use crash::{Cut, CutChoice};
 pub use fault::{Fault, Trigger};
+pub use hooked::{HookedVolume, Hooks};
 pub use image::{DEVICE_BLOCK, SECTOR};
-pub use metered::{Meter, MeteredVolume};
+pub use metered::Meter;
 pub use volume::{FailingDisk, FailingVolume};

@@ -1,13 +1,10 @@
-//! A folder that counts the bytes that are read from and written to its files, over any other folder. It changes
-//! nothing of what the other does.
+//! Counting the bytes that are read from and written to the files of a folder. It changes nothing of what they do.
 
+use crate::Hooks;
 use duramen::Result;
-use duramen::io::{Disk, LockGuard, OpenMode, Volume};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What went to and came from the files of a [`MeteredVolume`] so far.
+/// Hooks that count what goes to and comes from the files of a [`crate::HookedVolume`], whether the calls succeed or not.
 #[derive(Debug, Default)]
 pub struct Meter {
     read: AtomicU64,
@@ -32,109 +29,34 @@ impl Meter {
     }
 }
 
-/// A folder whose traffic is counted, whether the calls succeed or not.
-#[derive(Clone, Debug)]
-pub struct MeteredVolume {
-    inner: Arc<dyn Volume>,
-    meter: Arc<Meter>,
-}
-
-impl MeteredVolume {
-    /// Counts from now on what goes through it to `inner`.
-    pub fn new(inner: Arc<dyn Volume>) -> MeteredVolume {
-        MeteredVolume { inner, meter: Arc::default() }
+impl Hooks for Meter {
+    fn before_read(&self, _: &str, len: usize) -> Result<()> {
+        self.read.fetch_add(len as u64, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// The counts, which go on.
-    pub fn meter(&self) -> Arc<Meter> {
-        self.meter.clone()
-    }
-}
-
-impl Volume for MeteredVolume {
-    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        let inner = self.inner.open(name, mode)?;
-        Ok(Arc::new(MeteredDisk { inner, meter: self.meter.clone() }))
+    fn before_write(&self, _: &str, _: u64, len: usize) -> Result<()> {
+        self.written.fetch_add(len as u64, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn remove(&self, name: &str) -> Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.inner.list(prefix)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.meter.syncs.fetch_add(1, Ordering::Relaxed);
-        self.inner.sync()
-    }
-
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.inner.lock(name, exclusive)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.inner.path(name)
-    }
-}
-
-#[derive(Debug)]
-struct MeteredDisk {
-    inner: Arc<dyn Disk>,
-    meter: Arc<Meter>,
-}
-
-impl Disk for MeteredDisk {
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.meter.read.fetch_add(buf.len() as u64, Ordering::Relaxed);
-        self.inner.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.meter.written.fetch_add(buf.len() as u64, Ordering::Relaxed);
-        self.inner.write_at(offset, buf)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.meter.syncs.fetch_add(1, Ordering::Relaxed);
-        self.inner.sync()
-    }
-
-    fn trim(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.trim(offset, len)
-    }
-
-    fn resize(&self, len: u64) -> Result<()> {
-        self.inner.resize(len)
-    }
-
-    fn reserve(&self, len: u64) -> Result<()> {
-        self.inner.reserve(len)
-    }
-
-    fn allocated(&self) -> Result<u64> {
-        self.inner.allocated()
+    fn before_sync(&self, _: Option<&str>) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duramen::io::MemoryVolume;
+    use crate::HookedVolume;
+    use duramen::io::{MemoryVolume, OpenMode, Volume};
+    use std::sync::Arc;
 
     #[test]
     fn bytes_are_counted_as_they_pass_and_pass_unchanged() {
-        let volume = MeteredVolume::new(Arc::new(MemoryVolume::new()));
-        let meter = volume.meter();
+        let meter = Arc::new(Meter::default());
+        let volume = HookedVolume::new(Arc::new(MemoryVolume::new()), meter.clone());
         let disk = volume.open("file", OpenMode::CreateNew).unwrap();
         disk.write_at(10, b"four").unwrap();
         disk.sync().unwrap();

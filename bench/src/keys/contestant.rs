@@ -5,11 +5,11 @@ use super::args::{Args, DiskKind, Layout};
 use crate::Result;
 use crate::keyset::{Gathered, Keys};
 use crate::value::Values;
+use duramen::db::TreeStats;
 use duramen::db::UntypedTable;
 use duramen::io::MemoryVolume;
-use duramen::tree::TreeStats;
 use duramen::{Database, Durability};
-use duramen_sim::{Meter, MeteredVolume};
+use duramen_sim::{HookedVolume, Meter};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -135,8 +135,8 @@ impl Table {
             DiskKind::Memory => (builder.in_memory()?, None),
             DiskKind::File => (builder.create(folder.join(FILE))?, None),
             DiskKind::Metered => {
-                let volume = MeteredVolume::new(Arc::new(MemoryVolume::new()));
-                let meter = volume.meter();
+                let meter = Arc::new(Meter::default());
+                let volume = HookedVolume::new(Arc::new(MemoryVolume::new()), meter.clone());
                 (builder.create_on(Arc::new(volume), FILE)?, Some(meter))
             }
         };

@@ -50,7 +50,7 @@ impl Sizes {
         let device_bytes = table.device_bytes()?;
         let written = table.traffic().map(|(_, written)| written as f64 / keys.len() as f64);
         let stats = table.stats()?;
-        let sum = |part: fn(&duramen::tree::LevelStats) -> u64| stats.levels.iter().map(part).sum::<u64>() as f64;
+        let sum = |part: fn(&duramen::db::LevelStats) -> u64| stats.levels.iter().map(part).sum::<u64>() as f64;
         let (pages, entries) = (sum(|level| level.pages), sum(|level| level.entries));
         let leaves = stats.levels.first().copied().unwrap_or_default();
         let inner_pages = pages as u64 - leaves.pages;

@@ -4,8 +4,7 @@ use super::open;
 use crate::args::Stat;
 use crate::failure::{Found, Result};
 use crate::report;
-use duramen::db::DatabaseStats;
-use duramen::tree::{LevelStats, TreeStats};
+use duramen::db::{DatabaseStats, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
 

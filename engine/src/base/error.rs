@@ -223,6 +223,18 @@ pub enum Error {
         /// What is wrong with the bytes.
         what: &'static str,
     },
+    /// Bytes given for a key or a value that are no encoding of the table's type.
+    #[error("table \"{table}\" has {part} of type {type_name}, and the bytes given are none: {what}")]
+    NotEncoded {
+        /// The table.
+        table: String,
+        /// "keys" or "values".
+        part: &'static str,
+        /// The type's name.
+        type_name: String,
+        /// What is wrong with the bytes.
+        what: &'static str,
+    },
     /// A table is used in a way that its state does not allow.
     #[error("table \"{table}\": {why}")]
     TableState {

@@ -27,6 +27,8 @@ pub const DEFAULT_PAGE_SIZE: usize = 8192;
 pub const MAX_KEY: usize = 65536;
 /// The longest value, in bytes.
 pub const MAX_VALUE: u64 = u32::MAX as u64;
+/// The longest name of a table, in bytes.
+pub const MAX_TABLE_NAME: usize = 1024;
 /// Bytes of a page's header; see `page::header`.
 pub const PAGE_HEADER: usize = 36;
 /// Bytes that stand for the rest of a long key inside a page: first page of its run, length, checksum.

@@ -4,6 +4,7 @@
 use super::catalog::TableEntry;
 use super::spec::TableSpec;
 use super::types::TableOptions;
+use super::untyped::Types;
 use super::write::{Adopted, WriteTransaction};
 use crate::base::limits::{max_entry, max_inline_key};
 use crate::base::{PageId, Result};
@@ -86,6 +87,7 @@ impl BulkSink for Sink<'_> {
 pub struct BulkTable<'t> {
     load: Load<'t>,
     entry: TableEntry,
+    types: Option<Types>,
     loader: BulkLoader<Sink<'t>>,
 }
 
@@ -121,8 +123,13 @@ impl BulkTable<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::Unsorted`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what writing meets.
+    /// [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
+    /// [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(types) = &self.types {
+            types.check_key(&self.load.name, key)?;
+            types.check_value(&self.load.name, value)?;
+        }
         self.entry.note_key(key);
         let engine = &self.load.tx.shared.engine;
         let page_size = engine.pool.page_size();
@@ -135,9 +142,8 @@ impl BulkTable<'_> {
         self.loader.push(key, Record { bytes: &record.bytes, large: true })
     }
 
-    /// Ends the load and returns how many entries there are. A transaction with a load that is not finished cannot commit.
-    /// The table is in the transaction from now on, and in the
-    /// database once that commits.
+    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
+    /// database once that commits. A transaction with a load that is not finished cannot commit.
     ///
     /// ```
     /// use duramen::{Database, TableDef, TableOptions};
@@ -156,7 +162,7 @@ impl BulkTable<'_> {
     /// # Errors
     /// [`crate::Error::TableExists`] if the transaction has made such a table meanwhile, and what writing meets.
     pub fn finish(self) -> Result<u64> {
-        let BulkTable { mut load, mut entry, loader } = self;
+        let BulkTable { mut load, mut entry, loader, .. } = self;
         let tx = load.tx;
         tx.check_new(&load.name)?;
         let loaded = loader.finish(entry.tree.root)?;
@@ -195,7 +201,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for types that are not known.
+    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for types that are not known or a name that no table can
+    /// have.
     pub fn bulk_load(
         &self,
         name: &str,
@@ -205,10 +212,11 @@ impl WriteTransaction {
         fill: f32,
     ) -> Result<BulkTable<'_>> {
         self.check_new(name)?;
-        let entry = self.create(&TableSpec::of_names(key_type, value_type, options)?)?;
+        let entry = self.create(name, &TableSpec::of_names(key_type, value_type, options)?)?;
         let page_size = self.shared.engine.pool.page_size();
         let fill = grain_fill(&self.shared.engine, fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
-        Ok(BulkTable { load: Load { tx: self, name: name.to_owned(), finished: false }, entry, loader })
+        let load = Load { tx: self, name: name.to_owned(), finished: false };
+        Ok(BulkTable { load, types: Types::of(&entry), entry, loader })
     }
 }

@@ -68,6 +68,24 @@ impl Database {
         Builder::default().create(path)
     }
 
+    /// Opens a database, or creates it where there is none, with default options.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::Database;
+    ///
+    /// Database::open_or_create(&path)?.close()?; // creates it
+    /// assert_eq!(Database::open_or_create(&path)?.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open_or_create`].
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Database> {
+        Builder::default().open_or_create(path)
+    }
+
     /// Opens a database, with default options.
     ///
     /// ```

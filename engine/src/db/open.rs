@@ -95,7 +95,42 @@ impl Builder {
             return Err(error);
         }
         volume.sync()?;
-        self.open_on(volume, name)
+        let segments = format!("{name}-log.");
+        let old = volume.list(&segments)?;
+        match self.open_or_stop(volume.clone(), name) {
+            Ok((db, None)) => Ok(db),
+            // What can hold nothing, most often for want of room, shall not stand in the way of another try.
+            Ok((_, Some(error))) | Err(error) => {
+                let new = volume.list(&segments)?.into_iter().filter(|segment| !old.contains(segment));
+                new.chain([name.to_owned()]).try_for_each(|file| volume.remove(&file))?;
+                Err(error)
+            }
+        }
+    }
+
+    /// [`Builder::open_or_create`] on any volume.
+    ///
+    /// ```
+    /// use duramen::{Database, io::MemoryVolume};
+    /// use std::sync::Arc;
+    ///
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// Database::builder().open_or_create_on(volume.clone(), "forest")?.close()?;
+    /// assert!(Database::builder().open_on(volume, "forest").is_ok());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open_or_create`].
+    pub fn open_or_create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        match self.open_on(volume.clone(), name) {
+            Err(Error::NotFound { .. }) => match self.create_on(volume.clone(), name) {
+                // Somebody else was faster.
+                Err(Error::Exists { .. }) => self.open_on(volume, name),
+                created => created,
+            },
+            opened => opened,
+        }
     }
 
     /// [`Builder::open`] on any volume.
@@ -119,6 +154,11 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`].
     pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        self.open_or_stop(volume, name).map(|(db, _)| db)
+    }
+
+    /// Opens a database, and says why nothing can be written where that is so.
+    fn open_or_stop(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Option<Error>)> {
         let mut opened = Opened::open(self, &volume, name, OpenMode::Write)?;
         let config = log_config(volume, name, &opened.meta);
         let meta = opened.meta;
@@ -132,10 +172,12 @@ impl Builder {
         }
         let (log, redone) = if opened.meta.clean {
             if let Err(cause) = opened.check_writable() {
-                return Ok(opened.into_reader(self, Some(&cause)));
+                return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
             let log = match Log::create(config, epoch, meta.last) {
-                Err(cause @ Error::Full { .. }) => return Ok(opened.into_reader(self, Some(&cause))),
+                Err(cause @ Error::Full { .. }) => {
+                    return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
+                }
                 created => created?,
             };
             opened.store.write_meta(position)?;
@@ -151,19 +193,23 @@ impl Builder {
             }
             Err(cause) => Some(cause),
         };
-        let high = meta.high_water.max(redone.high).max(1);
+        let reserved: BTreeSet<PageId> = redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect();
+        let given = redone.high.max(reserved.last().map_or(1, |id| id.0.saturating_add(1)));
+        // Beyond the last map that anything is known of all ids are free, however many the superblock says there are.
+        let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
+        let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
         let engine =
             Engine::new(opened.pool, Some(opened.store), opened.slot, PageIds::new(meta.page_size, high), redone.end);
         if let Some(cause) = &stopped {
             engine.poison(cause);
         }
-        load_maps(&engine, high, redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect())?;
+        load_maps(&engine, high, &reserved)?;
         finish_opening(&engine, redone, !opened.meta.clean)?;
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
             maintenance::start(&shared);
         }
-        Ok(Database::new(shared))
+        Ok((Database::new(shared), stopped))
     }
 
     /// [`Builder::open_read_only`] on any volume.
@@ -298,7 +344,7 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
 /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
 /// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
 /// map stops all writing.
-fn load_maps(engine: &Engine, high: u32, reserved: BTreeSet<PageId>) -> Result<()> {
+fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
     let per_map = ids_per_map(engine.pool.page_size());
     let mut ids = engine.ids.lock();
     for map in (0..high).step_by(per_map as usize).map(PageId) {

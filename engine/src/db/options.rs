@@ -197,6 +197,30 @@ impl Builder {
         self.create_on(volume, &name)
     }
 
+    /// Opens a database for reading and writing, or creates it where there is none.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// let options = duramen::Database::builder().page_size(16 << 10);
+    /// for years in [700, 701] {
+    ///     let db = options.open_or_create(&path)?; // creates it, then opens it
+    ///     let tx = db.begin_write()?;
+    ///     tx.open_table(TREES)?.put("oak", years)?;
+    ///     tx.commit()?;
+    ///     db.close()?;
+    /// }
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open`], but for [`Error::NotFound`].
+    pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Database> {
+        let (volume, name) = super::open::split_path(path.as_ref())?;
+        self.open_or_create_on(volume, &name)
+    }
+
     /// Opens a database for reading and writing, recovering it if it was not closed cleanly.
     ///
     /// ```

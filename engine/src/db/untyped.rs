@@ -2,6 +2,7 @@
 //! value means.
 
 use super::bounds::{self, Bounds};
+use super::catalog::TableEntry;
 use super::info::TableInfo;
 use super::range::UntypedRange;
 use super::types::DynType;
@@ -14,7 +15,8 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
 
-/// A table in a writing transaction, without its types: keys and values are their encodings.
+/// A table in a writing transaction, without its types: keys and values are their encodings, and what is put is checked
+/// to be one where the types are known to the engine by their names.
 ///
 /// ```
 /// use duramen::{Database, TableOptions};
@@ -42,14 +44,48 @@ pub struct UntypedTable<'t> {
     tx: &'t WriteTransaction,
     pub(super) state: ArcMutexGuard<RawMutex, TableState>,
     key_width: Option<usize>,
+    types: Option<Types>,
+}
+
+/// The types of keys and values, to check encodings that come from outside.
+pub(super) struct Types {
+    key: DynType,
+    value: DynType,
+}
+
+impl Types {
+    /// Of a table in the catalog; `None` where a type's name is not the engine's own.
+    pub(super) fn of(entry: &TableEntry) -> Option<Types> {
+        Some(Types { key: entry.key_type.parse().ok()?, value: entry.value_type.parse().ok()? })
+    }
+
+    pub(super) fn check_key(&self, table: &str, key: &[u8]) -> Result<()> {
+        Types::check(&self.key, key, "keys", table)
+    }
+
+    pub(super) fn check_value(&self, table: &str, value: &[u8]) -> Result<()> {
+        Types::check(&self.value, value, "values", table)
+    }
+
+    fn check(of: &DynType, bytes: &[u8], part: &'static str, table: &str) -> Result<()> {
+        let error = |what| Error::NotEncoded { table: table.to_owned(), part, type_name: of.to_string(), what };
+        of.check(bytes).map_err(error)
+    }
 }
 
 impl<'t> UntypedTable<'t> {
-    pub(crate) fn new(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
+    /// For a caller that makes keys and values by their types, so that nobody need look at them again.
+    pub(crate) fn trusting(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
         let leaf = state.entry.tree.layout.leaf;
         let width = || state.entry.key_type.parse::<DynType>().ok()?.fixed_width();
         let key_width = if leaf == KeyListKind::Fixed { width() } else { leaf.key_len() };
-        UntypedTable { tx, state, key_width }
+        UntypedTable { tx, state, key_width, types: None }
+    }
+
+    /// For a caller that has keys and values as bytes, whatever these are.
+    pub(crate) fn checking(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
+        let types = Types::of(&state.entry);
+        UntypedTable { types, ..UntypedTable::trusting(tx, state) }
     }
 
     /// The value of a key.
@@ -78,7 +114,8 @@ impl<'t> UntypedTable<'t> {
     /// Sets the value of a key and returns the one it had.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::KeyLength`], [`Error::ValueTooLong`], and what reading and writing meet.
+    /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`], [`Error::ValueTooLong`], and what reading and
+    /// writing meet.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
         let old = self.get(key)?;
         self.put(key, value)?;
@@ -91,10 +128,13 @@ impl<'t> UntypedTable<'t> {
     /// As [`UntypedTable::insert`].
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_key(key)?;
+        if let Some(types) = &self.types {
+            types.check_value(&self.state.name, value)?;
+        }
         let page_size = self.tx.shared.engine.pool.page_size();
         let image = key.len().min(max_inline_key(page_size) + 1);
         if image + value.len() > max_entry(page_size) {
-            return self.put_stream(key, value.len() as u64, &mut &*value);
+            return self.put_large(key, value.len() as u64, &mut &*value);
         }
         self.write(key, Some(OwnedRecord { bytes: value.into(), large: false }));
         Ok(())
@@ -122,7 +162,7 @@ impl<'t> UntypedTable<'t> {
     }
 
     /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
-    /// memory. They are written outside the log.
+    /// memory. They are written outside the log, and not checked to be of the table's type.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;
@@ -139,6 +179,10 @@ impl<'t> UntypedTable<'t> {
     /// As [`UntypedTable::insert`], and errors of `input`; then the key keeps what it had.
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         self.check_key(key)?;
+        self.put_large(key, len, input)
+    }
+
+    fn put_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         if len > MAX_VALUE {
             return Err(Error::ValueTooLong { len, max: MAX_VALUE });
         }
@@ -163,7 +207,7 @@ impl<'t> UntypedTable<'t> {
     /// Removes a key without looking whether it is there.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::KeyLength`].
+    /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`].
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.check_key(key)?;
         self.write(key, None);
@@ -239,7 +283,7 @@ impl<'t> UntypedTable<'t> {
         }
         match self.key_width {
             Some(expected) if key.len() != expected => Err(Error::KeyLength { len: key.len(), expected }),
-            _ => Ok(()),
+            _ => self.types.as_ref().map_or(Ok(()), |types| types.check_key(&self.state.name, key)),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::spec::TableSpec;
 use super::table::Table;
 use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
+use crate::base::limits::MAX_TABLE_NAME;
 use crate::base::{Error, PageId, Result, TableId};
 use crate::store::Location;
 use crate::tree::Tree;
@@ -134,7 +135,7 @@ impl WriteTransaction {
         };
         let state = self.open(table.name(), Some(&spec))?;
         check_types::<K, V>(table.name(), &state.entry)?;
-        Ok(Table::new(UntypedTable::new(self, state)))
+        Ok(Table::new(UntypedTable::trusting(self, state)))
     }
 
     /// Opens an existing table whatever its types; keys and values are their encodings.
@@ -155,7 +156,7 @@ impl WriteTransaction {
     /// # Errors
     /// [`Error::NoTable`]; [`Error::TableState`] if this transaction has it open already.
     pub fn open_untyped(&self, name: &str) -> Result<UntypedTable<'_>> {
-        Ok(UntypedTable::new(self, self.open(name, None)?))
+        Ok(UntypedTable::checking(self, self.open(name, None)?))
     }
 
     /// Creates a table whose types are known only at run time, by the names that [`Value::type_name`] gives.
@@ -183,7 +184,7 @@ impl WriteTransaction {
     ) -> Result<UntypedTable<'_>> {
         self.check_new(name)?;
         let spec = TableSpec::of_names(key_type, value_type, options)?;
-        Ok(UntypedTable::new(self, self.open(name, Some(&spec))?))
+        Ok(UntypedTable::checking(self, self.open(name, Some(&spec))?))
     }
 
     /// Fails if there is a table of that name.
@@ -271,8 +272,10 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::TableExists`], and [`Error::TableState`] if this transaction has it open.
+    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that no table can have, and
+    /// [`Error::TableState`] if this transaction has it open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
         self.check_new(to)?;
         let Some(mut state) = self.take_name(from)? else {
             return Err(Error::NoTable { table: from.to_owned() });
@@ -447,7 +450,7 @@ impl WriteTransaction {
         };
         let (entry, created) = match (committed, spec) {
             (Some(entry), _) => (entry, false),
-            (None, Some(spec)) => (self.create(spec)?, true),
+            (None, Some(spec)) => (self.create(name, spec)?, true),
             (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
         };
         let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created, moved: false };
@@ -457,7 +460,8 @@ impl WriteTransaction {
         Ok(guard)
     }
 
-    pub(crate) fn create(&self, spec: &TableSpec<'_>) -> Result<TableEntry> {
+    pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
+        check_name(name)?;
         let layout = spec.layout(self.shared.engine.store.is_none())?;
         let next_key = spec.next_key()?;
         let mut next = self.next_table.lock();
@@ -514,6 +518,14 @@ impl Drop for WriteTransaction {
         let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
         self.shared.engine.release_pages(&pages);
     }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=MAX_TABLE_NAME).contains(&name.len()) {
+        return Ok(());
+    }
+    let value = if name.is_empty() { "empty".to_owned() } else { format!("{} bytes long", name.len()) };
+    Err(Error::Option { option: "table name", value, expected: format!("1 to {MAX_TABLE_NAME} bytes long") })
 }
 
 fn open_twice(name: &str) -> Error {

@@ -307,6 +307,11 @@ impl TableStore {
         self.state.lock().supersede(id, None);
     }
 
+    /// The page table has no page with this id or a greater one.
+    pub fn ids_end(&self) -> u32 {
+        u32::try_from(self.state.lock().table.chunks() * CHUNK_PAGES).unwrap_or(u32::MAX)
+    }
+
     /// Returns once all images written so far are durable. After a failure nothing can be made durable any more.
     pub fn sync(&self) -> Result<()> {
         self.check_failed()?;

@@ -28,14 +28,14 @@ pub struct SubtreeCount {
 impl Tree {
     /// Frees at least `budget` pages of the subtree at `root`, or all of it, from its end; between two calls it is
     /// still a valid subtree, so that the calls may be in different batches. It exceeds the budget by no more than a
-    /// leaf and its runs. `large` is called with each large record, whose run is the caller's to free. No reader may
-    /// look at the subtree any more.
+    /// leaf and its runs. `large` is called with the large records of each leaf, whose runs are the caller's to free, all
+    /// or none of them. No reader may look at the subtree any more.
     pub fn free_subtree<S: PageWrite>(
         &self,
         store: &S,
         root: PageId,
         budget: usize,
-        mut large: impl FnMut(Record<'_>) -> Result<()>,
+        mut large: impl FnMut(&[Record<'_>]) -> Result<()>,
     ) -> Result<FreeProgress> {
         let mut freed = 0;
         loop {
@@ -76,7 +76,7 @@ impl Tree {
         &self,
         store: &S,
         id: PageId,
-        large: &mut impl FnMut(Record<'_>) -> Result<()>,
+        large: &mut impl FnMut(&[Record<'_>]) -> Result<()>,
     ) -> Result<usize> {
         let mut runs = Vec::new();
         {
@@ -90,9 +90,9 @@ impl Tree {
                 runs.extend(self.run_pages(store, id, &key)?);
                 from = slot + 1;
             }
-            for slot in (0..page.count()).filter(|slot| page.record(*slot).large) {
-                large(page.record(slot))?;
-            }
+            let records: Vec<_> =
+                (0..page.count()).map(|slot| page.record(slot)).filter(|record| record.large).collect();
+            large(&records)?;
         }
         for &page in &runs {
             store.free(page)?;

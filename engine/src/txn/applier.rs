@@ -107,11 +107,18 @@ impl<'e> Applier<'e> {
         self.engine.pool.create(id)
     }
 
-    /// Frees pages whose content older snapshots may still read.
+    /// Frees the pages of a run, whose content older snapshots may still read. The log gets one operation for each
+    /// allocation map, however long the run is.
     pub(crate) fn free_later(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
-        for id in ids {
-            self.clear_allocated(id)?;
-            self.held_back.borrow_mut().push(id);
+        let mut ids = ids.peekable();
+        while let Some(first) = ids.next() {
+            let (map, _) = self.map_of(first);
+            let mut last = first;
+            while let Some(next) = ids.next_if(|next| next.0 == last.0 + 1 && self.map_of(*next).0 == map) {
+                last = next;
+            }
+            self.clear_allocated(first, last.0 - first.0 + 1)?;
+            self.held_back.borrow_mut().extend((first.0..=last.0).map(PageId));
         }
         Ok(())
     }
@@ -149,13 +156,14 @@ impl<'e> Applier<'e> {
         Ok(())
     }
 
-    fn clear_allocated(&self, id: PageId) -> Result<()> {
+    /// Marks pages of one allocation map as free.
+    fn clear_allocated(&self, first: PageId, count: u32) -> Result<()> {
         if !self.engine.is_logged() {
             return Ok(());
         }
-        let (map, bit) = self.map_of(id);
+        let (map, bit) = self.map_of(first);
         let mut page = self.engine.pool.latch(map)?;
-        self.apply(&mut page, &PageOp::ClearBits { from: bit, count: 1 })?;
+        self.apply(&mut page, &PageOp::ClearBits { from: bit, count })?;
         Ok(())
     }
 }
@@ -219,7 +227,7 @@ impl PageWrite for Applier<'_> {
     }
 
     fn free(&self, id: PageId) -> Result<()> {
-        self.clear_allocated(id)?;
+        self.clear_allocated(id, 1)?;
         self.freed.borrow_mut().push(id);
         Ok(())
     }

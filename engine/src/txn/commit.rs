@@ -318,7 +318,7 @@ impl Engine {
         let owned = old.map(|old| OwnedRecord { bytes: old.bytes.into(), large: old.large });
         self.versions.add(table, key, applier.event_lsn(), owned);
         match old {
-            Some(old) if old.large => large::free(self, applier, old.bytes),
+            Some(old) if old.large => large::free(self, applier, &[old]),
             _ => Ok(()),
         }
     }

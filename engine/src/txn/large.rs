@@ -12,7 +12,7 @@ use super::versions::OwnedRecord;
 use crate::base::checksum::chained;
 use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
 use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
-use crate::page::{self, Page, PageOp};
+use crate::page::{self, Page, PageOp, Record};
 use crate::store::Location;
 use crate::tree::Tree;
 use std::io::Read;
@@ -137,10 +137,10 @@ pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<Locatio
     engine.release_pages(&pages);
 }
 
-/// Frees a run, once no snapshot can read it.
-pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, record: &[u8]) -> Result<()> {
-    let run = Run::decode(record)?;
-    applier.free_later(run.pages(engine.pool.page_size()))
+/// Frees the runs of large records, once no snapshot can read them; none where one of the records is damaged.
+pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>]) -> Result<()> {
+    let runs = records.iter().map(|record| Run::decode(record.bytes)).collect::<Result<Vec<_>>>()?;
+    runs.iter().try_for_each(|run| applier.free_later(run.pages(engine.pool.page_size())))
 }
 
 /// The pages of a run.

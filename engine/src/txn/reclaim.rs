@@ -70,8 +70,8 @@ impl Engine {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
-        let large = |record: Record<'_>| match runs {
-            Runs::Free => large::free(self, &applier, record.bytes),
+        let large = |records: &[Record<'_>]| match runs {
+            Runs::Free => large::free(self, &applier, records),
             Runs::Keep => Ok(()),
         };
         let done = match subtree.free_subtree(&applier, subtree.root, STEP_PAGES, large) {

@@ -49,7 +49,7 @@ pub(super) enum Shape {
 #[derive(Debug)]
 pub(super) struct Number {
     name: &'static str,
-    width: usize,
+    pub(super) width: usize,
     key: bool,
     /// Appends the encoding of what the text says; false if it says nothing of this type.
     pub(super) parse: fn(&str, &mut Vec<u8>) -> bool,

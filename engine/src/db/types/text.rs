@@ -62,6 +62,28 @@ impl DynType {
         Ok(out)
     }
 
+    /// Says what is wrong with `bytes` where no value of this type has that encoding.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// let years: DynType = "u16".parse()?;
+    /// assert!(years.check(&[2, 188]).is_ok());
+    /// assert!(years.check(&[2, 188, 0]).is_err());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), &'static str> {
+        match &self.shape {
+            Shape::Bytes => Ok(()),
+            // Of wider numbers any bytes are an encoding.
+            Shape::Number(number) if number.width > 1 && bytes.len() == number.width => Ok(()),
+            shape => shape.decode(bytes, &mut Vec::new()),
+        }
+    }
+
     /// Appends the text of the value that has the encoding `bytes`.
     ///
     /// ```

@@ -1,0 +1,139 @@
+//! A folder in which something happens at each call, over any other folder: what happens is said by [`Hooks`]. Nothing
+//! of what the other folder does may be decided here.
+
+use duramen::Result;
+use duramen::io::{Disk, LockGuard, OpenMode, Volume};
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What happens beside the calls that a [`HookedVolume`] hands on. Each hook does nothing unless it is written; an
+/// error from one stands for an error of the call.
+pub trait Hooks: Debug + Send + Sync + 'static {
+    /// Before `len` bytes of the file `name` are read.
+    ///
+    /// # Errors
+    /// What the reader shall get instead of bytes.
+    fn before_read(&self, name: &str, len: usize) -> Result<()> {
+        let _ = (name, len);
+        Ok(())
+    }
+
+    /// Before `len` bytes are written at `offset` of the file `name`.
+    ///
+    /// # Errors
+    /// What the writer shall get, nothing being written.
+    fn before_write(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        let _ = (name, offset, len);
+        Ok(())
+    }
+
+    /// Before the file `name` is synced; `None` stands for the folder.
+    ///
+    /// # Errors
+    /// What the caller shall get, nothing being synced.
+    fn before_sync(&self, name: Option<&str>) -> Result<()> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// After the folder's names have been read, before the caller sees them.
+    ///
+    /// # Errors
+    /// What the caller shall get instead of names.
+    fn after_list(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A folder that calls its hooks and otherwise is the folder under it.
+#[derive(Debug)]
+pub struct HookedVolume<H> {
+    inner: Arc<dyn Volume>,
+    hooks: Arc<H>,
+}
+
+impl<H: Hooks> HookedVolume<H> {
+    /// Puts `hooks` before the calls to `inner`.
+    pub fn new(inner: Arc<dyn Volume>, hooks: Arc<H>) -> HookedVolume<H> {
+        HookedVolume { inner, hooks }
+    }
+}
+
+impl<H: Hooks> Volume for HookedVolume<H> {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let inner = self.inner.open(name, mode)?;
+        Ok(Arc::new(HookedDisk { inner, name: name.to_owned(), hooks: self.hooks.clone() }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let names = self.inner.list(prefix)?;
+        self.hooks.after_list()?;
+        Ok(names)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.hooks.before_sync(None)?;
+        self.inner.sync()
+    }
+
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.inner.lock(name, exclusive)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.inner.path(name)
+    }
+}
+
+#[derive(Debug)]
+struct HookedDisk<H> {
+    inner: Arc<dyn Disk>,
+    name: String,
+    hooks: Arc<H>,
+}
+
+impl<H: Hooks> Disk for HookedDisk<H> {
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.hooks.before_read(&self.name, buf.len())?;
+        self.inner.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.hooks.before_write(&self.name, offset, buf.len())?;
+        self.inner.write_at(offset, buf)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.hooks.before_sync(Some(&self.name))?;
+        self.inner.sync()
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.trim(offset, len)
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        self.inner.resize(len)
+    }
+
+    fn reserve(&self, len: u64) -> Result<()> {
+        self.inner.reserve(len)
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        self.inner.allocated()
+    }
+}
