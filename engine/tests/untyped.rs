@@ -10,13 +10,15 @@ fn refused<T>(put: Result<T>, bad: &'static str) -> bool {
 
 #[test]
 fn only_encodings_get_into_an_untyped_table() -> Result<()> {
-    let cases: [(&str, &[u8], &[u8], &str, &[u8], &[u8]); 4] = [
-        ("str", b"oak", b"o\xFFk", "u32", &[0, 0, 0, 7], &[7]),
-        ("(str,u8)", b"oak\0\0\x07", b"oak", "bool", &[1], &[2]),
-        ("u64", &[7; 8], &[7; 9], "()", b"", b"x"),
-        ("[u8;3]", b"oak", b"oa", "option<u8>", &[1, 5], &[2, 5]),
+    /// A type, an encoding of one of its values, and bytes that are none.
+    type Sample = (&'static str, &'static [u8], &'static [u8]);
+    let cases: [(Sample, Sample); 4] = [
+        (("str", b"oak", b"o\xFFk"), ("u32", &[0, 0, 0, 7], &[7])),
+        (("(str,u8)", b"oak\0\0\x07", b"oak"), ("bool", &[1], &[2])),
+        (("u64", &[7; 8], &[7; 9]), ("()", b"", b"x")),
+        (("[u8;3]", b"oak", b"oa"), ("option<u8>", &[1, 5], &[2, 5])),
     ];
-    for (key_type, key, bad_key, value_type, value, bad_value) in cases {
+    for ((key_type, key, bad_key), (value_type, value, bad_value)) in cases {
         let db = Database::in_memory()?;
         let tx = db.begin_write()?;
         let mut table = tx.create_untyped("t", key_type, value_type, TableOptions::default())?;
@@ -52,4 +54,74 @@ fn a_table_needs_a_name_of_bearable_length() -> Result<()> {
     let longest = "t".repeat(MAX_TABLE_NAME);
     tx.rename_table("t", &longest)?;
     tx.commit()
+}
+
+/// Long values beside a list of short ones of one length; streams and large pages' tables, too, keep to it.
+#[test]
+fn a_stream_into_a_table_of_short_values_is_one_of_them() -> Result<()> {
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    let mut table = tx.create_untyped("t", "str", "u64", TableOptions::default())?;
+    table.put_stream(b"oak", 8, &mut [7; 8].as_slice())?;
+    assert!(refused(table.put_stream(b"elm", 9, &mut [7; 9].as_slice()), "values"));
+    assert!(table.put_stream(b"elm", 8, &mut [7; 3].as_slice()).is_err(), "the stream is too short");
+    assert_eq!((table.get(b"oak")?, table.len()?), (Some(vec![7; 8]), 1));
+    drop(table);
+    tx.commit()?;
+    db.begin_write()?.open_table(TableDef::<&str, u64>::new("t"))?.put("yew", 3000)
+}
+
+#[test]
+fn values_as_wide_as_small_pages_allow_are_kept_beside_the_longest_keys() -> Result<()> {
+    for page_size in [256, 512, 1024] {
+        let db = Database::builder().page_size(page_size).in_memory()?;
+        for width in [1, 12, 13, 24, 25, 40, 64] {
+            let tx = db.begin_write()?;
+            let mut table =
+                tx.create_untyped(&format!("t{width}"), "bytes", &format!("[u8;{width}]"), TableOptions::default())?;
+            for len in 0..page_size {
+                table.put(&vec![b'k'; len], &vec![len as u8; width])?;
+            }
+            drop(table);
+            tx.commit()?;
+        }
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
+
+/// A type of a program's own, of which only that program knows how long its values are.
+struct Own;
+
+impl duramen::Value for Own {
+    type Ref<'a> = u16;
+    type View<'a> = u16;
+
+    fn type_name() -> String {
+        "own".to_owned()
+    }
+    fn fixed_width() -> Option<usize> {
+        Some(2)
+    }
+    fn encode(value: &u16, out: &mut Vec<u8>) {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    fn decode(bytes: &[u8]) -> std::result::Result<u16, &'static str> {
+        bytes.try_into().map(u16::from_le_bytes).map_err(|_| "it has not two bytes")
+    }
+}
+
+#[test]
+fn only_the_program_that_knows_a_type_writes_values_of_it() -> Result<()> {
+    const OWN: TableDef<&str, Own> = TableDef::new("t");
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    tx.open_table(OWN)?.put("oak", 700)?;
+    let mut untyped = tx.open_untyped("t")?;
+    assert_eq!(untyped.get(b"oak")?, Some(700u16.to_le_bytes().to_vec()));
+    assert!(matches!(untyped.put(b"elm", &[1, 2, 3]), Err(Error::TableState { .. })));
+    drop(untyped);
+    tx.commit()?;
+    assert_eq!(db.begin_read()?.open_table(OWN)?.len(), 1);
+    Ok(())
 }

@@ -3,8 +3,8 @@
 
 use super::catalog::TableEntry;
 use super::spec::TableSpec;
+use super::takes::Takes;
 use super::types::TableOptions;
-use super::untyped::Types;
 use super::write::{Adopted, WriteTransaction};
 use crate::base::limits::{max_entry, max_inline_key};
 use crate::base::{PageId, Result};
@@ -87,7 +87,7 @@ impl BulkSink for Sink<'_> {
 pub struct BulkTable<'t> {
     load: Load<'t>,
     entry: TableEntry,
-    types: Option<Types>,
+    takes: Takes,
     loader: BulkLoader<Sink<'t>>,
 }
 
@@ -126,10 +126,8 @@ impl BulkTable<'_> {
     /// [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
     /// [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if let Some(types) = &self.types {
-            types.check_key(&self.load.name, key)?;
-            types.check_value(&self.load.name, value)?;
-        }
+        self.takes.check_key(key)?;
+        self.takes.check_value(value)?;
         self.entry.note_key(key);
         let engine = &self.load.tx.shared.engine;
         let page_size = engine.pool.page_size();
@@ -217,6 +215,6 @@ impl WriteTransaction {
         let fill = grain_fill(&self.shared.engine, fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         let load = Load { tx: self, name: name.to_owned(), finished: false };
-        Ok(BulkTable { load, types: Types::of(&entry), entry, loader })
+        Ok(BulkTable { load, takes: Takes::untyped(name, &entry), entry, loader })
     }
 }

@@ -30,6 +30,7 @@ mod spec;
 mod stats;
 mod stream;
 mod table;
+mod takes;
 pub mod types;
 mod untyped;
 mod write;

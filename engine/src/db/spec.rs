@@ -1,6 +1,7 @@
 //! From a table's types and options to its layout.
 
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
+use crate::base::limits::{max_entry, max_inline_key};
 use crate::base::{Error, Result};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
@@ -33,8 +34,8 @@ impl<'a> TableSpec<'a> {
     }
 
     /// The layout: what the options say, and what suits the types where they say nothing, in a database that is or is
-    /// not in memory.
-    pub(crate) fn layout(&self, in_memory: bool) -> Result<TreeLayout> {
+    /// not in memory and has pages of that size.
+    pub(crate) fn layout(&self, in_memory: bool, page_size: usize) -> Result<TreeLayout> {
         let leaf = self.leaf(in_memory)?;
         let inner = match leaf {
             KeyListKind::Plain => KeyListKind::Plain,
@@ -44,7 +45,7 @@ impl<'a> TableSpec<'a> {
         };
         let records = match self.value_width {
             Some(0) => RecordListKind::None,
-            Some(width) if width <= MAX_FIXED_RECORD => RecordListKind::Fixed,
+            Some(width) if width <= self.max_fixed_record(page_size) => RecordListKind::Fixed,
             _ => RecordListKind::Variable,
         };
         let separators = match self.options.separators {
@@ -60,6 +61,13 @@ impl<'a> TableSpec<'a> {
             Some(Separators::Tail) | None => SeparatorRule::TAIL,
         };
         Ok(TreeLayout { leaf, inner, records, separators })
+    }
+
+    /// The widest values that are kept in arrays: none of them may come to need a run, beside no key.
+    fn max_fixed_record(&self, page_size: usize) -> usize {
+        let longest = max_inline_key(page_size) + 1;
+        let key = self.key_width.map_or(longest, |width| width.min(longest));
+        max_entry(page_size).saturating_sub(key).min(MAX_FIXED_RECORD)
     }
 
     /// The first key that the table is to give out, if it is to give out any.

@@ -2,14 +2,12 @@
 //! value means.
 
 use super::bounds::{self, Bounds};
-use super::catalog::TableEntry;
 use super::info::TableInfo;
 use super::range::UntypedRange;
-use super::types::DynType;
+use super::takes::Takes;
 use super::write::{TableState, WriteTransaction, own_write};
-use crate::base::limits::{MAX_KEY, MAX_VALUE, max_entry, max_inline_key};
+use crate::base::limits::{MAX_VALUE, max_entry, max_inline_key};
 use crate::base::{Error, Result};
-use crate::page::KeyListKind;
 use crate::txn::{Cursor, OwnedRecord, Stretch, View, large};
 use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
@@ -43,49 +41,16 @@ use std::ops::RangeBounds;
 pub struct UntypedTable<'t> {
     tx: &'t WriteTransaction,
     pub(super) state: ArcMutexGuard<RawMutex, TableState>,
-    key_width: Option<usize>,
-    types: Option<Types>,
-}
-
-/// The types of keys and values, to check encodings that come from outside.
-pub(super) struct Types {
-    key: DynType,
-    value: DynType,
-}
-
-impl Types {
-    /// Of a table in the catalog; `None` where a type's name is not the engine's own.
-    pub(super) fn of(entry: &TableEntry) -> Option<Types> {
-        Some(Types { key: entry.key_type.parse().ok()?, value: entry.value_type.parse().ok()? })
-    }
-
-    pub(super) fn check_key(&self, table: &str, key: &[u8]) -> Result<()> {
-        Types::check(&self.key, key, "keys", table)
-    }
-
-    pub(super) fn check_value(&self, table: &str, value: &[u8]) -> Result<()> {
-        Types::check(&self.value, value, "values", table)
-    }
-
-    fn check(of: &DynType, bytes: &[u8], part: &'static str, table: &str) -> Result<()> {
-        let error = |what| Error::NotEncoded { table: table.to_owned(), part, type_name: of.to_string(), what };
-        of.check(bytes).map_err(error)
-    }
+    takes: Takes,
 }
 
 impl<'t> UntypedTable<'t> {
-    /// For a caller that makes keys and values by their types, so that nobody need look at them again.
-    pub(crate) fn trusting(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
-        let leaf = state.entry.tree.layout.leaf;
-        let width = || state.entry.key_type.parse::<DynType>().ok()?.fixed_width();
-        let key_width = if leaf == KeyListKind::Fixed { width() } else { leaf.key_len() };
-        UntypedTable { tx, state, key_width, types: None }
-    }
-
-    /// For a caller that has keys and values as bytes, whatever these are.
-    pub(crate) fn checking(tx: &'t WriteTransaction, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'t> {
-        let types = Types::of(&state.entry);
-        UntypedTable { types, ..UntypedTable::trusting(tx, state) }
+    pub(crate) fn new(
+        tx: &'t WriteTransaction,
+        state: ArcMutexGuard<RawMutex, TableState>,
+        takes: Takes,
+    ) -> UntypedTable<'t> {
+        UntypedTable { tx, state, takes }
     }
 
     /// The value of a key.
@@ -127,10 +92,8 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// As [`UntypedTable::insert`].
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.check_key(key)?;
-        if let Some(types) = &self.types {
-            types.check_value(&self.state.name, value)?;
-        }
+        self.takes.check_key(key)?;
+        self.takes.check_value(value)?;
         let page_size = self.tx.shared.engine.pool.page_size();
         let image = key.len().min(max_inline_key(page_size) + 1);
         if image + value.len() > max_entry(page_size) {
@@ -162,7 +125,7 @@ impl<'t> UntypedTable<'t> {
     }
 
     /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
-    /// memory. They are written outside the log, and not checked to be of the table's type.
+    /// memory. They are written outside the log, and only their length is checked against the table's type.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;
@@ -178,8 +141,17 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// As [`UntypedTable::insert`], and errors of `input`; then the key keeps what it had.
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
-        self.check_key(key)?;
-        self.put_large(key, len, input)
+        self.takes.check_key(key)?;
+        self.takes.check_value_len(len)?;
+        match self.takes.value_width() {
+            // Such a record list has no place for a pointer to a run.
+            Some(width) => {
+                let mut value = vec![0; width];
+                large::read_input(input, &mut value)?;
+                self.put(key, &value)
+            }
+            None => self.put_large(key, len, input),
+        }
     }
 
     fn put_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
@@ -209,7 +181,7 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`].
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.check_key(key)?;
+        self.takes.check_key(key)?;
         self.write(key, None);
         Ok(())
     }
@@ -274,16 +246,6 @@ impl<'t> UntypedTable<'t> {
         }
         if let Some(own) = self.state.writes.put(key, record).filter(|own| own.large) {
             large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
-        }
-    }
-
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        if key.len() > MAX_KEY {
-            return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
-        }
-        match self.key_width {
-            Some(expected) if key.len() != expected => Err(Error::KeyLength { len: key.len(), expected }),
-            _ => self.types.as_ref().map_or(Ok(()), |types| types.check_key(&self.state.name, key)),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::read::check_types;
 use super::shared::Handle;
 use super::spec::TableSpec;
 use super::table::Table;
+use super::takes::Takes;
 use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
 use crate::base::limits::MAX_TABLE_NAME;
@@ -135,7 +136,8 @@ impl WriteTransaction {
         };
         let state = self.open(table.name(), Some(&spec))?;
         check_types::<K, V>(table.name(), &state.entry)?;
-        Ok(Table::new(UntypedTable::trusting(self, state)))
+        let takes = Takes::typed::<K, V>(table.name(), &state.entry);
+        Ok(Table::new(UntypedTable::new(self, state, takes)))
     }
 
     /// Opens an existing table whatever its types; keys and values are their encodings.
@@ -156,7 +158,7 @@ impl WriteTransaction {
     /// # Errors
     /// [`Error::NoTable`]; [`Error::TableState`] if this transaction has it open already.
     pub fn open_untyped(&self, name: &str) -> Result<UntypedTable<'_>> {
-        Ok(UntypedTable::checking(self, self.open(name, None)?))
+        Ok(self.untyped(self.open(name, None)?))
     }
 
     /// Creates a table whose types are known only at run time, by the names that [`Value::type_name`] gives.
@@ -184,7 +186,12 @@ impl WriteTransaction {
     ) -> Result<UntypedTable<'_>> {
         self.check_new(name)?;
         let spec = TableSpec::of_names(key_type, value_type, options)?;
-        Ok(UntypedTable::checking(self, self.open(name, Some(&spec))?))
+        Ok(self.untyped(self.open(name, Some(&spec))?))
+    }
+
+    fn untyped(&self, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'_> {
+        let takes = Takes::untyped(&state.name, &state.entry);
+        UntypedTable::new(self, state, takes)
     }
 
     /// Fails if there is a table of that name.
@@ -462,7 +469,8 @@ impl WriteTransaction {
 
     pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
         check_name(name)?;
-        let layout = spec.layout(self.shared.engine.store.is_none())?;
+        let engine = &self.shared.engine;
+        let layout = spec.layout(engine.store.is_none(), engine.pool.page_size())?;
         let next_key = spec.next_key()?;
         let mut next = self.next_table.lock();
         let id = match *next {
@@ -470,7 +478,7 @@ impl WriteTransaction {
             None => self.committed_next_table()?,
         };
         *next = Some(id + 1);
-        let root = self.shared.engine.ids.lock().take()?;
+        let root = engine.ids.lock().take()?;
         self.adopted.lock().push((root, None));
         let tree = Tree { root, table: TableId(id), layout };
         Ok(TableEntry {

@@ -212,7 +212,11 @@ impl Pool {
 
     /// True if a page has content, in memory or in the store.
     pub fn exists(&self, id: PageId) -> bool {
-        self.is_resident(id) || self.backing.as_ref().is_some_and(|backing| backing.store.location(id).is_some())
+        self.is_resident(id) || self.is_stored(id)
+    }
+
+    fn is_stored(&self, id: PageId) -> bool {
+        self.backing.as_ref().is_some_and(|backing| backing.store.location(id).is_some())
     }
 
     /// How many pages have changes that the store does not have.
@@ -280,10 +284,12 @@ impl Pool {
     /// Reads a page into a frame of its own. `None`: another thread has entered the page meanwhile.
     fn load(&self, id: PageId, missing: Missing) -> Result<Option<WriteGuard<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
-        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
-        if self.backing.is_none() && missing == Missing::Fails {
-            return Err(no_such());
+        // Asked first, lest an id from a damaged page make the translation grow beyond all memory.
+        if missing == Missing::Fails && !self.is_stored(id) {
+            // Another thread may have made it just now.
+            return if self.is_resident(id) { Ok(None) } else { Err(no_such()) };
         }
+        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
         let (index, mut guard) = self.victim()?;
         if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
             drop(guard);

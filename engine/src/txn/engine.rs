@@ -207,6 +207,9 @@ impl Engine {
             self.pool.forget(id);
             if let Some(store) = &self.store {
                 store.drop_page(id);
+                // A reader that followed an old link may have read it in again before the store dropped it. It must not
+                // stay: the id's next page may be written past the pool.
+                self.pool.forget(id);
             }
             self.ids.lock().give_back(id);
         }

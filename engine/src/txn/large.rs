@@ -69,6 +69,12 @@ pub(crate) fn write(
     written
 }
 
+/// Fills `buf` from what a value is read from.
+pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
+    let read = |source| Error::Io { action: "cannot read the value for", path: "a large value".into(), source };
+    input.read_exact(buf).map_err(read)
+}
+
 fn write_run(
     engine: &Engine,
     adopted: &mut Vec<(PageId, Option<Location>)>,
@@ -88,8 +94,7 @@ fn write_run(
     let mut place = start;
     while let Some(id) = ids.next() {
         payload.truncate(rest);
-        let read = |source| Error::Io { action: "cannot read the value for", path: "a large value".into(), source };
-        input.read_exact(&mut payload).map_err(read)?;
+        read_input(input, &mut payload)?;
         rest -= payload.len();
         checksum = chained(checksum, &payload);
         let right = ids.peek().copied().unwrap_or(PageId::NONE);

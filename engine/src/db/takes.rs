@@ -1,0 +1,112 @@
+//! What a table takes: whether bytes that are to become its keys and values can. What is refused here must never reach
+//! a page, where a fixed-length list could only fail. No table is read or written here.
+
+use super::catalog::TableEntry;
+use super::types::{DynType, Key, Value};
+use crate::base::limits::MAX_KEY;
+use crate::base::{Error, Result};
+use crate::page::{KeyListKind, RecordListKind};
+
+/// What the keys and values of a table must be like.
+pub(crate) struct Takes {
+    table: String,
+    key_type: String,
+    value_type: String,
+    /// The one length of all keys, where the key list has but one.
+    key_width: Option<usize>,
+    /// The same of values and the record list.
+    value_width: Option<usize>,
+    /// To check the bytes themselves with, where they come from somebody who may not know the types.
+    types: Option<(DynType, DynType)>,
+    /// The types are a program's own, and the lists have but one length, which only that program knows.
+    opaque: bool,
+}
+
+/// Of bytes that are no encoding.
+const LENGTH: &str = "the bytes are not as many as the type has";
+
+impl Takes {
+    /// For keys and values that are made by their types.
+    pub(crate) fn typed<K: Key, V: Value>(table: &str, entry: &TableEntry) -> Takes {
+        Takes::new(table, entry, K::fixed_width(), V::fixed_width())
+    }
+
+    /// For keys and values that come as bytes, whatever these are.
+    pub(crate) fn untyped(table: &str, entry: &TableEntry) -> Takes {
+        match (entry.key_type.parse::<DynType>(), entry.value_type.parse::<DynType>()) {
+            (Ok(key), Ok(value)) => {
+                let takes = Takes::new(table, entry, key.fixed_width(), value.fixed_width());
+                Takes { types: Some((key, value)), ..takes }
+            }
+            _ => {
+                let layout = &entry.tree.layout;
+                let opaque = layout.leaf == KeyListKind::Fixed || layout.records == RecordListKind::Fixed;
+                Takes { opaque, ..Takes::new(table, entry, None, None) }
+            }
+        }
+    }
+
+    fn new(table: &str, entry: &TableEntry, key_width: Option<usize>, value_width: Option<usize>) -> Takes {
+        let layout = &entry.tree.layout;
+        Takes {
+            table: table.to_owned(),
+            key_type: entry.key_type.clone(),
+            value_type: entry.value_type.clone(),
+            key_width: if layout.leaf == KeyListKind::Fixed { key_width } else { layout.leaf.key_len() },
+            value_width: match layout.records {
+                RecordListKind::None => Some(0),
+                RecordListKind::Fixed => value_width,
+                RecordListKind::Variable => None,
+            },
+            types: None,
+            opaque: false,
+        }
+    }
+
+    /// The one length that all values have, if there is one.
+    pub(crate) fn value_width(&self) -> Option<usize> {
+        self.value_width
+    }
+
+    /// Fails for what cannot be a key.
+    #[inline]
+    pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
+        if key.len() > MAX_KEY {
+            return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
+        }
+        if let Some(expected) = self.key_width.filter(|width| *width != key.len()) {
+            return Err(Error::KeyLength { len: key.len(), expected });
+        }
+        if self.opaque {
+            let why = "its types are a program's own, so only that can write to it: open it with its types".to_owned();
+            return Err(Error::TableState { table: self.table.clone(), why });
+        }
+        match &self.types {
+            Some((of, _)) => of.check(key).map_err(|what| self.refused("keys", &self.key_type, what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails for what cannot be a value.
+    #[inline]
+    pub(crate) fn check_value(&self, value: &[u8]) -> Result<()> {
+        self.check_value_len(value.len() as u64)?;
+        match &self.types {
+            Some((_, of)) => of.check(value).map_err(|what| self.refused("values", &self.value_type, what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails for a length that no value has.
+    #[inline]
+    pub(crate) fn check_value_len(&self, len: u64) -> Result<()> {
+        match self.value_width {
+            Some(width) if width as u64 != len => Err(self.refused("values", &self.value_type, LENGTH)),
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, part: &'static str, type_name: &str, what: &'static str) -> Error {
+        Error::NotEncoded { table: self.table.clone(), part, type_name: type_name.to_owned(), what }
+    }
+}
