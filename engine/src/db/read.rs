@@ -190,8 +190,8 @@ impl ReadOnlyUntypedTable {
         self.get_with(key, <[u8]>::to_vec)
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short,
-    /// and must not write to the database.
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
+    /// must neither read nor write the database, or it may wait for itself for ever.
     ///
     /// # Errors
     /// A page that cannot be read.
@@ -317,8 +317,8 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
         bytes.map(|bytes| Guard::new(bytes, &self.untyped.name, "values")).transpose()
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short,
-    /// and must not write to the database.
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
+    /// must neither read nor write the database, or it may wait for itself for ever.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

@@ -55,7 +55,8 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         self.guard(bytes)
     }
 
-    /// Hands the value of a key to `f` without copying it.
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
+    /// must neither read nor write the database, or it may wait for itself for ever.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

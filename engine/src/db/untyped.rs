@@ -61,7 +61,8 @@ impl<'t> UntypedTable<'t> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
-    /// Hands the value of a key to `f` without copying it.
+    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
+    /// must neither read nor write the database, or it may wait for itself for ever.
     ///
     /// # Errors
     /// A page that cannot be read.

@@ -2,7 +2,13 @@
 //! headers and compressed blocks where those tell them. [`Query`] asks from Rust, [`Statement`] in words; the words are
 //! in `docs/query.md`. How pages and versions work is for the layers below.
 
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::cast_possible_truncation)]
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
 
 mod number;
 mod parse;
@@ -114,7 +120,7 @@ pub enum Outcome {
 pub struct Query<'t, K: Key, V: Value> {
     table: &'t ReadOnlyTable<K, V>,
     range: Stretch,
-    filter: Option<Box<run::Filter<'t>>>,
+    filter: Option<run::Filter<'t>>,
     threads: usize,
     of: PhantomData<fn() -> (K, V)>,
 }
@@ -133,8 +139,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         self
     }
 
-    /// Only entries count of which `keep` says so. It runs while a page is latched: it should be short, and must not
-    /// write to the database.
+    /// Only entries count of which `keep` says so. It sees whole values, large ones too, and may do what it likes: it
+    /// runs on copies of leaves, while nothing is latched, and perhaps on several threads at once.
     #[must_use]
     pub fn filter(mut self, keep: impl Fn(K::View<'_>, V::View<'_>) -> bool + Sync + 't) -> Query<'t, K, V> {
         let name = self.table.untyped().name();
@@ -142,11 +148,12 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
             table: name.to_owned(),
             why: format!("an entry has {part} that are none: {what}"),
         };
-        self.filter = Some(Box::new(move |key, value| {
+        let keep = Box::new(move |key: &[u8], value: &[u8]| {
             let key = K::decode(key).map_err(|what| broken("keys", what))?;
             let value = V::decode(value).map_err(|what| broken("values", what))?;
             Ok(keep(key, value))
-        }));
+        });
+        self.filter = Some(run::Filter { keep, reads_values: true });
         self
     }
 

@@ -35,14 +35,17 @@ impl Number {
 }
 
 impl Ord for Number {
-    /// By value; of floats, -0 is below 0 and NaN above all numbers.
+    /// By value. -0 is 0; every NaN, whatever its sign, is equal to every other and above all numbers.
     fn cmp(&self, other: &Number) -> Ordering {
         match (*self, *other) {
             (Number::Unsigned(a), Number::Unsigned(b)) => a.cmp(&b),
             (Number::Signed(a), Number::Signed(b)) => a.cmp(&b),
             (Number::Unsigned(a), Number::Signed(b)) => u128::try_from(b).map_or(Ordering::Greater, |b| a.cmp(&b)),
             (Number::Signed(a), Number::Unsigned(b)) => u128::try_from(a).map_or(Ordering::Less, |a| a.cmp(&b)),
-            (a, b) => a.to_f64().total_cmp(&b.to_f64()),
+            (a, b) => {
+                let (a, b) = (a.to_f64(), b.to_f64());
+                a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+            }
         }
     }
 }
@@ -129,4 +132,22 @@ impl NumberType {
 fn signed(bits: u128, len: usize) -> i128 {
     let half = 1u128 << (8 * len - 1);
     bits.wrapping_sub(half).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nan_is_the_greatest_number_and_both_zeros_are_one() {
+        let nans = [f64::NAN, -f64::NAN].map(Number::Float);
+        for number in [Number::Float(f64::INFINITY), Number::Unsigned(u128::MAX), Number::Signed(-1)] {
+            for nan in nans {
+                assert_eq!((nan.cmp(&number), number.cmp(&nan)), (Ordering::Greater, Ordering::Less), "{number}");
+            }
+        }
+        assert_eq!(nans[0], nans[1]);
+        assert_eq!(Number::Float(-0.0), Number::Float(0.0));
+        assert_eq!(Number::Float(-0.0), Number::Unsigned(0));
+    }
 }

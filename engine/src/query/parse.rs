@@ -192,21 +192,30 @@ impl Parser {
     }
 
     fn any_of(&mut self) -> Result<Predicate> {
-        let mut any = self.all_of()?;
-        while self.peek().is("OR") {
-            self.next();
-            any = Predicate::Or(Box::new(any), Box::new(self.all_of()?));
-        }
-        Ok(any)
+        self.several("OR", Parser::all_of, Predicate::Or)
     }
 
     fn all_of(&mut self) -> Result<Predicate> {
-        let mut all = self.one()?;
-        while self.peek().is("AND") {
-            self.next();
-            all = Predicate::And(Box::new(all), Box::new(self.one()?));
+        self.several("AND", Parser::one, Predicate::And)
+    }
+
+    /// One or more parts between keywords; one alone stands for itself.
+    fn several(
+        &mut self,
+        keyword: &str,
+        part: fn(&mut Parser) -> Result<Predicate>,
+        joined: fn(Vec<Predicate>) -> Predicate,
+    ) -> Result<Predicate> {
+        let first = part(self)?;
+        if !self.peek().is(keyword) {
+            return Ok(first);
         }
-        Ok(all)
+        let mut parts = vec![first];
+        while self.peek().is(keyword) {
+            self.next();
+            parts.push(part(self)?);
+        }
+        Ok(joined(parts))
     }
 
     fn one(&mut self) -> Result<Predicate> {

@@ -27,8 +27,9 @@ pub(super) struct Operand {
 pub(super) enum Predicate {
     Compare(Operand, Compare, Number),
     In(Operand, Vec<Number>),
-    And(Box<Predicate>, Box<Predicate>),
-    Or(Box<Predicate>, Box<Predicate>),
+    /// Flat, and so is [`Predicate::Or`]: a long text must not become a deep tree.
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
     Not(Box<Predicate>),
 }
 
@@ -58,8 +59,8 @@ impl Predicate {
         match self {
             Predicate::Compare(operand, compare, number) => compare.holds(operand.of(key, value), *number),
             Predicate::In(operand, numbers) => numbers.contains(&operand.of(key, value)),
-            Predicate::And(a, b) => a.holds(key, value) && b.holds(key, value),
-            Predicate::Or(a, b) => a.holds(key, value) || b.holds(key, value),
+            Predicate::And(all) => all.iter().all(|one| one.holds(key, value)),
+            Predicate::Or(any) => any.iter().any(|one| one.holds(key, value)),
             Predicate::Not(a) => !a.holds(key, value),
         }
     }
@@ -104,10 +105,10 @@ pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
 /// Narrows the limits by what the predicate asks of keys alone; gives what is left of it.
 fn narrow(predicate: Predicate, limits: &mut Limits) -> Option<Predicate> {
     match predicate {
-        Predicate::And(a, b) => match (narrow(*a, limits), narrow(*b, limits)) {
-            (Some(a), Some(b)) => Some(Predicate::And(Box::new(a), Box::new(b))),
-            (a, b) => a.or(b),
-        },
+        Predicate::And(all) => {
+            let rest: Vec<_> = all.into_iter().filter_map(|one| narrow(one, limits)).collect();
+            (!rest.is_empty()).then_some(Predicate::And(rest))
+        }
         Predicate::Compare(Operand { column: Column::Key, modulo: None }, compare, number) => {
             let integer = match number {
                 Number::Signed(integer) => Some(integer),

@@ -7,19 +7,28 @@ use super::tally::{Needs, Tally};
 use super::{Aggregate, Column, Outcome};
 use crate::base::{Error, Result};
 use crate::db::ReadOnlyUntypedTable;
-use crate::page::{Index, IntKey, KeyWindow, Page};
-use crate::txn::{Cursor, Part, Stretch, View};
+use crate::page::{Index, IntKey, KeyWindow, Page, Record};
+use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
 use duramen_codec::MAX_BLOCK;
+use std::borrow::Cow;
 use std::ops::{Bound, Range};
+use std::thread::{Builder, ScopedJoinHandle};
 
-/// Says of an entry's key and value whether it counts.
-pub(super) type Filter<'f> = dyn Fn(&[u8], &[u8]) -> Result<bool> + Sync + 'f;
+/// Which entries count.
+pub(super) struct Filter<'f> {
+    /// Says of an entry's key and value whether it counts.
+    pub(super) keep: Box<Keep<'f>>,
+    /// It looks at values: large ones have to be read for it.
+    pub(super) reads_values: bool,
+}
+
+type Keep<'f> = dyn Fn(&[u8], &[u8]) -> Result<bool> + Sync + 'f;
 
 /// A query, ready to run.
 pub(super) struct Plan<'f> {
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) range: Stretch,
-    pub(super) filter: Option<Box<Filter<'f>>>,
+    pub(super) filter: Option<Filter<'f>>,
     pub(super) threads: usize,
 }
 
@@ -119,23 +128,16 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) ->
 
 fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Found> {
     let (engine, tree, snapshot) = table.source();
+    // What filters do is their own affair: no page is latched meanwhile.
+    let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
     let one = |range: &Stretch| {
-        let mut scan =
-            Scan { columns, filter: plan.filter.as_deref(), found: columns.found(), window: KeyWindow::default() };
-        engine.leaves(tree, snapshot, range, &mut |part| scan.part(part))?;
+        let (filter, found, window) = (plan.filter.as_ref(), columns.found(), KeyWindow::default());
+        let mut scan = Scan { engine, columns, filter, found, window };
+        engine.leaves(tree, snapshot, range, latched, &mut |part| scan.part(part))?;
         Ok(scan.found)
     };
     let parts = shares(plan, engine.dividers(tree, &plan.range)?);
-    if parts.len() < 2 {
-        return one(&plan.range);
-    }
-    let founds: Vec<Result<Found>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = parts.iter().map(|range| scope.spawn(|| one(range))).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
+    let founds = side_by_side(&parts, Builder::new, &one);
     let mut all = columns.found();
     for found in founds {
         let Found { count, tallies } = found?;
@@ -145,6 +147,25 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
         }
     }
     Ok(all)
+}
+
+/// Does `one` for each of some ranges, the last on this thread and each other on its own, as far as the system gives any.
+fn side_by_side<R: Send>(
+    ranges: &[Stretch],
+    builder: fn() -> Builder,
+    one: &(impl Fn(&Stretch) -> R + Sync),
+) -> Vec<R> {
+    let Some((last, others)) = ranges.split_last() else { return Vec::new() };
+    std::thread::scope(|scope| {
+        let spawn = |range| builder().spawn_scoped(scope, move || one(range));
+        let threads: Vec<_> = others.iter().map(|range| (range, spawn(range))).collect();
+        let last = one(last);
+        let finish = |(range, thread): (&Stretch, std::io::Result<ScopedJoinHandle<'_, R>>)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => one(range),
+        };
+        threads.into_iter().map(finish).chain([last]).collect()
+    })
 }
 
 /// The range cut at some of the dividers, a part for each thread.
@@ -163,6 +184,7 @@ fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<Stretch> {
 
 /// One thread's way through its leaves.
 struct Scan<'s> {
+    engine: &'s Engine,
     columns: &'s Columns,
     filter: Option<&'s Filter<'s>>,
     found: Found,
@@ -172,22 +194,29 @@ struct Scan<'s> {
 impl Scan<'_> {
     fn part(&mut self, part: Part<'_>) -> Result<()> {
         match part {
-            Part::Entry(key, record) => self.row(key, record.bytes),
+            Part::Entry(key, record) => self.row(key, record),
             Part::Leaf(page, slots) if self.filter.is_some() || self.columns.needs[0].each() => self.rows(page, slots),
             Part::Leaf(page, slots) => self.leaf(page, slots),
         }
     }
 
-    fn row(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn row(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
+        // Of a large value the page has a pointer only; it is never a number.
+        let value = if record.large && self.filter.is_some_and(|filter| filter.reads_values) {
+            Cow::Owned(large::read(self.engine, record.bytes)?)
+        } else {
+            Cow::Borrowed(record.bytes)
+        };
         if let Some(filter) = self.filter
-            && !filter(key, value)?
+            && !(filter.keep)(key, &value)?
         {
             return Ok(());
         }
         self.found.count += 1;
-        for (at, bytes) in [key, value].into_iter().enumerate() {
-            if let (true, Some(of)) = (self.columns.needs[at].any(), self.columns.types[at]) {
-                self.found.tallies[at].add(of.read(bytes))?;
+        let columns = self.columns.needs.iter().zip(&self.columns.types).zip([key, &value]);
+        for (((needs, of), bytes), tally) in columns.zip(&mut self.found.tallies) {
+            if let (true, Some(of)) = (needs.any(), of) {
+                tally.add(of.read(bytes))?;
             }
         }
         Ok(())
@@ -199,7 +228,7 @@ impl Scan<'_> {
         let mut window = std::mem::take(&mut self.window);
         for slot in slots {
             window.key_into(page, slot, &mut key);
-            self.row(&key, page.record(slot).bytes)?;
+            self.row(&key, page.record(slot))?;
         }
         self.window = window;
         Ok(())
@@ -296,5 +325,21 @@ fn outcome(aggregate: &Aggregate, found: &Found) -> Outcome {
         Aggregate::Distinct(column) => Outcome::List(tally(column).distinct.iter().copied().collect()),
         Aggregate::Top(column, most) => Outcome::List(tally(column).top(most)),
         Aggregate::Bottom(column, most) => Outcome::List(tally(column).bottom(most)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_whose_thread_is_refused_is_done_all_the_same() {
+        let ranges: Vec<Stretch> = (0..5u8).map(|n| Stretch { lower: vec![n], upper: None }).collect();
+        let lower = |range: &Stretch| range.lower.clone();
+        // No system has room for such a stack.
+        for builder in [Builder::new, || Builder::new().stack_size(1 << 60)] {
+            assert_eq!(side_by_side(&ranges, builder, &lower), [[0], [1], [2], [3], [4]]);
+        }
+        assert!(Builder::new().stack_size(1 << 60).spawn(|| ()).is_err());
     }
 }

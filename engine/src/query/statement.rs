@@ -75,9 +75,11 @@ impl Statement {
             }
         }
         let (range, rest) = split_range(self.parsed.predicate.clone(), keys);
-        let filter = rest.map(|predicate| -> Box<Filter<'_>> {
+        let filter = rest.map(|predicate| {
             let read = |of: Option<NumberType>, bytes: &[u8]| of.map_or(Number::Unsigned(0), |of| of.read(bytes));
-            Box::new(move |key, value| Ok(predicate.holds(read(keys, key), read(values, value))))
+            let keep =
+                Box::new(move |key: &[u8], value: &[u8]| Ok(predicate.holds(read(keys, key), read(values, value))));
+            Filter { keep, reads_values: self.parsed.value_at.is_some() }
         });
         let aggregates = self.parsed.aggregates.iter().map(|(aggregate, ..)| *aggregate).collect();
         run(&table, &Plan { aggregates, range, filter, threads: self.threads })

@@ -237,3 +237,82 @@ fn a_wrong_text_is_told_where_it_is_wrong() {
     let deep = format!("COUNT(*) FROM t WHERE {}key = 1{}", "(".repeat(10_000), ")".repeat(10_000));
     assert!(told(&deep).contains("inside each other"));
 }
+
+#[test]
+fn filters_see_large_values_whole_and_may_read_the_table_themselves() {
+    const SCANS: crate::TableDef<u32, &[u8]> = crate::TableDef::new("t");
+    let db = Database::in_memory().unwrap();
+    let put = |key: u32, len: usize| {
+        let tx = db.begin_write().unwrap();
+        tx.open_table(SCANS).unwrap().put(key, vec![key as u8; len].as_slice()).unwrap();
+        tx.commit().unwrap();
+    };
+    (0..20).for_each(|key| put(key, if key % 2 == 0 { 100_000 } else { 100 }));
+    let before = db.begin_read().unwrap();
+    put(0, 7);
+    for (tx, large) in [(before, 10), (db.begin_read().unwrap(), 9)] {
+        let scans = tx.open_table(SCANS).unwrap();
+        let found = Query::of(&scans)
+            .filter(|key, scan| {
+                let read = scans.get(key).unwrap().unwrap();
+                scan.len() > 10_000 && read.value() == scan && scan.iter().all(|byte| *byte == key as u8)
+            })
+            .run(&[Aggregate::Count])
+            .unwrap();
+        assert_eq!(found, [Outcome::Number(Number::Unsigned(large))]);
+    }
+}
+
+#[test]
+fn a_filter_that_reads_does_not_stop_a_writer_that_splits_its_leaf() {
+    const T: crate::TableDef<u32, u32> = crate::TableDef::new("t");
+    let db = Database::builder().page_size(512).in_memory().unwrap();
+    let put = |keys: std::ops::Range<u32>| {
+        let tx = db.begin_write().unwrap();
+        keys.for_each(|key| tx.open_table(T).unwrap().put(key, key).unwrap());
+        tx.commit().unwrap();
+    };
+    put(0..30);
+    let table = db.begin_read().unwrap().open_table(T).unwrap();
+    // The leaf is split while the filter is at work on it: were it latched, neither could go on.
+    let split = std::sync::Once::new();
+    let count = Query::of(&table)
+        .threads(1)
+        .filter(|key, _| {
+            split.call_once(|| put(30..2000));
+            table.get(key).unwrap().is_some()
+        })
+        .run(&[Aggregate::Count]);
+    assert_eq!(count.unwrap(), [Outcome::Number(Number::Unsigned(30))]);
+}
+
+#[test]
+fn a_predicate_of_very_many_terms_is_read_and_run() {
+    let db = filled("u32", TableOptions::default(), &[(5, 1), (6, 2), (99_999, 3)]);
+    let tx = db.begin_read().unwrap();
+    for (joint, compare, expected) in [("OR", "=", 2u128), ("AND", "!=", 1)] {
+        let terms: Vec<String> = (6..100_006).map(|n| format!("value {compare} {}", n % 50_000 + 2)).collect();
+        let text = format!("COUNT(*) FROM t WHERE {}", terms.join(&format!(" {joint} ")));
+        let statement = text.parse::<Statement>().unwrap();
+        let outcome = statement.clone().run(&tx).unwrap();
+        assert_eq!(outcome, [Outcome::Number(Number::Unsigned(expected))], "{joint}");
+    }
+}
+
+#[test]
+fn of_floats_every_nan_is_above_all_numbers() {
+    const F: crate::TableDef<u32, f64> = crate::TableDef::new("t");
+    let db = Database::in_memory().unwrap();
+    let tx = db.begin_write().unwrap();
+    for (key, value) in [1.5, f64::NAN, -f64::NAN, f64::INFINITY, -0.0].into_iter().enumerate() {
+        tx.open_table(F).unwrap().put(key as u32, value).unwrap();
+    }
+    tx.commit().unwrap();
+    let tx = db.begin_read().unwrap();
+    let ask = |text: &str| text.parse::<Statement>().unwrap().run(&tx).unwrap();
+    let found = ask("MIN(value), COUNT(DISTINCT value) FROM t");
+    assert_eq!(found, [Outcome::Number(Number::Float(0.0)), Outcome::Number(Number::Unsigned(4))]);
+    assert!(matches!(ask("MAX(value) FROM t")[..], [Outcome::Number(Number::Float(max))] if max.is_nan()));
+    assert_eq!(ask("COUNT(*) FROM t WHERE value > 1e308"), [Outcome::Number(Number::Unsigned(3))]);
+    assert_eq!(ask("COUNT(*) FROM t WHERE value = 0"), [Outcome::Number(Number::Unsigned(1))]);
+}

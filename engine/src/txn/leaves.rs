@@ -1,6 +1,6 @@
 //! A table's entries leaf by leaf, as a snapshot sees them: for what would rather look at pages than at entries. A leaf
-//! that has not changed since the snapshot is handed over as it is, under its latch; of any other the entries come one
-//! by one, put right by the version store. What is made of them must never be known here.
+//! that has not changed since the snapshot is handed over as it is, under its latch or as a copy; of any other the
+//! entries come one by one, put right by the version store. What is made of them must never be known here.
 
 use super::applier::Pages;
 use super::cursor::{Cursor, View};
@@ -19,10 +19,21 @@ pub(crate) enum Part<'p> {
     Entry(&'p [u8], Record<'p>),
 }
 
+/// Whether leaves are handed over under their latches, or copies of them without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Latched {
+    /// The page itself, for what is short and asks nothing of the database.
+    Yes,
+    /// A copy, for what may take long or reads the database itself.
+    No,
+}
+
 /// What [`leaves`] learned of a leaf under its latch.
 enum Met {
     /// It has been handed over; the range ends in it or goes on.
     Seen,
+    /// It has been copied, to hand over these slots without a latch.
+    Copied(Range<usize>),
     /// It has changed since the snapshot.
     Changed,
     /// It has long keys, of which the page alone knows too little.
@@ -30,17 +41,20 @@ enum Met {
 }
 
 impl Engine {
-    /// Hands everything in `range` to `visit`, in the order of keys. `visit` runs under a leaf's latch and must not write.
+    /// Hands everything in `range` to `visit`, in the order of keys. Of [`Latched::Yes`] leaves `visit` sees the pages
+    /// themselves, each under its latch: it must neither read nor write the database.
     pub(crate) fn leaves(
         &self,
         tree: &Tree,
         snapshot: Lsn,
         range: &Stretch,
+        latched: Latched,
         visit: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
         let pages = Pages(&self.pool);
         let inline = limits::max_inline_key(self.pool.page_size());
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
+        let mut copy = Vec::new();
         while range.is_above(&at) {
             let (met, last) = tree.leaf_for(&pages, &at, |page| {
                 let has_upper = page.upper_fence_into(&mut upper);
@@ -57,14 +71,24 @@ impl Engine {
                     Some(end) => page.search(end).unwrap_or_else(|slot| slot),
                     None => page.count(),
                 };
-                visit(Part::Leaf(page, from..to.max(from))).map(|()| (Met::Seen, last))
+                let slots = from..to.max(from);
+                if latched == Latched::No {
+                    copy.clear();
+                    copy.extend_from_slice(page.bytes());
+                    return Ok((Met::Copied(slots), last));
+                }
+                visit(Part::Leaf(page, slots)).map(|()| (Met::Seen, last))
             })??;
             let end = if last { range.upper.clone() } else { Some(upper.clone()) };
-            if !matches!(met, Met::Seen) {
-                let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
-                while let Some((key, record)) = cursor.next()? {
-                    visit(Part::Entry(key, record))?;
+            match met {
+                Met::Seen => {}
+                Met::Copied(slots) => visit(Part::Leaf(Page::new(&copy), slots))?,
+                Met::Changed | Met::Long => {
+                    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                    let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
+                    while let Some((key, record)) = cursor.next()? {
+                        visit(Part::Entry(key, record))?;
+                    }
                 }
             }
             if last {

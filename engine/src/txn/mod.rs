@@ -40,7 +40,7 @@ pub(crate) use cursor::{Cursor, View};
 pub use engine::Durability;
 pub(crate) use engine::{Engine, LogSlot, WriterGuard};
 pub(crate) use layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
-pub(crate) use leaves::Part;
+pub(crate) use leaves::{Latched, Part};
 pub(crate) use logical::LogicalTransaction;
 pub(crate) use page_ids::{PageIds, ids_per_map};
 pub(crate) use reclaim::{Runs, Waiting};
