@@ -144,12 +144,19 @@ fn a_commit_that_splits_many_pages_is_refused_before_it_begins() -> Result<()> {
             table.put(key * 2 + 1, &[1; 100][..])?;
         }
         drop(table);
-        match tx.commit() {
-            Ok(()) => db.checkpoint()?,
-            Err(Error::Full { .. }) => refused += 1,
+        let entries = match tx.commit() {
+            Ok(()) => {
+                db.checkpoint()?;
+                20_000 + 20_000u32.div_ceil(30)
+            }
+            Err(Error::Full { .. }) => {
+                refused += 1;
+                20_000
+            }
             Err(other) => panic!("{space} bytes: {other}"),
-        }
+        };
         assert!(db.begin_write().is_ok(), "{space} bytes: writing was stopped");
+        assert_eq!((len(&db, NEW)?, db.verify(|_| ())?.findings), (entries, vec![]), "{space} bytes");
     }
     assert!((1..48).contains(&refused), "{refused}");
     Ok(())

@@ -1,6 +1,6 @@
 //! Promise: what was mended once stays mended. Each test is named after what went wrong.
 
-use duramen::io::{FileVolume, MemoryVolume};
+use duramen::io::{FileVolume, MemoryVolume, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::{Condvar, Mutex};
@@ -233,6 +233,28 @@ fn of_two_creators_the_later_does_not_replace_the_earlier() -> Result<()> {
     rival.created.lock().take().expect("the first creator's database").close()?;
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(entries(&options().open(&path)?)?, 100);
+    Ok(())
+}
+
+#[test]
+fn what_an_abandoned_creation_has_left_goes_and_nothing_else_does() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let id = "0123456789abcdef0123456789abcdef";
+    let left =
+        [format!("{NAME}.{id}.new"), format!("{NAME}.new"), format!("{NAME}.1.new"), format!("{NAME}2.{id}.new")];
+    left.iter().for_each(|file| std::fs::write(folder.path().join(file), b"half").unwrap());
+    let at_work = FileVolume::new(folder.path());
+    let another = format!("{NAME}.{}.new", id.replace('0', "f"));
+    std::fs::write(folder.path().join(&another), b"half").unwrap();
+    let lock = at_work.lock(&another, true)?;
+    options().create(&path)?.close()?;
+    let mut found: Vec<String> = at_work.list("")?;
+    let mut expected: Vec<String> = left[1..].iter().cloned().chain([another, NAME.to_owned()]).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    drop(lock);
     Ok(())
 }
 

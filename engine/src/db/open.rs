@@ -74,12 +74,14 @@ impl Builder {
         if volume.list(name)?.iter().any(|found| found == name) {
             return Err(Error::Exists { path: volume.path(name) });
         }
+        remove_abandoned(&*volume, name)?;
         // Under another name until it is whole, so that a crash leaves no half a database under this one.
-        let unfinished = format!("{name}.new");
-        volume.remove(&unfinished)?;
+        let database_id = new_database_id();
+        let unfinished = unfinished_name(name, database_id);
         let disk = volume.open(&unfinished, OpenMode::CreateNew)?;
+        let in_work = volume.lock(&unfinished, true)?;
         let meta = Meta {
-            database_id: new_database_id(),
+            database_id,
             page_size,
             clean: true,
             epoch: 0,
@@ -94,6 +96,7 @@ impl Builder {
             let _ = volume.remove(&unfinished);
             return Err(error);
         }
+        drop(in_work);
         volume.sync()?;
         let segments = format!("{name}-log.");
         let old = volume.list(&segments)?;
@@ -236,6 +239,22 @@ impl Builder {
         }
         Ok(opened.into_reader(self, None))
     }
+}
+
+/// The name of a database that is being created.
+fn unfinished_name(name: &str, id: u128) -> String {
+    format!("{name}.{id:032x}.new")
+}
+
+/// Removes what creations of this database have left that never came to their end. Those still at work hold a lock.
+fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
+    for found in volume.list(&format!("{name}."))? {
+        let id = found.get(name.len() + 1..).and_then(|rest| u128::from_str_radix(rest.strip_suffix(".new")?, 16).ok());
+        if id.is_some_and(|id| unfinished_name(name, id) == found) && volume.lock(&found, true).is_ok() {
+            volume.remove(&found)?;
+        }
+    }
+    Ok(())
 }
 
 fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {

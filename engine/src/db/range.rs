@@ -55,31 +55,29 @@ impl<'t> UntypedRange<'t> {
     ///
     /// # Errors
     /// A page that cannot be read; the iterator ends there.
+    #[inline]
     pub fn next_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        let engine = self.engine;
-        Ok(match self.cursor.next()? {
-            None => None,
-            Some((key, record)) if record.large => Some(f(key, &large::read(engine, record.bytes)?)),
-            Some((key, record)) => Some(f(key, record.bytes)),
-        })
+        self.step(false, f).transpose()
     }
 
-    fn next_back_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        let engine = self.engine;
-        Ok(match self.cursor.next_back()? {
-            None => None,
-            Some((key, record)) if record.large => Some(f(key, &large::read(engine, record.bytes)?)),
-            Some((key, record)) => Some(f(key, record.bytes)),
-        })
-    }
-
+    #[inline]
     pub(crate) fn step<R>(&mut self, back: bool, f: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
         if self.failed {
             return None;
         }
-        let entry = if back { self.next_back_with(f) } else { self.next_with(f) };
-        self.failed = entry.is_err();
-        entry.transpose()
+        let entry = self.moved(back, f).transpose();
+        self.failed = matches!(entry, Some(Err(_)));
+        entry
+    }
+
+    #[inline]
+    fn moved<R>(&mut self, back: bool, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        let entry = if back { self.cursor.next_back()? } else { self.cursor.next()? };
+        let Some((key, record)) = entry else { return Ok(None) };
+        if record.large {
+            return Ok(Some(f(key, &large::read(self.engine, record.bytes)?)));
+        }
+        Ok(Some(f(key, record.bytes)))
     }
 }
 

@@ -18,14 +18,14 @@ pub(crate) struct PlaceAllocator {
     /// For each length: no region before this one has a free run so long.
     lowest: Vec<usize>,
     used: u64,
-    slots: Slots,
+    berths: Berths,
 }
 
 /// How many images of the greatest length each region has room for. However the gaps lie, placing an image that is no
-/// longer takes at most one of these slots, so that so many images will find their places.
+/// longer takes at most one of these berths, so that so many images will find their places.
 #[derive(Debug)]
-struct Slots {
-    /// Grains of a slot.
+struct Berths {
+    /// Grains of a berth.
     grains: u32,
     /// For each region; `None` where it has changed since.
     regions: Vec<Option<u32>>,
@@ -34,7 +34,7 @@ struct Slots {
     total: u64,
 }
 
-impl Slots {
+impl Berths {
     fn changed(&mut self, index: usize) {
         if self.regions.len() <= index {
             self.changed.extend(self.regions.len()..index);
@@ -67,11 +67,11 @@ fn join(region: usize, at: u32) -> u64 {
 }
 
 impl PlaceAllocator {
-    /// A file in which only the superblocks' grains are used. No image will be longer than `slot` grains.
-    pub(crate) fn new(slot: u32) -> PlaceAllocator {
-        let slots = Slots { grains: slot, regions: Vec::new(), changed: Vec::new(), total: 0 };
+    /// A file in which only the superblocks' grains are used. No image will be longer than `berth` grains.
+    pub(crate) fn new(berth: u32) -> PlaceAllocator {
+        let berths = Berths { grains: berth, regions: Vec::new(), changed: Vec::new(), total: 0 };
         let (regions, longest, lowest) = (Vec::new(), Vec::new(), vec![0; REGION as usize + 1]);
-        let mut allocator = PlaceAllocator { regions, longest, lowest, used: 0, slots };
+        let mut allocator = PlaceAllocator { regions, longest, lowest, used: 0, berths };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
     }
@@ -94,7 +94,7 @@ impl PlaceAllocator {
             self.longest.pop();
         }
         let count = self.regions.len();
-        self.slots.truncate(count);
+        self.berths.truncate(count);
         for lowest in &mut self.lowest {
             *lowest = count.min(*lowest);
         }
@@ -103,27 +103,27 @@ impl PlaceAllocator {
     fn push_region(&mut self) -> usize {
         self.regions.push(Region::new());
         self.longest.push(REGION);
-        self.slots.changed(self.regions.len() - 1);
+        self.berths.changed(self.regions.len() - 1);
         self.regions.len() - 1
     }
 
     /// How many images of any length find room before grain `end`.
-    pub(crate) fn slots(&mut self, end: u64) -> u64 {
-        let grains = self.slots.grains;
-        for index in std::mem::take(&mut self.slots.changed) {
-            if let (Some(region), Some(slots @ None)) = (self.regions.get(index), self.slots.regions.get_mut(index)) {
-                let count = region.slots(grains, REGION);
-                *slots = Some(count);
-                self.slots.total += u64::from(count);
+    pub(crate) fn berths(&mut self, end: u64) -> u64 {
+        let grains = self.berths.grains;
+        for index in std::mem::take(&mut self.berths.changed) {
+            if let (Some(region), Some(berths @ None)) = (self.regions.get(index), self.berths.regions.get_mut(index)) {
+                let count = region.berths(grains, REGION);
+                *berths = Some(count);
+                self.berths.total += u64::from(count);
             }
         }
-        let mut total = self.slots.total;
+        let mut total = self.berths.total;
         // Of what lies beyond the end nothing counts; regions that are still to come are free.
         let (last, within) = split(end).unwrap_or_default();
         for index in last..self.regions.len().max(last + 1) {
             let end = if index == last { within } else { 0 };
-            let known = self.slots.regions.get(index).copied().flatten().unwrap_or(0);
-            let before = self.regions.get(index).map_or(end / grains.max(1), |region| region.slots(grains, end));
+            let known = self.berths.regions.get(index).copied().flatten().unwrap_or(0);
+            let before = self.regions.get(index).map_or(end / grains.max(1), |region| region.berths(grains, end));
             total = total - u64::from(known) + u64::from(before);
         }
         total + last.saturating_sub(self.regions.len()) as u64 * u64::from(REGION / grains.max(1))
@@ -165,7 +165,7 @@ impl PlaceAllocator {
         if !region.mark(at, grains, used) {
             return false;
         }
-        self.slots.changed(index);
+        self.berths.changed(index);
         if !used {
             let run = region.run_around(at);
             if let Some(longest) = self.longest.get_mut(index) {
@@ -352,20 +352,20 @@ mod tests {
         at
     }
 
-    fn free_slots(model: &[Extent], grains: u64, end: u64) -> u64 {
+    fn free_berths(model: &[Extent], grains: u64, end: u64) -> u64 {
         let mut sorted = model.to_vec();
         sorted.sort_unstable();
         let region = u64::from(REGION);
-        let (mut at, mut slots) = (0, 0);
+        let (mut at, mut berths) = (0, 0);
         for extent in sorted.iter().copied().chain([Extent { first: end, grains: 0 }]) {
             while at < extent.first.min(end) {
                 let stop = extent.first.min(end).min((at / region + 1) * region);
-                slots += (stop - at) / grains;
+                berths += (stop - at) / grains;
                 at = stop;
             }
             at = at.max(extent.end());
         }
-        slots
+        berths
     }
 
     proptest! {
@@ -410,7 +410,7 @@ mod tests {
                 }
                 prop_assert_eq!(allocator.used(), model.iter().map(|extent| extent.grains).sum::<u64>());
                 let end = allocator.end() + if allocator.used().is_multiple_of(2) { 3000 } else { 0 };
-                prop_assert_eq!(allocator.slots(end), free_slots(&model, 17, end));
+                prop_assert_eq!(allocator.berths(end), free_berths(&model, 17, end));
                 prop_assert_eq!(allocator.end(), model.iter().map(|extent| extent.end()).max().unwrap());
             }
             for extent in model.clone() {

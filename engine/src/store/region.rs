@@ -68,14 +68,14 @@ impl Region {
     }
 
     /// How many runs of `grains` find room in it, as far as `end`.
-    pub(crate) fn slots(&self, grains: u32, end: u32) -> u32 {
-        let (mut at, mut slots) = (0, 0);
+    pub(crate) fn berths(&self, grains: u32, end: u32) -> u32 {
+        let (mut at, mut berths) = (0, 0);
         while at < end {
             let start = self.next(at, false);
             at = self.next(start, true);
-            slots += at.min(end).saturating_sub(start) / grains.max(1);
+            berths += at.min(end).saturating_sub(start) / grains.max(1);
         }
-        slots
+        berths
     }
 
     /// The length of the free run that `at` lies in.

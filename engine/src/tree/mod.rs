@@ -30,6 +30,7 @@ mod remove;
 mod search;
 mod split;
 mod store;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -41,6 +42,7 @@ pub use leaf_copy::LeafCopy;
 pub use range_delete::{DetachedSubtree, Removal, RemovedRange};
 pub use search::Target;
 pub use store::{PageRead, PageWrite};
+pub use stretch::Stretch;
 pub use verify::{LevelStats, Problem, TreeStats, Visit};
 
 use crate::base::{PageId, Result, TableId};

@@ -7,10 +7,9 @@
 use super::edit::{child_record, peek, slot_u16};
 use super::search::{Range, Target, child_of};
 use super::split::fences;
-use super::{PageRead, PageWrite, Tree};
+use super::{PageRead, PageWrite, Stretch, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
-use std::ops::Bound;
 
 /// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,42 +47,6 @@ pub struct RemovedRange {
     pub detached: Vec<DetachedSubtree>,
 }
 
-/// A range of keys as its least key and the least key above it.
-struct Keys {
-    from: Vec<u8>,
-    to: Option<Vec<u8>>,
-}
-
-impl Keys {
-    fn new(from: Bound<&[u8]>, to: Bound<&[u8]>) -> Keys {
-        // The least key above a key is that key and a zero byte.
-        let after = |key: &[u8]| [key, &[0]].concat();
-        let from = match from {
-            Bound::Included(key) => key.to_vec(),
-            Bound::Excluded(key) => after(key),
-            Bound::Unbounded => Vec::new(),
-        };
-        let to = match to {
-            Bound::Included(key) => Some(after(key)),
-            Bound::Excluded(key) => Some(key.to_vec()),
-            Bound::Unbounded => None,
-        };
-        Keys { from, to }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.to.as_ref().is_some_and(|to| *to <= self.from)
-    }
-
-    fn reaches(&self, upper: Option<&[u8]>) -> bool {
-        match (&self.to, upper) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(to), Some(upper)) => upper <= to.as_slice(),
-        }
-    }
-}
-
 /// How a range lies in an inner page.
 struct Overlap {
     /// Slots of the children that it covers whole.
@@ -93,7 +56,7 @@ struct Overlap {
 }
 
 impl Tree {
-    /// Removes all entries from `from` to `to`.
+    /// Removes all entries of a stretch of keys.
     ///
     /// `before` is called with each entry and each subtree before it is removed or detached, under the exclusive latch
     /// of the page that leads to it; not for entries of detached subtrees. The pages of those stay as they are until
@@ -101,24 +64,22 @@ impl Tree {
     pub fn remove_range<S: PageWrite>(
         &self,
         store: &S,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
+        keys: &Stretch,
         mut before: impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<RemovedRange> {
-        let keys = Keys::new(from, to);
         let mut removed = RemovedRange::default();
         if keys.is_empty() {
             return Ok(removed);
         }
-        self.detach_covered(store, &keys, &mut removed, &mut before)?;
-        let end = keys.to.as_deref().map_or(Target::Last, Target::Before);
-        removed.entries += self.trim(store, Target::Covering(&keys.from), &keys, &mut before)?;
-        removed.entries += self.trim(store, end, &keys, &mut before)?;
-        self.rebalance(store, &keys.from)?;
+        self.detach_covered(store, keys, &mut removed, &mut before)?;
+        let end = keys.upper.as_deref().map_or(Target::Last, Target::Before);
+        removed.entries += self.trim(store, Target::Covering(&keys.lower), keys, &mut before)?;
+        removed.entries += self.trim(store, end, keys, &mut before)?;
+        self.rebalance(store, &keys.lower)?;
         for subtree in &removed.detached {
             self.rebalance(store, &subtree.lower)?;
         }
-        if let Some(to) = &keys.to {
+        if let Some(to) = &keys.upper {
             self.rebalance(store, to)?;
         }
         Ok(removed)
@@ -127,12 +88,12 @@ impl Tree {
     fn detach_covered<S: PageWrite>(
         &self,
         store: &S,
-        keys: &Keys,
+        keys: &Stretch,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<()> {
         let level = peek(store, self.root, |page| page.level())?;
-        if level > 0 && keys.from.is_empty() && keys.to.is_none() {
+        if level > 0 && keys.lower.is_empty() && keys.upper.is_none() {
             removed.detached.push(self.detach_all(store, before)?);
             return Ok(());
         }
@@ -158,17 +119,17 @@ impl Tree {
         Ok(())
     }
 
-    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Keys) -> Result<Overlap> {
+    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Stretch) -> Result<Overlap> {
         let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
-        if keys.from > range.lower {
-            let found = above_first(self.locate(store, page, &keys.from)?);
+        if keys.lower > range.lower {
+            let found = above_first(self.locate(store, page, &keys.lower)?);
             let (Ok(slot) | Err(slot)) = found;
             overlap.covered.start = slot.max(1);
             if found.is_err() {
                 overlap.partial.push(slot.max(1) - 1);
             }
         }
-        if let Some(to) = keys.to.as_ref().filter(|_| !keys.reaches(range.upper.as_deref())) {
+        if let Some(to) = keys.upper.as_ref().filter(|_| !keys.reaches(range.upper.as_deref())) {
             match above_first(self.locate(store, page, to)?) {
                 Ok(slot) => overlap.covered.end = slot,
                 Err(slot) => {
@@ -289,14 +250,14 @@ impl Tree {
         &self,
         store: &S,
         target: Target<'_>,
-        keys: &Keys,
+        keys: &Stretch,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<u64> {
         let id = self.leaf_at(store, target, |page| page.id())?;
         let mut leaf = store.latch(id)?;
         let page = Page::new(&leaf);
-        let (Ok(from) | Err(from)) = self.locate(store, page, &keys.from)?;
-        let to = match &keys.to {
+        let (Ok(from) | Err(from)) = self.locate(store, page, &keys.lower)?;
+        let to = match &keys.upper {
             Some(to) => self.locate(store, page, to)?.unwrap_or_else(|slot| slot),
             None => page.count(),
         };

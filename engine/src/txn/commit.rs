@@ -10,7 +10,6 @@ use super::large;
 use super::logical::{self, LogicalTransaction};
 use super::reclaim::{Runs, Waiting};
 use super::record::OPERATIONS;
-use super::stretch::Stretch;
 use super::versions::{Detached, OwnedRecord};
 use super::write_set::WriteSet;
 use crate::base::limits::{long_key_head, max_inline_key};
@@ -19,9 +18,8 @@ use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::{Page, Record, run_capacity};
 use crate::store::{Location, Pin};
-use crate::tree::{Removal, Tree};
+use crate::tree::{Removal, Stretch, Tree};
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 /// The root of the catalog, for ever.
@@ -324,8 +322,6 @@ impl Engine {
     }
 
     fn clear(&self, applier: &Applier<'_>, catalog: &Tree, tree: &Tree, range: &Stretch) -> Result<()> {
-        let from = Bound::Included(range.lower.as_slice());
-        let to = range.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let before = |removal: Removal<'_>| match removal {
             Removal::Entry { key, record } => self.note_before(applier, tree.table, key, Some(record)),
             Removal::Subtree(subtree) => {
@@ -339,7 +335,7 @@ impl Engine {
                 Ok(())
             }
         };
-        let removed = tree.remove_range(applier, from, to, before)?;
+        let removed = tree.remove_range(applier, range, before)?;
         for subtree in &removed.detached {
             self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
         }
@@ -392,7 +388,7 @@ impl Engine {
         let pages = Pages(&self.pool);
         let mut delta = EntryDelta::default();
         for range in writes.cleared() {
-            delta.entries -= super::count::entries(&pages, tree, range)? as i64;
+            delta.entries = delta.entries.saturating_sub_unsigned(super::count::entries(&pages, tree, range)?);
         }
         let (keys, written): (Vec<&[u8]>, Vec<bool>) =
             writes.points().iter().map(|(key, record)| (key.as_slice(), record.is_some())).unzip();

@@ -1,8 +1,7 @@
 //! Counting the entries of a stretch of keys by its leaves.
 
-use super::stretch::Stretch;
 use crate::base::Result;
-use crate::tree::{LeafCopy, PageRead, Target, Tree};
+use crate::tree::{LeafCopy, PageRead, Stretch, Target, Tree};
 
 /// How many entries of `tree` lie in `stretch`.
 pub(crate) fn entries(pages: &impl PageRead, tree: &Tree, stretch: &Stretch) -> Result<u64> {

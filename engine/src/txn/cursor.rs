@@ -6,12 +6,11 @@
 
 use super::applier::Pages;
 use super::engine::Engine;
-use super::stretch::Stretch;
 use super::versions::{At, OwnedRecord, Route};
 use super::write_set::WriteSet;
 use crate::base::{Lsn, Result};
 use crate::page::{Index, IntKey, Record};
-use crate::tree::{LeafCopy, Target, Tree};
+use crate::tree::{LeafCopy, Stretch, Target, Tree};
 use duramen_codec::MAX_BLOCK;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -124,7 +123,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Puts the integer keys that are left of the front's block in `keys`, and passes their entries: for those who want
-    /// many keys and no values. False: what comes next is in no block, and [`Cursor::next`] has it.
+    /// many keys and no values. False: what comes next is in no block, and [`Cursor::next`] has it. Not for a cursor that
+    /// is also moved from the back.
     pub(crate) fn next_block(&mut self, keys: &mut Vec<u64>) -> Result<bool> {
         keys.clear();
         if self.exhausted {

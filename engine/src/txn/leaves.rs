@@ -5,10 +5,9 @@
 use super::applier::Pages;
 use super::cursor::{Cursor, View};
 use super::engine::Engine;
-use super::stretch::Stretch;
 use crate::base::{Lsn, Result, limits};
 use crate::page::{Page, Record};
-use crate::tree::Tree;
+use crate::tree::{Stretch, Tree};
 use std::ops::{Bound, Range};
 
 /// A part of what a snapshot sees.

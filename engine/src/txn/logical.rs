@@ -17,13 +17,12 @@ use super::commit::Step;
 use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 use super::reclaim::Runs;
 use super::record::LOGICAL;
-use super::stretch::Stretch;
 use super::versions::OwnedRecord;
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
 use crate::store::Location;
-use crate::tree::Tree;
+use crate::tree::{Stretch, Tree};
 use std::collections::BTreeMap;
 
 /// Flags of a piece.

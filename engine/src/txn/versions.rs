@@ -7,10 +7,10 @@
 //! A batch's events first lie in runs (`version_run`), which cost next to nothing to file and to forget: mostly no
 //! snapshot ever asks for them. Only those that one still may ask for at the next pruning are filed key by key.
 
-use super::stretch::Stretch;
 use super::version_run::Run;
 use crate::base::{Lsn, PageId, TableId};
 use crate::page::Record;
+use crate::tree::Stretch;
 use parking_lot::RwLock;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -2,8 +2,8 @@
 //!
 //! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
 
-use super::stretch::Stretch;
 use super::versions::OwnedRecord;
+use crate::tree::Stretch;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 

@@ -309,3 +309,16 @@ fn memory_is_bound_by_the_frames() {
     // A frame has 64 bytes beside its page; slabs are found 1024 at a time, the translation has at most 8 bytes a page.
     assert!(bytes <= 16 * (PAGE_SIZE as u64 + 64) + 1024 * 32 + 2 * 2048 * 8, "{bytes}");
 }
+
+#[test]
+fn an_id_that_no_page_has_costs_no_memory() {
+    let bench = bench(8);
+    bench.stored(0..4);
+    bench.reads_as(3, 0, 3);
+    let before = bench.pool.stats().bytes;
+    for id in [4, 1 << 20, u32::MAX - 1, u32::MAX] {
+        assert!(matches!(bench.pool.read(PageId(id)), Err(Error::Corrupt { page, .. }) if page.0 == id));
+        assert!(matches!(bench.pool.latch(PageId(id)), Err(Error::Corrupt { .. })));
+    }
+    assert_eq!(bench.pool.stats().bytes, before);
+}

@@ -4,7 +4,7 @@
 use super::keys::any_key;
 use super::*;
 use crate::base::{Error, PageId};
-use crate::tree::{LeafCopy, PageRead, PageWrite, Target};
+use crate::tree::{LeafCopy, PageRead, PageWrite, Stretch, Target};
 use proptest::prelude::*;
 
 fn grown(list: KeyListKind, keys: &[Vec<u8>]) -> (VecStore, Tree) {
@@ -43,7 +43,7 @@ fn write_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     }
     if let [from, .., to] = keys {
         let from = std::ops::Bound::Included(from.min(to).as_slice());
-        let _ = tree.remove_range(store, from, std::ops::Bound::Excluded(to), |_| Ok(()));
+        let _ = tree.remove_range(store, &Stretch::of(from, std::ops::Bound::Excluded(to.as_slice())), |_| Ok(()));
     }
     let _ = tree.free_subtree(store, tree.root, 5, |_| Ok(()));
 }

@@ -3,7 +3,7 @@
 use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::limits;
-use crate::tree::{LeafCopy, PageRead, Removal, Target};
+use crate::tree::{LeafCopy, PageRead, Removal, Stretch, Target};
 use proptest::prelude::*;
 use std::ops::Bound;
 
@@ -111,7 +111,7 @@ impl Run {
             }
             Ok(())
         };
-        let removed = self.tree.remove_range(&self.store, from, to, before).unwrap();
+        let removed = self.tree.remove_range(&self.store, &Stretch::of(from, to), before).unwrap();
         assert_eq!(removed.detached, subtrees);
         assert_eq!(removed.entries, seen.len() as u64);
         let inside = |key: &[u8]| {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::base::{Error, limits};
-use crate::tree::{PageRead, Removal};
+use crate::tree::{PageRead, Removal, Stretch};
 use duramen_codec::Codec;
 use std::ops::Bound;
 
@@ -74,7 +74,7 @@ fn a_range_delete_touches_the_edges_alone() {
         Ok(())
     };
     let (from, to) = (number(1000), number(39_000));
-    let removed = tree.remove_range(&store, Bound::Included(&from), Bound::Excluded(&to), before).unwrap();
+    let removed = tree.remove_range(&store, &Stretch { lower: from.clone(), upper: Some(to.clone()) }, before).unwrap();
     check(&tree, &store, &removed.detached);
     let whole: u64 = removed.detached.iter().map(|s| tree.count_subtree(&store, s.root).unwrap().entries).sum();
     assert_eq!(whole + u64::from(edges), 38_000);
@@ -88,7 +88,7 @@ fn a_range_delete_touches_the_edges_alone() {
 #[test]
 fn freeing_keeps_near_its_budget() {
     let (store, tree) = filled(512, shuffled(20_011));
-    let removed = tree.remove_range(&store, Bound::Unbounded, Bound::Unbounded, |_| Ok(())).unwrap();
+    let removed = tree.remove_range(&store, &Stretch::default(), |_| Ok(())).unwrap();
     let [subtree] = removed.detached.as_slice() else { panic!("{removed:?}") };
     loop {
         let progress = tree.free_subtree(&store, subtree.root, 10, |_| Ok(())).unwrap();
@@ -124,7 +124,7 @@ fn an_error_from_the_callback_leaves_everything_as_it_was() {
     assert!(tree.remove(&store, &number(3), |_| Err(stop())).is_err());
     let (from, to) = (number(3), number(5));
     let range = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
-    assert!(tree.remove_range(&store, range.0, range.1, |_| Err(stop())).is_err());
+    assert!(tree.remove_range(&store, &Stretch::of(range.0, range.1), |_| Err(stop())).is_err());
     assert_eq!(store.operations(), operations);
     check(&tree, &store, &[]);
 }

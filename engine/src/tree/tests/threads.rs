@@ -4,9 +4,9 @@
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{PageOp, apply};
-use crate::tree::{PageRead, PageWrite};
+use crate::tree::{PageRead, PageWrite, Stretch};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::ops::{Bound, Deref};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PAGE_SIZE: usize = 256;
@@ -114,7 +114,7 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
         for n in 0..400u32 {
             tree.put(store, format!("r{n:04}").as_bytes(), Record::default(), |_| Ok(())).unwrap();
         }
-        let removed = tree.remove_range(store, Bound::Included(b"r0010"), Bound::Unbounded, |_| Ok(())).unwrap();
+        let removed = tree.remove_range(store, &Stretch { lower: b"r0010".to_vec(), upper: None }, |_| Ok(())).unwrap();
         for subtree in removed.detached {
             while !tree.free_subtree(store, subtree.root, 4, |_| Ok(())).unwrap().done {}
         }

@@ -4,14 +4,16 @@ use std::ops::Bound;
 
 /// The keys from `lower` to below `upper`; without `upper` to the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) lower: Vec<u8>,
-    pub(crate) upper: Option<Vec<u8>>,
+pub struct Stretch {
+    /// The least key that may be in it.
+    pub lower: Vec<u8>,
+    /// The least key behind it; `None`: it goes to the end.
+    pub upper: Option<Vec<u8>>,
 }
 
 impl Stretch {
     /// The stretch between two bounds.
-    pub(crate) fn of(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Stretch {
+    pub fn of(lower: Bound<impl Into<Vec<u8>>>, upper: Bound<impl Into<Vec<u8>>>) -> Stretch {
         // The least key above a key is that key and a zero byte.
         let after = |mut key: Vec<u8>| {
             key.push(0);
@@ -19,35 +21,40 @@ impl Stretch {
         };
         let lower = match lower {
             Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => key,
-            Bound::Excluded(key) => after(key),
+            Bound::Included(key) => key.into(),
+            Bound::Excluded(key) => after(key.into()),
         };
         let upper = match upper {
             Bound::Unbounded => None,
-            Bound::Included(key) => Some(after(key)),
-            Bound::Excluded(key) => Some(key),
+            Bound::Included(key) => Some(after(key.into())),
+            Bound::Excluded(key) => Some(key.into()),
         };
         Stretch { lower, upper }
     }
 
     /// True if no key can be in it.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
     }
 
     /// True if `key` is in it.
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains(&self, key: &[u8]) -> bool {
         self.lower.as_slice() <= key && self.is_above(key)
     }
 
     /// True if `key` is below its end.
-    pub(crate) fn is_above(&self, key: &[u8]) -> bool {
+    pub fn is_above(&self, key: &[u8]) -> bool {
         self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 
+    /// True if it goes on at least to where something else ends.
+    pub fn reaches(&self, upper: Option<&[u8]>) -> bool {
+        ends_by(upper, self.upper.as_deref())
+    }
+
     /// True if all of `other` is in it.
-    pub(crate) fn covers(&self, other: &Stretch) -> bool {
-        self.lower <= other.lower && ends_by(other.upper.as_deref(), self.upper.as_deref())
+    pub fn covers(&self, other: &Stretch) -> bool {
+        self.lower <= other.lower && self.reaches(other.upper.as_deref())
     }
 
     /// True if the two overlap, or one begins where the other ends.
@@ -57,7 +64,7 @@ impl Stretch {
     }
 
     /// Adds a stretch to a sorted list of disjoint ones.
-    pub(crate) fn merge_into(mut self, list: &mut Vec<Stretch>) {
+    pub fn merge_into(mut self, list: &mut Vec<Stretch>) {
         list.retain(|other| {
             let touches = self.touches(other);
             if touches {
