@@ -7,6 +7,7 @@
 //! a sum never needs the keys in order.
 
 use crate::bits::width;
+use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent};
 use crate::gaps::gaps;
 use crate::lanes::Lanes;
@@ -117,7 +118,7 @@ impl<T: Int> Scheme<T> for Bp128 {
             return Ok(Found { index: found.index.min(usize::from(block.count)), ..found });
         }
         let found = keys(block, &lanes, body).enumerate().find(|&(_, value)| value >= key);
-        let (index, value) = found.ok_or(Error::Corrupt("keys end below the last key"))?;
+        let (index, value) = found.ok_or(ENDS_BELOW)?;
         Ok(Found { index, exact: value == key })
     }
 
@@ -141,16 +142,17 @@ impl<T: Int> Scheme<T> for Bp128 {
             return append_recoded::<T, Bp128>(block, bytes, key);
         }
         let size = lanes.size();
-        let body = bytes.get_mut(..size).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let body = bytes.get_mut(..size).ok_or(LONGER)?;
         lanes.put(body, count % lanes.rows, count / lanes.rows, gap);
         block.last = key;
         block.count += 1;
         Ok(())
     }
 
-    fn padding_is_zero(block: &Block<T>, body: &[u8]) -> Result<bool> {
+    fn is_exact(block: &Block<T>, body: &[u8], keys: &[T]) -> Result<bool> {
         let lanes = shape(block)?;
         let places = usize::from(block.count)..lanes.rows * Lanes::<T>::COUNT;
-        Ok(places.chain([0]).all(|i| lanes.get(body, i % lanes.rows, i / lanes.rows) == 0))
+        let unused_are_zero = places.chain([0]).all(|i| lanes.get(body, i % lanes.rows, i / lanes.rows) == 0);
+        Ok(lanes.width == shape_of(keys).width && unused_are_zero && lanes.spare_bits_are_zero(body))
     }
 }

@@ -224,9 +224,9 @@ impl Codec {
         unsafe { (Operations::of(level, self).sum)(block, bytes) }
     }
 
-    /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: byte codecs
-    /// always, FOR and SIMD FOR while the distance fits the width, BP128 while the gap does and the row is not full.
-    /// Errors: `NotIncreasing`, `Full`, `NoRoom`, `Corrupt`.
+    /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: plain, VByte
+    /// and VarInt-GB always, FOR and SIMD FOR while the distance fits the width, BP128 while the gap does and the rows are
+    /// not full. StreamVByte copies its control bytes, and whenever one is added moves all gaps' bytes up. Errors: `NotIncreasing`, `Full`, `NoRoom`, `Corrupt`.
     pub fn append<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
         self.body(block, bytes)?;
         match usize::from(block.count) {
@@ -281,8 +281,9 @@ impl Codec {
         }
     }
 
-    /// Whether the block is one that an encoder could have written: keys strictly increasing from `first` to `last`, no
-    /// bytes left over, unused places zero. To be asked once, when bytes come in. Errors: `Corrupt`.
+    /// Whether the block is what [`Codec::encode`] writes for its keys, bit by bit: keys strictly increasing from `first`
+    /// to `last`, none in more bits or bytes than it needs, every byte used, unused places and bits zero. To be asked
+    /// once, when bytes come in: edits copy what they do not look at. Errors: `Corrupt`.
     pub fn check<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<()> {
         let mut out = [T::default(); MAX_BLOCK];
         let keys = self.decode(block, bytes, &mut out)?;
@@ -299,8 +300,8 @@ impl Codec {
             return Err(Error::Corrupt("last key is not the descriptor's"));
         }
         let body = self.body(block, bytes)?;
-        if block.count > 0 && !each!(self, S => <S as Scheme<T>>::padding_is_zero(block, body))? {
-            return Err(Error::Corrupt("unused places are not zero"));
+        if block.count > 0 && !each!(self, S => <S as Scheme<T>>::is_exact(block, body, keys))? {
+            return Err(Error::Corrupt("bits that no encoder writes"));
         }
         Ok(())
     }

@@ -23,6 +23,17 @@ pub enum Error {
     OutOfRange,
 }
 
+/// A descriptor that claims more bytes than there are.
+pub(crate) const LONGER: Error = Error::Corrupt("block longer than its bytes");
+/// A search came to the end below the descriptor's last key.
+pub(crate) const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
+/// A gap whose bytes the body does not have.
+pub(crate) const CUT: Error = Error::Corrupt("gap cut short");
+/// A gap of more bytes or bits than a key.
+pub(crate) const LONG: Error = Error::Corrupt("gap beyond the key type");
+/// A body with more bytes than its gaps take.
+pub(crate) const LEFT_OVER: Error = Error::Corrupt("bytes after the last gap");
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

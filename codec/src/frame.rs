@@ -5,10 +5,9 @@
 mod kernels;
 
 use crate::bits::{get_bits, mask, put_bits, put_bytes, width};
+use crate::error::ENDS_BELOW;
 use crate::scheme::{Scheme, recode, unpack};
 use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
-
-const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
 
 pub(crate) struct For;
 
@@ -95,7 +94,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The last key of a codec that stores distances from the first must be the one the descriptor names.
+/// The key at a distance from the first. Hostile bytes may give one beyond the key type: it wraps round.
 #[inline(always)]
 pub(crate) fn at<T: Int>(block: &Block<T>, offset: u64) -> T {
     T::narrow(block.first.widen().wrapping_add(offset))
@@ -208,6 +207,13 @@ impl<T: Int> Scheme<T> for For {
         block.last = key;
         block.count += 1;
         Ok(())
+    }
+
+    fn is_exact(block: &Block<T>, body: &[u8], _: &[T]) -> Result<bool> {
+        let width = claimed_width(block)?;
+        let used = (usize::from(block.count) - 1) * width as usize % 8;
+        let rest = body.last().map_or(0, |last| if used > 0 { last >> used } else { 0 });
+        Ok(width == frame_width(block.first, block.last) && rest == 0)
     }
 }
 

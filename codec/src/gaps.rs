@@ -9,6 +9,7 @@ mod masked;
 #[cfg(target_arch = "x86_64")]
 mod quads;
 
+use crate::error::{ENDS_BELOW, LEFT_OVER, LONGER};
 use crate::scheme::Scheme;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
@@ -56,6 +57,11 @@ pub(crate) trait GapFormat<T: Int> {
     /// used then. Nothing is changed unless the result fits.
     fn splice(bytes: &mut [u8], used: usize, gaps: usize, place: Place, removed: usize, added: &[u64])
     -> Result<usize>;
+
+    /// Whether the codes of gaps that are not there, in the control byte of a last group that is not full, are zero.
+    fn spare_codes_are_zero(_body: &[u8], _gaps: usize) -> bool {
+        true
+    }
 
     /// Which vector kernels read the format, if any.
     const KERNELS: Option<Kernels>;
@@ -153,8 +159,6 @@ impl GapKernels for u32 {}
 
 impl GapKernels for u64 {}
 
-const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
-
 /// The key after `key` across `gap`.
 #[inline(always)]
 fn next(key: u64, gap: u64) -> u64 {
@@ -209,7 +213,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
             key = next(key, walk.step()?);
             *to = T::narrow(key);
         }
-        if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
+        if walk.at_end() { Ok(()) } else { Err(LEFT_OVER) }
     }
 
     #[inline]
@@ -259,7 +263,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
             key = T::narrow(next(key.widen(), walk.step()?));
             sum += u128::from(key.widen());
         }
-        Ok(sum)
+        if walk.at_end() { Ok(sum) } else { Err(LEFT_OVER) }
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
@@ -270,9 +274,14 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         set(block, count + 1, used)
     }
 
+    /// No gap takes fewer bytes than it needs, and all of them together take the body: so none takes more.
+    fn is_exact(_: &Block<T>, body: &[u8], keys: &[T]) -> Result<bool> {
+        Ok(Self::encoded_len(keys) == body.len() && F::spare_codes_are_zero(body, keys.len() - 1))
+    }
+
     fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         let (count, used) = (usize::from(block.count), usize::from(block.extent));
-        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let body = bytes.get(..used).ok_or(LONGER)?;
         let mut walk = walk_of::<T, F>(block, body);
         let (mut before, sought) = (block.first.widen(), key.widen());
         if sought <= before {
@@ -304,7 +313,7 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
 
     fn remove_at(block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
         let (count, used) = (usize::from(block.count), usize::from(block.extent));
-        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let body = bytes.get(..used).ok_or(LONGER)?;
         let mut walk = walk_of::<T, F>(block, body);
         let mut before = block.first.widen();
         for _ in 1..index {

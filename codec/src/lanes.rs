@@ -140,6 +140,17 @@ impl<T: Int> Lanes<T> {
         }
     }
 
+    /// Whether the bits of each lane's last byte that no row has are zero.
+    pub(crate) fn spare_bits_are_zero(&self, body: &[u8]) -> bool {
+        let used = self.rows * self.width as usize % 8;
+        let (at, step) = match self.tail() {
+            0 => ((self.words() * 64).saturating_sub(64) + T::BYTES - 1, T::BYTES),
+            tail => (self.words() * 64 + (tail - 1) * Self::COUNT, 1),
+        };
+        let last_bytes = body.iter().skip(at).step_by(step).take(Self::COUNT);
+        used == 0 || last_bytes.fold(0, |bits, &byte| bits | byte) >> used == 0
+    }
+
     /// Lays the stream out for `more` rows of the same width. `body` has `more`'s size; the new fields are zero.
     pub(crate) fn grow(&self, body: &mut [u8], more: Lanes<T>) {
         let word = self.words();

@@ -1,6 +1,7 @@
 //! Plain: every key but the first as it is, little-endian. The yardstick of the other codecs.
 
 use crate::bits::{get_bytes, put_bytes};
+use crate::error::{ENDS_BELOW, LONGER};
 use crate::scheme::Scheme;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
@@ -72,7 +73,7 @@ impl<T: Int> Scheme<T> for Plain {
     fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let index = lower_bound(body, key);
         if index >= usize::from(block.count) {
-            return Err(Error::Corrupt("keys end below the last key"));
+            return Err(ENDS_BELOW);
         }
         Ok(Found { index, exact: key_at::<T>(body, index) == key })
     }
@@ -96,10 +97,14 @@ impl<T: Int> Scheme<T> for Plain {
         set_size(block, usize::from(block.count) + 1)
     }
 
+    fn is_exact(_: &Block<T>, _: &[u8], _: &[T]) -> Result<bool> {
+        Ok(true)
+    }
+
     fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         let used = <Plain as Scheme<T>>::size(block)?;
         let (count, needed) = (usize::from(block.count), used + T::BYTES);
-        let body = bytes.get(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let body = bytes.get(..used).ok_or(LONGER)?;
         let index = match key.cmp(&block.first) {
             core::cmp::Ordering::Less => 0,
             core::cmp::Ordering::Equal => return Ok(Edit::Unchanged(0)),
@@ -120,7 +125,7 @@ impl<T: Int> Scheme<T> for Plain {
     fn remove_at(block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
         let used = <Plain as Scheme<T>>::size(block)?;
         let count = usize::from(block.count);
-        let body = bytes.get_mut(..used).ok_or(Error::Corrupt("block longer than its bytes"))?;
+        let body = bytes.get_mut(..used).ok_or(LONGER)?;
         if index + 1 == count {
             block.last = if count == 2 { block.first } else { key_at(body, index - 1) };
         }

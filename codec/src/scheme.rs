@@ -1,6 +1,7 @@
 //! What a codec has to bring. The common cases (empty blocks, bounds that the descriptor answers, slices that are
 //! too short) are settled in `codec.rs` before one of these is called. No codec belongs here.
 
+use crate::error::LONGER;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 /// One codec for one key type. `body` is always exactly `size(block)` bytes long, `block.count` at least 1.
@@ -39,10 +40,8 @@ pub(crate) trait Scheme<T: Int> {
     /// Adds `key > last` to a block that is neither empty nor full. `bytes` is all the room there is.
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()>;
 
-    /// Whether the places that no key has are zero, where operations rely on that.
-    fn padding_is_zero(_block: &Block<T>, _body: &[u8]) -> Result<bool> {
-        Ok(true)
-    }
+    /// Whether every bit of `body`, which decodes to `keys` (increasing, from `first` to `last`), is as `write` leaves it.
+    fn is_exact(block: &Block<T>, body: &[u8], keys: &[T]) -> Result<bool>;
 
     /// Inserts `key < last` into a block that is not full.
     fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit>
@@ -71,7 +70,7 @@ pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) 
         0 => Ok(&[]),
         count if count > S::MAX_COUNT => Err(Error::Corrupt("too many keys")),
         _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
-        _ => bytes.get(..S::size(block)?).ok_or(Error::Corrupt("block longer than its bytes")),
+        _ => bytes.get(..S::size(block)?).ok_or(LONGER),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The field of key `i` is its distance from the first key, in row `i / lanes` and lane `i % lanes`; field 0 is zero.
 
+use crate::error::ENDS_BELOW;
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
@@ -87,7 +88,7 @@ impl<T: Int> Scheme<T> for SimdFor {
             len = half;
         }
         if low >= count {
-            return Err(Error::Corrupt("keys end below the last key"));
+            return Err(ENDS_BELOW);
         }
         Ok(Found { index: low, exact: offset_at(&lanes, body, low) == sought })
     }
@@ -127,9 +128,11 @@ impl<T: Int> Scheme<T> for SimdFor {
         Ok(())
     }
 
-    fn padding_is_zero(block: &Block<T>, body: &[u8]) -> Result<bool> {
+    fn is_exact(block: &Block<T>, body: &[u8], _: &[T]) -> Result<bool> {
         let lanes = shape(block)?;
         let places = usize::from(block.count)..lanes.rows * Lanes::<T>::COUNT;
-        Ok(places.chain([0]).all(|i| offset_at(&lanes, body, i) == 0))
+        let unused_are_zero = places.chain([0]).all(|i| offset_at(&lanes, body, i) == 0);
+        let least = frame_width(block.first, block.last);
+        Ok(lanes.width == least && unused_are_zero && lanes.spare_bits_are_zero(body))
     }
 }

@@ -4,14 +4,12 @@
 use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes};
+use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, Kernels, Place, Walk};
-use crate::varint_gb::{code_of, gap_len, len_in, per_control};
+use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct StreamVByte;
-
-const CUT: Error = Error::Corrupt("gap cut short");
-const LONG: Error = Error::Corrupt("gap beyond the key type");
 
 #[derive(Clone, Copy)]
 pub(crate) struct StreamWalk<'a, T> {
@@ -120,6 +118,10 @@ impl<T: Int> GapFormat<T> for StreamVByte {
             put_bytes(out, at, len, gap);
             at += len;
         }
+    }
+
+    fn spare_codes_are_zero(body: &[u8], gaps: usize) -> bool {
+        body.get(gaps / per_control::<T>()).is_none_or(|&control| spare_codes::<T>(control, gaps) == 0)
     }
 
     fn splice(

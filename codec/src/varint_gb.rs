@@ -7,13 +7,11 @@
 use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes, width};
+use crate::error::{CUT, LEFT_OVER, LONG};
 use crate::gaps::{GapFormat, Kernels, Place, Walk};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct VarIntGb;
-
-const CUT: Error = Error::Corrupt("gap cut short");
-const LONG: Error = Error::Corrupt("gap beyond the key type");
 
 /// Gaps under one control byte.
 #[inline(always)]
@@ -45,6 +43,14 @@ pub(crate) fn len_in<T: Int>(control: u8, slot: usize) -> usize {
 #[expect(clippy::cast_possible_truncation, reason = "a length of at most 8")]
 pub(crate) fn code_of<T: Int>(len: usize, slot: usize) -> u8 {
     ((len - 1) as u8) << (slot * code_bits::<T>())
+}
+
+/// What the control byte of the last of `gaps` gaps has for gaps that are not there.
+pub(crate) fn spare_codes<T: Int>(control: u8, gaps: usize) -> u8 {
+    match gaps % per_control::<T>() {
+        0 => 0,
+        partial => control >> (partial * code_bits::<T>()),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -182,6 +188,10 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         writer.finish();
     }
 
+    fn spare_codes_are_zero(body: &[u8], gaps: usize) -> bool {
+        body.last().is_none_or(|&control| spare_codes::<T>(control, gaps) == 0)
+    }
+
     /// The groups from the changed one on are written again, byte for byte, without looking at the gaps' values.
     fn splice(
         bytes: &mut [u8],
@@ -235,5 +245,5 @@ fn rewrite<T: Int>(rest: &[u8], gaps: usize, at: usize, removed: usize, added: &
         writer.push(get_bytes(rest, from, len), len);
     }
     writer.finish();
-    if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
+    if walk.at_end() { Ok(()) } else { Err(LEFT_OVER) }
 }

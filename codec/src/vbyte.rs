@@ -1,14 +1,12 @@
 //! VByte and Masked VByte: gaps in groups of seven bits, low group first, the top bit of a byte set on all but a
 //! gap's last byte. The two codecs share every byte; Masked VByte reads them with vector kernels.
 
+use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, Kernels, Place, Walk};
 use crate::{Error, Int, Result};
 
 pub(crate) struct VByte;
 pub(crate) struct MaskedVByte;
-
-const CUT: Error = Error::Corrupt("VByte gap cut short");
-const LONG: Error = Error::Corrupt("VByte gap beyond the key type");
 
 /// Bytes of a gap: 1 to 5 for `u32` keys, 1 to 10 for `u64` keys.
 #[inline(always)]

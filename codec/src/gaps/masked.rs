@@ -10,11 +10,8 @@ mod ends;
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
-use crate::{Block, Buffer, Error, Found, Level, MAX_BLOCK, Result};
-
-const CUT: Error = Error::Corrupt("VByte gap cut short");
-const LONG: Error = Error::Corrupt("VByte gap beyond the key type");
-const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
+use crate::error::{CUT, ENDS_BELOW, LEFT_OVER, LONG};
+use crate::{Block, Buffer, Found, Level, MAX_BLOCK, Result};
 
 /// What one chunk of bytes leaves for the next.
 struct Bytes<'a> {
@@ -149,7 +146,7 @@ unsafe fn spread(body: &[u8], gaps: usize, to: &mut Gaps) -> Result<()> {
             _mm512_storeu_si512(to.add(1 + count).cast(), together);
             count += ends.mask.count_ones() as usize;
             if count > gaps {
-                return Err(Error::Corrupt("bytes after the last gap"));
+                return Err(LEFT_OVER);
             }
         }
     }
@@ -268,6 +265,7 @@ unsafe fn select_avx512(block: &Block<u32>, body: &[u8], index: usize) -> Result
 
 /// The functions that the codec calls; `None` below AVX-512.
 pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
+    assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
     // SAFETY: the level is one that this machine has.
     (level == Level::Avx512).then(|| unsafe { decode_avx512(block, body, out) })
 }
@@ -286,6 +284,7 @@ pub(super) fn select(level: Level, block: &Block<u32>, body: &[u8], index: usize
 
 /// The sum of all keys.
 pub(super) fn sum(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
+    assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
     // SAFETY: the level is one that this machine has.
     (level == Level::Avx512).then(|| unsafe { sum_avx512(block, body) })
 }

@@ -11,12 +11,11 @@ mod wide;
 use core::arch::x86_64::*;
 
 use self::wide::feed_wide;
+use crate::error::{CUT, ENDS_BELOW, LEFT_OVER};
 use crate::gaps::Walk;
 use crate::stream_vbyte::StreamWalk;
 use crate::varint_gb::GbWalk;
 use crate::{Block, Buffer, Error, Found, Level, Result};
-
-const CUT: Error = Error::Corrupt("gap cut short");
 
 /// Bytes of the four gaps under each control byte.
 static LENGTHS: [u8; 256] = {
@@ -274,7 +273,7 @@ fn rest(mut walk: impl Walk, gaps: usize, mut key: u32, sink: &mut impl Sink) ->
             return Ok(());
         }
     }
-    if walk.at_end() { Ok(()) } else { Err(Error::Corrupt("bytes after the last gap")) }
+    if walk.at_end() { Ok(()) } else { Err(LEFT_OVER) }
 }
 
 /// Steps over groups of VarInt-GB whose gaps are all of one byte, sixteen gaps at a time, while their sum stays below
@@ -354,7 +353,7 @@ macro_rules! operations {
                         return Ok(Found { index: sink.index, exact: sink.exact });
                     }
                 }
-                Err(Error::Corrupt("keys end below the last key"))
+                Err(ENDS_BELOW)
             }
 
             #[inline]

@@ -3,7 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use super::CUT;
+use crate::error::{CUT, LEFT_OVER};
 use crate::{Block, Buffer, Error, Result};
 
 /// The bits that count in a gap's bytes, by its length in bytes.
@@ -62,7 +62,7 @@ impl Sums<'_> {
             let mut ends = !more & valid;
             let (last, n) = (63 - ends.leading_zeros() as isize, ends.count_ones() as usize);
             if self.count + n > self.to.len() {
-                return Err(Refused::Error(Error::Corrupt("bytes after the last gap")));
+                return Err(Refused::Error(LEFT_OVER));
             }
             let to = self.to.as_mut_ptr().add(self.count);
             let (mut sum, mut end) = (self.sum, self.end);
@@ -110,8 +110,10 @@ pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u3
         Err(Refused::Long) => return None,
         Err(Refused::Error(error)) => return Some(Err(error)),
     }
-    // A step is a gap and one.
-    for (key, before) in to.iter_mut().zip(block.first.wrapping_add(1)..) {
+    // A step is a gap and one. Hostile gaps may lead beyond the largest key.
+    let mut before = block.first;
+    for key in to {
+        before = before.wrapping_add(1);
         *key = key.wrapping_add(before);
     }
     Some(Ok(()))

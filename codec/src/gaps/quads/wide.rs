@@ -3,10 +3,9 @@
 
 use core::arch::x86_64::*;
 
-use super::{CUT, LENGTHS, SHUFFLES, Search, Select, Sink, Start, Store, Sum};
-use crate::{Error, Result};
-
-const LEFT_OVER: Error = Error::Corrupt("bytes after the last gap");
+use super::{LENGTHS, SHUFFLES, Search, Select, Sink, Start, Store, Sum};
+use crate::Result;
+use crate::error::{CUT, LEFT_OVER};
 
 /// A sink that also takes up to sixteen keys.
 ///

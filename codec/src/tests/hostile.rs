@@ -1,0 +1,162 @@
+//! Bytes and descriptors that no encoder writes. No sound block's own test belongs here.
+
+use super::{assert_holds, encoded, keys_from};
+use crate::{Block, Codec, Error, Found, Int, Level, MAX_BLOCK};
+
+/// Whatever the bytes and the descriptor, nothing panics, every level accepts the same blocks and decodes them to the
+/// same keys, and every other operation agrees with those: on a block that an encoder could have written all do, on
+/// others those whose result no bit decides that a key does not have.
+pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8], probe: u64) {
+    let probe = T::narrow(probe);
+    let mut reference = [T::MAX; MAX_BLOCK];
+    let expected = codec.decode_at(Level::Scalar, &block, bytes, &mut reference).map(|keys| keys.to_vec());
+    let exact = codec.check(&block, bytes).is_ok();
+    for level in Level::all() {
+        let mut out = [T::MAX; MAX_BLOCK];
+        let decoded = codec.decode_at(level, &block, bytes, &mut out).map(|keys| keys.to_vec());
+        assert_eq!(decoded.is_ok(), expected.is_ok(), "{codec} {level:?} {decoded:?} {expected:?}");
+        let sum = codec.sum_at(level, &block, bytes);
+        assert_eq!(sum.is_ok(), expected.is_ok(), "{codec} {level:?} {sum:?} {expected:?}");
+        let probes = [probe, block.last, T::narrow(block.first.widen().wrapping_add(1))];
+        let found = probes.map(|key| codec.lower_bound_at(level, &block, bytes, key));
+        for found in found.iter().flatten() {
+            assert!(found.index <= usize::from(block.count), "{codec} {level:?}");
+        }
+        let indexes =
+            [1, 15, 16, 100, usize::from(block.count).saturating_sub(1), usize::from(block.count), usize::MAX];
+        let selected = indexes.map(|index| codec.select_at(level, &block, bytes, index));
+        let (Ok(decoded), Ok(expected)) = (decoded, &expected) else { continue };
+        assert_eq!(&decoded, expected, "{codec} {level:?}");
+        for (index, selected) in indexes.into_iter().zip(selected).filter(|&(index, _)| index > 0) {
+            let key = expected.get(index).copied().ok_or(Error::OutOfRange);
+            assert_eq!(selected, key, "{codec} {level:?} select {index}");
+        }
+        // Packed codecs sum up distances or gaps: of places that no key has too, and beyond the largest key.
+        if exact || codec.edits_in_place() {
+            let total = expected.iter().map(|key| u128::from(key.widen())).sum();
+            assert_eq!(sum, Ok(total), "{codec} {level:?}");
+        }
+        for (key, found) in probes.into_iter().zip(found).filter(|_| exact) {
+            let index = expected.partition_point(|&other| other < key);
+            let here = Found { index, exact: expected.get(index) == Some(&key) };
+            assert_eq!(found, Ok(here), "{codec} {level:?} lower_bound {key:?}");
+        }
+    }
+    for edit in 0..4 {
+        let (mut block, mut bytes, middle) = (block, bytes.to_vec(), usize::from(block.count) / 2);
+        let done = match edit {
+            0 => codec.insert(&mut block, &mut bytes, probe).map(|_| ()),
+            1 => codec.append(&mut block, &mut bytes, probe),
+            2 => codec.remove(&mut block, &mut bytes, probe).map(|_| ()),
+            _ => codec.remove_at(&mut block, &mut bytes, middle),
+        };
+        if exact && done.is_ok() {
+            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} spoilt a sound block");
+        }
+    }
+}
+
+/// Every byte but those of a block's own keys, changed one bit at a time: `check` accepts none of them as the same keys.
+#[test]
+fn a_block_has_one_encoding() {
+    for codec in Codec::ALL {
+        for width in [1, 3, 7, 8, 9, 14, 17, 25, 31] {
+            for len in [2usize, 3, 5, 16, 17, 40, 100, 128, 200, 256] {
+                let keys: Vec<u32> = keys_from(width, &vec![(1u64 << width) / len as u64; len - 1]);
+                one_encoding(codec, &keys[..keys.len().min(codec.max_count())]);
+                let keys: Vec<u64> = keys_from(width, &vec![(1u64 << (2 * width)) / len as u64; len - 1]);
+                one_encoding(codec, &keys[..keys.len().min(codec.max_count())]);
+            }
+        }
+    }
+}
+
+/// Flips every bit of the block's last 80 bytes: what is still accepted has other keys.
+fn one_encoding<T: Int>(codec: Codec, keys: &[T]) {
+    let (block, mut bytes) = encoded(codec, keys);
+    bytes.truncate(codec.used(&block).expect("sound"));
+    let bits = 8 * bytes.len();
+    for bit in bits.saturating_sub(640)..bits {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        if codec.check(&block, &bytes).is_ok() {
+            let mut out = [T::default(); MAX_BLOCK];
+            assert_ne!(
+                codec.decode(&block, &bytes, &mut out),
+                Ok(&mut keys.to_vec()[..]),
+                "{codec} {block:?} bit {bit}"
+            );
+        }
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+/// Bits of a lane behind its last row would become fields of the row that an append adds.
+#[test]
+fn bits_behind_a_lanes_last_row_are_refused() {
+    let mut keys: Vec<u32> = (0..16).map(|i| i * 20).collect();
+    keys[15] = 400;
+    let (mut block, mut bytes) = encoded(Codec::SimdFor, &keys);
+    assert_eq!((block.extent, Codec::SimdFor.used(&block)), (9, Ok(32)));
+    assert_eq!(Codec::SimdFor.check(&block, &bytes), Ok(()));
+    bytes[16 + 3] |= 0xFE;
+    assert!(Codec::SimdFor.check(&block, &bytes).is_err());
+    bytes[16 + 3] &= 1;
+    Codec::SimdFor.append(&mut block, &mut bytes, 401).expect("there is room");
+    keys.push(401);
+    assert_holds(Codec::SimdFor, &block, &bytes, &keys);
+}
+
+#[test]
+fn a_gap_in_more_bytes_than_it_needs_is_refused() {
+    let refused = |codec: Codec, last: u32, bytes: &[u8]| {
+        let block = Block { first: 7u32, last, count: 3, extent: bytes.len() as u16 };
+        let mut out = [0; MAX_BLOCK];
+        assert_eq!(codec.decode(&block, bytes, &mut out), Ok(&mut [7, 8, last][..]), "{codec} reads it");
+        assert!(codec.check(&block, bytes).is_err(), "{codec} {bytes:?}");
+    };
+    refused(Codec::VByte, 9, &[0x80, 0, 0]);
+    refused(Codec::MaskedVByte, 9, &[0, 0x80, 0x80, 0]);
+    refused(Codec::VarIntGb, 9, &[0, 0, 0, 0b01_00]);
+    refused(Codec::StreamVByte, 9, &[0b01_00, 0, 0, 0]);
+    // The codes of the third and fourth gap, which are not there.
+    refused(Codec::VarIntGb, 9, &[0, 0, 0b01_00_00]);
+    refused(Codec::StreamVByte, 9, &[0b1100_0000, 0, 0]);
+}
+
+/// More bits than the keys need, and bits behind the last key.
+#[test]
+fn a_width_beyond_the_keys_is_refused() {
+    for codec in [Codec::For, Codec::SimdFor, Codec::Bp128] {
+        let (mut block, _) = encoded(codec, &[3u32]);
+        block.extent = 4;
+        assert!(codec.check(&block, &[0; 64]).is_err(), "{codec}");
+    }
+    let (block, mut bytes) = encoded(Codec::For, &[500u32, 501, 574, 1000, 1001]);
+    bytes[4] |= 0x80;
+    assert!(Codec::For.check(&block, &bytes).is_err());
+}
+
+/// Gaps that lead beyond the largest key, in the kernel that takes gaps of several bytes.
+#[test]
+fn gaps_beyond_the_largest_key_wrap_round() {
+    let bytes = [0xFF, 0xFF, 0x7F].repeat(19);
+    let block = Block { first: 0xFFFF_FFF0, last: u32::MAX, count: 20, extent: 57 };
+    assert_survives(Codec::MaskedVByte, block, &bytes, 0);
+    assert!(Codec::MaskedVByte.check(&block, &bytes).is_err());
+}
+
+#[test]
+fn many_bytes_after_the_last_gap_are_refused() {
+    for codec in [Codec::MaskedVByte, Codec::VarIntGb, Codec::StreamVByte] {
+        for extra in 1..80 {
+            let (mut block, mut bytes) = encoded::<u32>(codec, &[1, 2, 3, 4, 5]);
+            let used = codec.used(&block).expect("sound");
+            bytes[used..used + extra].fill(0);
+            block.extent += extra as u16;
+            for level in Level::all() {
+                let mut out = [0; MAX_BLOCK];
+                assert!(codec.decode_at(level, &block, &bytes, &mut out).is_err(), "{codec} {level:?} {extra}");
+            }
+        }
+    }
+}
