@@ -15,6 +15,20 @@ pub enum Level {
     Avx512,
 }
 
+/// Compiles functions for a level: with its instructions enabled. Each name of a level stands for what `detect` asks for.
+macro_rules! compiled_for {
+    (Scalar, $($function:item)*) => { $($function)* };
+    (Sse4, $($function:item)*) => {
+        $(#[target_feature(enable = "ssse3,sse4.1,sse4.2,popcnt")] $function)*
+    };
+    (Avx2, $($function:item)*) => {
+        $(#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")] $function)*
+    };
+    (Avx512, $($function:item)*) => {
+        $(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")] $function)*
+    };
+}
+
 const UNKNOWN: u8 = u8::MAX;
 static BEST: AtomicU8 = AtomicU8::new(UNKNOWN);
 

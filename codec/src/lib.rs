@@ -32,6 +32,11 @@
     )
 )]
 
+#[macro_use]
+mod level;
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bits;
 mod block;
 mod bp128;
@@ -41,7 +46,6 @@ mod frame;
 mod gaps;
 mod int;
 mod lanes;
-mod level;
 mod plain;
 mod scheme;
 mod simd_for;

@@ -67,28 +67,26 @@ impl<T: Int> Table<T> {
 
 /// The functions of one level.
 macro_rules! level {
-    ($module:ident, $level:ident $(, $features:literal)?) => {
+    ($module:ident, $level:ident) => {
         mod $module {
             use super::*;
 
-            $(#[target_feature(enable = $features)])?
-            fn decode<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
-                super::decode::<T, S>(Level::$level, block, bytes, out)
-            }
+            compiled_for! { $level,
+                fn decode<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
+                    super::decode::<T, S>(Level::$level, block, bytes, out)
+                }
 
-            $(#[target_feature(enable = $features)])?
-            fn select<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
-                super::select::<T, S>(Level::$level, block, bytes, index)
-            }
+                fn select<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+                    super::select::<T, S>(Level::$level, block, bytes, index)
+                }
 
-            $(#[target_feature(enable = $features)])?
-            fn lower_bound<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
-                super::lower_bound::<T, S>(Level::$level, block, bytes, key)
-            }
+                fn lower_bound<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+                    super::lower_bound::<T, S>(Level::$level, block, bytes, key)
+                }
 
-            $(#[target_feature(enable = $features)])?
-            fn sum<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8]) -> Result<u128> {
-                super::sum::<T, S>(Level::$level, block, bytes)
+                fn sum<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8]) -> Result<u128> {
+                    super::sum::<T, S>(Level::$level, block, bytes)
+                }
             }
 
             pub(super) const fn operations<T: Int, S: Scheme<T>>() -> Operations<T> {
@@ -105,11 +103,11 @@ macro_rules! level {
 
 level!(scalar, Scalar);
 #[cfg(target_arch = "x86_64")]
-level!(sse4, Sse4, "ssse3,sse4.1,sse4.2,popcnt");
+level!(sse4, Sse4);
 #[cfg(target_arch = "x86_64")]
-level!(avx2, Avx2, "avx2,bmi1,bmi2,popcnt,lzcnt");
+level!(avx2, Avx2);
 #[cfg(target_arch = "x86_64")]
-level!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+level!(avx512, Avx512);
 
 #[inline(always)]
 fn decode<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {

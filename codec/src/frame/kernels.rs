@@ -267,27 +267,26 @@ macro_rules! entries {
         mod $module {
             use super::*;
 
-            #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            pub(super) fn decode(width: u32, body: &[u8], first: $key, out: &mut [$key]) {
-                // SAFETY: this function has AVX-512.
-                unsafe { super::decode::<$vector>(width, body, first, out) }
-            }
+            compiled_for! { Avx512,
+                #[inline]
+                pub(super) fn decode(width: u32, body: &[u8], first: $key, out: &mut [$key]) {
+                    // SAFETY: this function has AVX-512.
+                    unsafe { super::decode::<$vector>(width, body, first, out) }
+                }
 
-            #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            pub(super) fn sum(width: u32, body: &[u8], count: usize) -> u128 {
-                // SAFETY: this function has AVX-512.
-                unsafe { super::sum::<$vector>(width, body, count) }
-            }
+                #[inline]
+                pub(super) fn sum(width: u32, body: &[u8], count: usize) -> u128 {
+                    // SAFETY: this function has AVX-512.
+                    unsafe { super::sum::<$vector>(width, body, count) }
+                }
 
-            /// # Safety
-            /// As for the kernel.
-            #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            pub(super) unsafe fn search(width: u32, body: &[u8], count: usize, sought: $key) -> Found {
-                // SAFETY: the caller's.
-                unsafe { super::search::<$vector>(width, body, count, sought) }
+                /// # Safety
+                /// As for the kernel.
+                #[inline]
+                pub(super) unsafe fn search(width: u32, body: &[u8], count: usize, sought: $key) -> Found {
+                    // SAFETY: the caller's.
+                    unsafe { super::search::<$vector>(width, body, count, sought) }
+                }
             }
         }
 

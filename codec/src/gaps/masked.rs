@@ -10,6 +10,7 @@ mod ends;
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
+use crate::avx512::{keys_of_gaps, prefix_sums, sums_of_pairs};
 use crate::error::{CUT, ENDS_BELOW, LEFT_OVER, LONG};
 use crate::{Block, Buffer, Found, Level, MAX_BLOCK, Result};
 
@@ -110,22 +111,6 @@ unsafe fn take_in<const SHIFT: i32>(gaps: __m512i, low: __m512i, before: __m512i
     }
 }
 
-/// Lane `i` becomes the sum of lanes `0..=i`.
-///
-/// # Safety
-/// AVX-512.
-#[inline(always)]
-unsafe fn prefix_sums(lanes: __m512i) -> __m512i {
-    // SAFETY: the caller's.
-    unsafe {
-        let zero = _mm512_setzero_si512();
-        let mut sums = _mm512_add_epi32(lanes, _mm512_alignr_epi32::<15>(lanes, zero));
-        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
-        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
-        _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero))
-    }
-}
-
 /// Gap `j` at position `j + 1`, and room for what a last store of 16 brings along. Position 0 is a step of nothing.
 type Gaps = MaybeUninit<[u32; MAX_BLOCK + 16]>;
 
@@ -153,22 +138,10 @@ unsafe fn spread(body: &[u8], gaps: usize, to: &mut Gaps) -> Result<()> {
     if count == gaps { Ok(()) } else { Err(CUT) }
 }
 
-/// Sixteen keys from sixteen gaps and the key before them, in every lane; the second is what the next need.
-///
 /// # Safety
-/// AVX-512; 16 gaps at `from`.
+/// AVX-512; a count of 1 to 256.
 #[inline(always)]
-unsafe fn sixteen(from: *const u32, before: __m512i) -> (__m512i, __m512i) {
-    // SAFETY: the caller's.
-    unsafe {
-        let steps = _mm512_add_epi32(_mm512_loadu_si512(from.cast()), _mm512_set1_epi32(1));
-        let keys = _mm512_add_epi32(prefix_sums(steps), before);
-        (keys, _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys))
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn decode_avx512(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
+unsafe fn decode_bytes(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
     let count = usize::from(block.count);
     if body.len() > 2 * count {
         // SAFETY: the caller's.
@@ -186,7 +159,7 @@ unsafe fn decode_avx512(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) 
         _mm512_storeu_si512(gaps.add(count).cast(), _mm512_setzero_si512());
         let mut before = _mm512_set1_epi32(block.first as i32);
         for at in (0..count).step_by(16) {
-            let (keys, last) = sixteen(gaps.add(at), before);
+            let (keys, last) = keys_of_gaps(_mm512_loadu_si512(gaps.add(at).cast()), before);
             _mm512_storeu_si512(out.add(at).cast(), keys);
             before = last;
         }
@@ -194,11 +167,13 @@ unsafe fn decode_avx512(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) 
     Ok(())
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn sum_avx512(block: &Block<u32>, body: &[u8]) -> Result<u128> {
+/// # Safety
+/// AVX-512; a count of 1 to 256.
+#[inline(always)]
+unsafe fn sum_bytes(block: &Block<u32>, body: &[u8]) -> Result<u128> {
     let count = usize::from(block.count);
     let mut gaps = Gaps::uninit();
-    // SAFETY: as for `decode_avx512`.
+    // SAFETY: as for `decode_bytes`.
     unsafe {
         spread(body, count - 1, &mut gaps)?;
         let gaps = gaps.as_mut_ptr().cast::<u32>();
@@ -206,20 +181,21 @@ unsafe fn sum_avx512(block: &Block<u32>, body: &[u8]) -> Result<u128> {
         let mut before = _mm512_set1_epi32(block.first as i32);
         let mut sums = _mm512_setzero_si512();
         for at in (0..count).step_by(16) {
-            let (mut keys, last) = sixteen(gaps.add(at), before);
+            let (mut keys, last) = keys_of_gaps(_mm512_loadu_si512(gaps.add(at).cast()), before);
             before = last;
             if count - at < 16 {
                 keys = _mm512_maskz_mov_epi32((1 << (count - at)) - 1, keys);
             }
-            let even = _mm512_maskz_mov_epi32(0x5555, keys);
-            sums = _mm512_add_epi64(sums, _mm512_add_epi64(even, _mm512_srli_epi64::<32>(keys)));
+            sums = _mm512_add_epi64(sums, sums_of_pairs(keys));
         }
         Ok(u128::from(_mm512_reduce_add_epi64(sums) as u64))
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn search_avx512(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+/// # Safety
+/// AVX-512.
+#[inline(always)]
+unsafe fn search_bytes(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
     let (mut index, mut left) = (1, sought.wrapping_sub(block.first));
     // SAFETY: the caller's.
     unsafe {
@@ -243,8 +219,10 @@ unsafe fn search_avx512(block: &Block<u32>, body: &[u8], sought: u32) -> Result<
     Err(ENDS_BELOW)
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn select_avx512(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
+/// # Safety
+/// AVX-512.
+#[inline(always)]
+unsafe fn select_bytes(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
     let (mut left, mut key) = (index as u32, block.first);
     // SAFETY: the caller's.
     unsafe {
@@ -263,28 +241,54 @@ unsafe fn select_avx512(block: &Block<u32>, body: &[u8], index: usize) -> Result
     Err(CUT)
 }
 
+mod avx512 {
+    use super::*;
+
+    compiled_for! { Avx512,
+        pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
+            // SAFETY: the caller's.
+            unsafe { decode_bytes(block, body, out) }
+        }
+
+        pub(super) unsafe fn sum(block: &Block<u32>, body: &[u8]) -> Result<u128> {
+            // SAFETY: the caller's.
+            unsafe { sum_bytes(block, body) }
+        }
+
+        pub(super) unsafe fn search(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+            // SAFETY: the caller's.
+            unsafe { search_bytes(block, body, sought) }
+        }
+
+        pub(super) unsafe fn select(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
+            // SAFETY: the caller's.
+            unsafe { select_bytes(block, body, index) }
+        }
+    }
+}
+
 /// The functions that the codec calls; `None` below AVX-512.
 pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
     assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { decode_avx512(block, body, out) })
+    (level == Level::Avx512).then(|| unsafe { avx512::decode(block, body, out) })
 }
 
 /// Where `sought` belongs; above the first key.
 pub(super) fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Option<Result<Found>> {
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { search_avx512(block, body, sought) })
+    (level == Level::Avx512).then(|| unsafe { avx512::search(block, body, sought) })
 }
 
 /// The key at `index`, at least 1.
 pub(super) fn select(level: Level, block: &Block<u32>, body: &[u8], index: usize) -> Option<Result<u32>> {
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { select_avx512(block, body, index) })
+    (level == Level::Avx512).then(|| unsafe { avx512::select(block, body, index) })
 }
 
 /// The sum of all keys.
 pub(super) fn sum(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
     assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { sum_avx512(block, body) })
+    (level == Level::Avx512).then(|| unsafe { avx512::sum(block, body) })
 }

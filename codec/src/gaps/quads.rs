@@ -315,79 +315,77 @@ fn begin<const STREAM: bool>(block: &Block<u32>) -> (usize, Start) {
 
 /// The operations of one level, which feeds its sinks by `$feed`.
 macro_rules! operations {
-    ($module:ident, $feed:ident, $features:literal) => {
+    ($module:ident, $feed:ident, $level:ident) => {
         mod $module {
             use super::*;
 
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn decode<const STREAM: bool>(
-                block: &Block<u32>,
-                body: &[u8],
-                out: &mut Buffer<u32>,
-            ) -> Result<()> {
-                let (gaps, start) = begin::<STREAM>(block);
-                let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
-                *first = block.first;
-                let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
-                // SAFETY: the caller's.
-                unsafe { $feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
-            }
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn search<const STREAM: bool>(
-                block: &Block<u32>,
-                body: &[u8],
-                sought: u32,
-            ) -> Result<Found> {
-                let (gaps, mut start) = begin::<STREAM>(block);
-                // SAFETY: the caller's.
-                unsafe {
-                    if !STREAM {
-                        start = skip_small(body, gaps, block.first, sought);
-                    }
-                    let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
-                    $feed::<STREAM>(body, gaps, start, &mut sink)?;
-                    if sink.found {
-                        return Ok(Found { index: sink.index, exact: sink.exact });
-                    }
+            compiled_for! { $level,
+                #[inline]
+                pub(super) unsafe fn decode<const STREAM: bool>(
+                    block: &Block<u32>,
+                    body: &[u8],
+                    out: &mut Buffer<u32>,
+                ) -> Result<()> {
+                    let (gaps, start) = begin::<STREAM>(block);
+                    let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+                    *first = block.first;
+                    let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
+                    // SAFETY: the caller's.
+                    unsafe { $feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
                 }
-                Err(ENDS_BELOW)
-            }
 
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn select<const STREAM: bool>(
-                block: &Block<u32>,
-                body: &[u8],
-                index: usize,
-            ) -> Result<u32> {
-                let (gaps, start) = begin::<STREAM>(block);
-                let mut sink = Select { left: index - 1, key: 0 };
-                // SAFETY: the caller's.
-                unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
-            }
+                #[inline]
+                pub(super) unsafe fn search<const STREAM: bool>(
+                    block: &Block<u32>,
+                    body: &[u8],
+                    sought: u32,
+                ) -> Result<Found> {
+                    let (gaps, mut start) = begin::<STREAM>(block);
+                    // SAFETY: the caller's.
+                    unsafe {
+                        if !STREAM {
+                            start = skip_small(body, gaps, block.first, sought);
+                        }
+                        let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
+                        $feed::<STREAM>(body, gaps, start, &mut sink)?;
+                        if sink.found {
+                            return Ok(Found { index: sink.index, exact: sink.exact });
+                        }
+                    }
+                    Err(ENDS_BELOW)
+                }
 
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn sum<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
-                let (gaps, start) = begin::<STREAM>(block);
-                // SAFETY: the caller's; two sums of room.
-                unsafe {
-                    let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
-                    $feed::<STREAM>(body, gaps, start, &mut sink)?;
-                    let mut halves = [0u64; 2];
-                    _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
-                    Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
+                #[inline]
+                pub(super) unsafe fn select<const STREAM: bool>(
+                    block: &Block<u32>,
+                    body: &[u8],
+                    index: usize,
+                ) -> Result<u32> {
+                    let (gaps, start) = begin::<STREAM>(block);
+                    let mut sink = Select { left: index - 1, key: 0 };
+                    // SAFETY: the caller's.
+                    unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
+                }
+
+                #[inline]
+                pub(super) unsafe fn sum<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
+                    let (gaps, start) = begin::<STREAM>(block);
+                    // SAFETY: the caller's; two sums of room.
+                    unsafe {
+                        let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
+                        $feed::<STREAM>(body, gaps, start, &mut sink)?;
+                        let mut halves = [0u64; 2];
+                        _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
+                        Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
+                    }
                 }
             }
         }
     };
 }
 
-operations!(sse4, feed, "ssse3,sse4.1,sse4.2,popcnt");
-operations!(avx512, feed_wide, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+operations!(sse4, feed, Sse4);
+operations!(avx512, feed_wide, Avx512);
 
 /// The functions that the codecs call; `None` below SSE4. `STREAM`: StreamVByte, else VarInt-GB.
 pub(super) fn decode<const STREAM: bool>(

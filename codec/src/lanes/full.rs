@@ -185,143 +185,139 @@ macro_rules! full_kernels {
             type V = $vector;
             const LANES: usize = <$vector>::LANES;
 
-            /// # Safety
-            /// AVX-512; `body` is a full frame of width `W`, `out` has room for 256 keys.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn frame_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $frame>::new(body);
-                    let first = V::splat(first);
-                    each_row!($frame, ROW => rows.row(ROW).add(first).store(out.add(ROW * LANES)));
-                }
-            }
-
-            /// Where `sought` belongs among 256 increasing fields: three of them say in which quarter.
-            ///
-            /// # Safety
-            /// As for `frame_decode_of`.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn frame_search_of<const W: u32>(body: *const u8, sought: $key) -> Found {
-                const QUARTER: usize = $frame / 4;
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $frame>::new(body);
-                    let mut tail = [0; LANES];
-                    rows.tail.store(tail.as_mut_ptr());
-                    let wide = u64::from(sought);
-                    let quarter = usize::from(rows.first_of(QUARTER) <= wide)
-                        + usize::from(rows.first_of(2 * QUARTER) <= wide)
-                        + usize::from(rows.first_of(3 * QUARTER) <= wide);
-                    let target = V::splat(sought);
-                    let (mut index, mut differ) = (quarter * 64, 0);
-                    let mut row = 0;
-                    while row < QUARTER {
-                        let fields = rows.any_row(quarter * QUARTER + row, tail.as_ptr());
-                        let below = fields.less(target).count_ones();
-                        index += below as usize;
-                        differ += below + target.less(fields).count_ones();
-                        row += 1;
+            compiled_for! { Avx512,
+                /// # Safety
+                /// AVX-512; `body` is a full frame of width `W`, `out` has room for 256 keys.
+                unsafe fn frame_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $frame>::new(body);
+                        let first = V::splat(first);
+                        each_row!($frame, ROW => rows.row(ROW).add(first).store(out.add(ROW * LANES)));
                     }
-                    let exact = differ < 64;
-                    Found { index, exact }
                 }
-            }
 
-            /// # Safety
-            /// As for `frame_decode_of`; `sums` has room for a row.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn frame_sums_of<const W: u32>(body: *const u8, sums: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $frame>::new(body);
-                    let mut sum = V::splat(0);
-                    each_row!($frame, ROW => sum = sum.add(rows.row(ROW)));
-                    sum.store(sums);
-                }
-            }
-
-            /// # Safety
-            /// As for `frame_decode_of`, with a full block of 128 gaps.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn gap_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $gap>::new(body);
-                    let mut run = [V::splat(0); $gap];
-                    let mut totals = V::splat(0);
-                    each_row!($gap, ROW => {
-                        totals = totals.step(rows.unmasked(ROW), rows.mask);
-                        run[ROW] = totals;
-                    });
-                    // Field 0 is zero, so the first key would come out one too large.
-                    let before = V::splat(first.wrapping_sub(1));
-                    let base = totals.prefix_sums().sub(totals).add(before);
-                    each_row!($gap, ROW => run[ROW] = run[ROW].add(base));
-                    let run = run.as_mut_ptr();
-                    if V::ROWS == $gap {
-                        return V::store_runs(run, out);
-                    }
-                    each_row!(@ CHUNK, {
-                        if CHUNK * V::ROWS < $gap {
-                            V::store_columns(run.add(CHUNK * V::ROWS), out.add(CHUNK * V::ROWS), $gap);
+                /// Where `sought` belongs among 256 increasing fields: three of them say in which quarter.
+                ///
+                /// # Safety
+                /// As for `frame_decode_of`.
+                unsafe fn frame_search_of<const W: u32>(body: *const u8, sought: $key) -> Found {
+                    const QUARTER: usize = $frame / 4;
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $frame>::new(body);
+                        let mut tail = [0; LANES];
+                        rows.tail.store(tail.as_mut_ptr());
+                        let wide = u64::from(sought);
+                        let quarter = usize::from(rows.first_of(QUARTER) <= wide)
+                            + usize::from(rows.first_of(2 * QUARTER) <= wide)
+                            + usize::from(rows.first_of(3 * QUARTER) <= wide);
+                        let target = V::splat(sought);
+                        let (mut index, mut differ) = (quarter * 64, 0);
+                        let mut row = 0;
+                        while row < QUARTER {
+                            let fields = rows.any_row(quarter * QUARTER + row, tail.as_ptr());
+                            let below = fields.less(target).count_ones();
+                            index += below as usize;
+                            differ += below + target.less(fields).count_ones();
+                            row += 1;
                         }
-                    }, 0 1);
-                }
-            }
-
-            /// Which lane, by the lanes' first keys, and then where in it.
-            ///
-            /// # Safety
-            /// As for `gap_decode_of`; no key is beyond the key type, and `sought` is above the first.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
-                const COLUMNS: usize = usize::div_ceil($gap, LANES);
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $gap>::new(body);
-                    let mut run = [V::splat(0); $gap];
-                    let mut totals = V::splat(0);
-                    each_row!($gap, ROW => {
-                        totals = totals.step(rows.unmasked(ROW), rows.mask);
-                        run[ROW] = totals;
-                    });
-                    let base = totals.prefix_sums().sub(totals).add(V::splat(first.wrapping_sub(1)));
-                    let target = V::splat(sought);
-                    // Hostile gaps wrap round, and may put every lane above.
-                    let above = target.less(run[0].add(base)).count_ones() as usize;
-                    let lane = (LANES - above).saturating_sub(1);
-                    let from = V::splat(lane as $key);
-                    let mut columns = [V::splat(0); COLUMNS];
-                    each_row!($gap, ROW => {
-                        columns[ROW / LANES] = columns[ROW / LANES].take(1 << (ROW % LANES), from, run[ROW]);
-                    });
-                    let base = base.take(u16::MAX, from, base);
-                    let (mut below, mut equal) = (0, 0);
-                    for column in columns {
-                        let (keys, used) = (column.add(base), (1 << ($gap / COLUMNS)) - 1);
-                        below += (keys.less(target) & used).count_ones() as usize;
-                        equal |= !(keys.less(target) | target.less(keys)) & used;
+                        let exact = differ < 64;
+                        Found { index, exact }
                     }
-                    Found { index: lane * $gap + below, exact: equal != 0 }
                 }
-            }
 
-            /// # Safety
-            /// As for `gap_decode_of`; `totals` and `sums` have room for a row each.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            unsafe fn gap_sums_of<const W: u32>(body: *const u8, totals: *mut $key, sums: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let rows = Full::<V, W, $gap>::new(body);
-                    let mut total = V::splat(0);
-                    let mut sum = total;
-                    each_row!($gap, ROW => {
-                        total = total.add(rows.row(ROW));
-                        sum = sum.add(total);
-                    });
-                    total.store(totals);
-                    sum.store(sums);
+                /// # Safety
+                /// As for `frame_decode_of`; `sums` has room for a row.
+                unsafe fn frame_sums_of<const W: u32>(body: *const u8, sums: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $frame>::new(body);
+                        let mut sum = V::splat(0);
+                        each_row!($frame, ROW => sum = sum.add(rows.row(ROW)));
+                        sum.store(sums);
+                    }
+                }
+
+                /// # Safety
+                /// As for `frame_decode_of`, with a full block of 128 gaps.
+                unsafe fn gap_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $gap>::new(body);
+                        let mut run = [V::splat(0); $gap];
+                        let mut totals = V::splat(0);
+                        each_row!($gap, ROW => {
+                            totals = totals.step(rows.unmasked(ROW), rows.mask);
+                            run[ROW] = totals;
+                        });
+                        // Field 0 is zero, so the first key would come out one too large.
+                        let before = V::splat(first.wrapping_sub(1));
+                        let base = totals.prefix_sums().sub(totals).add(before);
+                        each_row!($gap, ROW => run[ROW] = run[ROW].add(base));
+                        let run = run.as_mut_ptr();
+                        if V::ROWS == $gap {
+                            return V::store_runs(run, out);
+                        }
+                        each_row!(@ CHUNK, {
+                            if CHUNK * V::ROWS < $gap {
+                                V::store_columns(run.add(CHUNK * V::ROWS), out.add(CHUNK * V::ROWS), $gap);
+                            }
+                        }, 0 1);
+                    }
+                }
+
+                /// Which lane, by the lanes' first keys, and then where in it.
+                ///
+                /// # Safety
+                /// As for `gap_decode_of`; no key is beyond the key type, and `sought` is above the first.
+                unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
+                    const COLUMNS: usize = usize::div_ceil($gap, LANES);
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $gap>::new(body);
+                        let mut run = [V::splat(0); $gap];
+                        let mut totals = V::splat(0);
+                        each_row!($gap, ROW => {
+                            totals = totals.step(rows.unmasked(ROW), rows.mask);
+                            run[ROW] = totals;
+                        });
+                        let base = totals.prefix_sums().sub(totals).add(V::splat(first.wrapping_sub(1)));
+                        let target = V::splat(sought);
+                        // Hostile gaps wrap round, and may put every lane above.
+                        let above = target.less(run[0].add(base)).count_ones() as usize;
+                        let lane = (LANES - above).saturating_sub(1);
+                        let from = V::splat(lane as $key);
+                        let mut columns = [V::splat(0); COLUMNS];
+                        each_row!($gap, ROW => {
+                            columns[ROW / LANES] = columns[ROW / LANES].take(1 << (ROW % LANES), from, run[ROW]);
+                        });
+                        let base = base.take(u16::MAX, from, base);
+                        let (mut below, mut equal) = (0, 0);
+                        for column in columns {
+                            let (keys, used) = (column.add(base), (1 << ($gap / COLUMNS)) - 1);
+                            below += (keys.less(target) & used).count_ones() as usize;
+                            equal |= !(keys.less(target) | target.less(keys)) & used;
+                        }
+                        Found { index: lane * $gap + below, exact: equal != 0 }
+                    }
+                }
+
+                /// # Safety
+                /// As for `gap_decode_of`; `totals` and `sums` have room for a row each.
+                unsafe fn gap_sums_of<const W: u32>(body: *const u8, totals: *mut $key, sums: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let rows = Full::<V, W, $gap>::new(body);
+                        let mut total = V::splat(0);
+                        let mut sum = total;
+                        each_row!($gap, ROW => {
+                            total = total.add(rows.row(ROW));
+                            sum = sum.add(total);
+                        });
+                        total.store(totals);
+                        sum.store(sums);
+                    }
                 }
             }
 
@@ -334,18 +330,19 @@ macro_rules! full_kernels {
         }
     };
     (@entry $name:ident $of:ident [$($param:tt)*] $call:tt -> $result:ty, $($width:literal)*) => {
-        /// The kernel of a width; an impossible width takes the widest.
-        ///
-        /// # Safety
-        /// As for the kernel.
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
-        pub(in crate::lanes) unsafe fn $name(width: u32, $($param)*) -> $result {
-            // SAFETY: the caller's.
-            unsafe {
-                match width {
-                    $($width => $of::<$width> $call,)*
-                    _ => $of::<{ <V as Vector>::Key::BITS }> $call,
+        compiled_for! { Avx512,
+            /// The kernel of a width; an impossible width takes the widest.
+            ///
+            /// # Safety
+            /// As for the kernel.
+            #[inline]
+            pub(in crate::lanes) unsafe fn $name(width: u32, $($param)*) -> $result {
+                // SAFETY: the caller's.
+                unsafe {
+                    match width {
+                        $($width => $of::<$width> $call,)*
+                        _ => $of::<{ <V as Vector>::Key::BITS }> $call,
+                    }
                 }
             }
         }

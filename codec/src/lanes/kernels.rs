@@ -347,85 +347,79 @@ unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V:
 
 /// The entries for one key type and level.
 macro_rules! entries {
-    ($module:ident, $vector:ty, $key:ty, $features:literal) => {
+    ($module:ident, $vector:ty, $key:ty, $level:ident) => {
         mod $module {
             use super::*;
 
             /// Rows of a full BP128 block, for which the loops are unrolled.
             const FULL: usize = 128 / Lanes::<$key>::COUNT;
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn frame_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe { super::frame_decode::<$vector>(lanes, body, first, out) }
-            }
+            compiled_for! { $level,
+                pub(super) unsafe fn frame_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe { super::frame_decode::<$vector>(lanes, body, first, out) }
+                }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn frame_search(lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Found {
-                // SAFETY: the caller's.
-                unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
-            }
+                pub(super) unsafe fn frame_search(lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Found {
+                    // SAFETY: the caller's.
+                    unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
+                }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn frame_sums(lanes: &Lanes<$key>, body: &[u8], sums: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe { super::frame_sums::<$vector>(lanes, body, sums) }
-            }
+                pub(super) unsafe fn frame_sums(lanes: &Lanes<$key>, body: &[u8], sums: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe { super::frame_sums::<$vector>(lanes, body, sums) }
+                }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn gap_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) {
-                // SAFETY: the caller's.
-                unsafe {
-                    match lanes.rows {
-                        FULL => super::gap_decode::<$vector>(lanes, FULL, body, first, out),
-                        rows => super::gap_decode::<$vector>(lanes, rows, body, first, out),
+                pub(super) unsafe fn gap_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match lanes.rows {
+                            FULL => super::gap_decode::<$vector>(lanes, FULL, body, first, out),
+                            rows => super::gap_decode::<$vector>(lanes, rows, body, first, out),
+                        }
                     }
                 }
-            }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn gap_search(lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Found {
-                // SAFETY: the caller's.
-                unsafe {
-                    match lanes.rows {
-                        FULL => super::gap_search::<$vector>(lanes, FULL, body, first, sought),
-                        rows => super::gap_search::<$vector>(lanes, rows, body, first, sought),
+                pub(super) unsafe fn gap_search(lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Found {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match lanes.rows {
+                            FULL => super::gap_search::<$vector>(lanes, FULL, body, first, sought),
+                            rows => super::gap_search::<$vector>(lanes, rows, body, first, sought),
+                        }
                     }
                 }
-            }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8], totals: *mut $key, sums: *mut $key) {
-                // SAFETY: the caller's.
-                unsafe { super::gap_sums::<$vector>(lanes, body, totals, sums) }
-            }
+                pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8], totals: *mut $key, sums: *mut $key) {
+                    // SAFETY: the caller's.
+                    unsafe { super::gap_sums::<$vector>(lanes, body, totals, sums) }
+                }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn gap_select(lanes: &Lanes<$key>, body: &[u8], index: usize) -> $key {
-                // SAFETY: the caller's.
-                unsafe {
-                    match lanes.rows {
-                        FULL => super::gap_select::<$vector>(lanes, FULL, body, index),
-                        rows => super::gap_select::<$vector>(lanes, rows, body, index),
+                pub(super) unsafe fn gap_select(lanes: &Lanes<$key>, body: &[u8], index: usize) -> $key {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match lanes.rows {
+                            FULL => super::gap_select::<$vector>(lanes, FULL, body, index),
+                            rows => super::gap_select::<$vector>(lanes, rows, body, index),
+                        }
                     }
                 }
-            }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn pack(lanes: &Lanes<$key>, fields: *const $key, base: $key, body: &mut [u8]) {
-                // SAFETY: the caller's.
-                unsafe { super::pack::<$vector>(lanes, fields, base, body) }
+                pub(super) unsafe fn pack(lanes: &Lanes<$key>, fields: *const $key, base: $key, body: &mut [u8]) {
+                    // SAFETY: the caller's.
+                    unsafe { super::pack::<$vector>(lanes, fields, base, body) }
+                }
             }
         }
     };
 }
 
-entries!(sse32, Sse32, u32, "ssse3,sse4.1,sse4.2,popcnt");
-entries!(sse64, Sse64, u64, "ssse3,sse4.1,sse4.2,popcnt");
-entries!(avx2x32, Avx2x32, u32, "avx2,bmi1,bmi2,popcnt,lzcnt");
-entries!(avx2x64, Avx2x64, u64, "avx2,bmi1,bmi2,popcnt,lzcnt");
-entries!(avx512x32, Avx512x32, u32, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
-entries!(avx512x64, Avx512x64, u64, "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt");
+entries!(sse32, Sse32, u32, Sse4);
+entries!(sse64, Sse64, u64, Sse4);
+entries!(avx2x32, Avx2x32, u32, Avx2);
+entries!(avx2x64, Avx2x64, u64, Avx2);
+entries!(avx512x32, Avx512x32, u32, Avx512);
+entries!(avx512x64, Avx512x64, u64, Avx512);
 
 /// Runs the kernel of `$level`; `$none` without one.
 macro_rules! at_level {

@@ -98,8 +98,7 @@ impl Sums<'_> {
 ///
 /// # Safety
 /// AVX-512.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+#[inline(always)]
 pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
     let (first, rest) = out.split_first_mut()?;
     *first = block.first;

@@ -5,6 +5,7 @@ use core::arch::x86_64::*;
 
 use super::{LENGTHS, SHUFFLES, Search, Select, Sink, Start, Store, Sum};
 use crate::Result;
+use crate::avx512::{join, keys_of_gaps, sums_of_pairs};
 use crate::error::{CUT, LEFT_OVER};
 
 /// A sink that also takes up to sixteen keys.
@@ -47,7 +48,7 @@ unsafe impl WideSink for Sum {
         // SAFETY: the caller's.
         unsafe {
             let keys = _mm512_maskz_mov_epi32(first(count), keys);
-            let sums = _mm512_add_epi64(_mm512_maskz_mov_epi32(0x5555, keys), _mm512_srli_epi64::<32>(keys));
+            let sums = sums_of_pairs(keys);
             let halves = _mm256_add_epi64(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64::<1>(sums));
             let four = _mm_add_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
             self.four = _mm_add_epi64(self.four, four);
@@ -89,22 +90,6 @@ unsafe impl WideSink for Select {
     }
 }
 
-/// Lane `i` becomes the sum of lanes `0..=i`.
-///
-/// # Safety
-/// AVX-512.
-#[inline(always)]
-unsafe fn prefix_sums(lanes: __m512i) -> __m512i {
-    // SAFETY: the caller's.
-    unsafe {
-        let zero = _mm512_setzero_si512();
-        let mut sums = _mm512_add_epi32(lanes, _mm512_alignr_epi32::<15>(lanes, zero));
-        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
-        sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
-        _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero))
-    }
-}
-
 /// The bytes of four groups, `step` apart, a group's in each quarter.
 ///
 /// # Safety
@@ -112,12 +97,7 @@ unsafe fn prefix_sums(lanes: __m512i) -> __m512i {
 #[inline(always)]
 unsafe fn four_groups(from: *const u8, step: usize) -> __m512i {
     // SAFETY: the caller's.
-    unsafe {
-        let load = |group: usize| _mm_loadu_si128(from.add(group * step).cast());
-        let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(0)), load(1));
-        let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(2)), load(3));
-        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
-    }
+    unsafe { join([0, 1, 2, 3].map(|group| _mm_loadu_si128(from.add(group * step).cast()))) }
 }
 
 /// The most bytes of a group, with its control byte: what loading one may read.
@@ -147,11 +127,9 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     #[inline(always)]
     unsafe fn keys(&mut self, gaps: __m512i) -> __m512i {
         // SAFETY: the caller's.
-        unsafe {
-            let keys = _mm512_add_epi32(prefix_sums(_mm512_add_epi32(gaps, _mm512_set1_epi32(1))), self.before);
-            self.before = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
-            keys
-        }
+        let (keys, last) = unsafe { keys_of_gaps(gaps, self.before) };
+        self.before = last;
+        keys
     }
 
     /// Up to four groups, each by its own control byte, up to the gap `end`.
@@ -172,10 +150,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
                 _mm_storeu_si128(quarter.as_mut_ptr().cast(), _mm_shuffle_epi8(bytes, shuffle));
                 self.at += usize::from(!STREAM) + usize::from(LENGTHS[usize::from(control)]);
             }
-            let load = |i: usize| _mm_loadu_si128(quarters[i].as_ptr().cast());
-            let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(0)), load(1));
-            let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(2)), load(3));
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+            join(quarters.map(|quarter| _mm_loadu_si128(quarter.as_ptr().cast())))
         }
     }
 
