@@ -157,7 +157,7 @@ impl<T: Int> Scheme<T> for For {
         Ok(at(block, Fields::of(block, body)?.get(index - 1)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let fields = Fields::of(block, body)?;
         let count = usize::from(block.count);

@@ -206,7 +206,7 @@ macro_rules! properties {
             #[test]
             fn every_width_comes_back_in_long_blocks() {
                 for width in 1..=<$key>::BITS {
-                    for (len, fill) in [128, 129, 241, 256].into_iter().flat_map(|len| [(len, 0), (len, 1)]) {
+                    for (len, fill) in [128, 129, 241, 242, 256].into_iter().flat_map(|len| [(len, 0), (len, 1)]) {
                         let others = (len as u64 - 2) * (1 + fill);
                         let most = crate::bits::mask(width).min(u64::from(<$key>::MAX) - others - 1);
                         for gap in [1 << (width - 1), most] {

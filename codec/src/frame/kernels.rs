@@ -235,6 +235,43 @@ unsafe fn sum<V: Packed>(width: u32, body: &[u8], count: usize) -> u128 {
     }
 }
 
+/// How many of three fields of `width` bits, `apart` bytes from one another and the first as far from `from`, are not
+/// above `sought`.
+///
+/// # Safety
+/// BMI2; four bytes are readable from each field on.
+#[inline(always)]
+unsafe fn quarter(from: *const u8, apart: usize, width: u32, sought: u32) -> usize {
+    let mut below = 0;
+    for n in 1..4 {
+        // SAFETY: the caller's.
+        let field = unsafe { _bzhi_u32(from.add(n * apart).cast::<u32>().read_unaligned(), width) };
+        below += usize::from(field <= sought);
+    }
+    below
+}
+
+/// As `search`, for fields that fill 16 vectors: the first fields of three say in which four vectors to look, those of
+/// three more in which one. The three do not wait for one another.
+///
+/// # Safety
+/// As for `search`, with more than 240 fields of 32 bits.
+#[inline(always)]
+unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Found {
+    // SAFETY: the caller's.
+    unsafe {
+        let spread = Spread::<Avx512x32>::new(width, body);
+        let (step, base) = (spread.step, body.as_ptr());
+        let four = quarter(base, 4 * step, width, sought);
+        let n = 4 * four + quarter(base.add(four * 4 * step), step, width, sought);
+        let (fields, target) = (spread.fields_near_end(n), Avx512x32::splat(sought));
+        // Places after the last field do not count.
+        let valid = _bzhi_u32(0xFFFF, (count - n * 16) as u32);
+        let below = (fields.less(target) & valid).count_ones();
+        Found { index: n * 16 + below as usize, exact: fields.equal(target) & valid != 0 }
+    }
+}
+
 /// How many of the `count` increasing fields are below `sought`, and whether the next one equals it.
 ///
 /// # Safety
@@ -263,7 +300,7 @@ unsafe fn search<V: Packed>(width: u32, body: &[u8], count: usize, sought: V::Ke
 }
 
 macro_rules! entries {
-    ($module:ident, $vector:ty, $key:ty) => {
+    ($module:ident, $vector:ty, $key:ty $(, $full:path)?) => {
         mod $module {
             use super::*;
 
@@ -307,13 +344,17 @@ macro_rules! entries {
                 (level == Level::Avx512).then(|| unsafe { $module::sum(width, body, count) })
             }
 
-            #[inline]
+            #[inline(always)]
             fn packed_search(level: Level, width: u32, body: &[u8], count: usize, sought: $key) -> Option<Found> {
                 const LANES: usize = 64 / <$key>::BYTES;
                 let last = count.saturating_sub(1) / LANES * (LANES * width as usize / 8);
                 if level != Level::Avx512 || count == 0 || last + <$key>::BYTES > body.len() {
                     return None;
                 }
+                $(if (241..=256).contains(&count) {
+                    // SAFETY: as below.
+                    return Some(unsafe { $full(width, body, count, sought) });
+                })?
                 // SAFETY: the level is one that this machine has, and the lengths have been compared.
                 Some(unsafe { $module::search(width, body, count, sought) })
             }
@@ -321,5 +362,5 @@ macro_rules! entries {
     };
 }
 
-entries!(x32, Avx512x32, u32);
+entries!(x32, Avx512x32, u32, search_full);
 entries!(x64, Avx512x64, u64);

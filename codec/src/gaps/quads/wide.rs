@@ -160,12 +160,12 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     /// AVX-512.
     #[inline(always)]
     unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
-        // SAFETY: the caller's; four groups' most bytes are read only where `data` has them.
+        // SAFETY: the caller's; groups' bytes are read only where `data` has them.
         unsafe {
             // Most groups have the control byte of the ones before: to guess that is faster than to wait for it.
             let (mut known, mut len) = (0, 4);
             let mut shuffle = _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast()));
-            while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
+            while self.gap + 16 <= gaps && self.at + GROUP <= self.data.len() {
                 let from = self.data.as_ptr().add(self.at);
                 let controls = if STREAM { self.controls.as_ptr().add(self.gap / 4 % CONTROLS) } else { from };
                 let control = *controls;
@@ -176,11 +176,14 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
                 }
                 let (step, apart) = if STREAM { (len, 1) } else { (len + 1, len + 1) };
                 let other = |n: usize| *controls.add(n * apart) ^ control;
-                let gaps = if other(1) | other(2) | other(3) == 0 {
+                let alike = self.at + 3 * step + GROUP <= self.data.len() && other(1) | other(2) | other(3) == 0;
+                let gaps = if alike {
                     self.at += 4 * step;
                     _mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), shuffle)
-                } else {
+                } else if self.at + 4 * GROUP <= self.data.len() {
                     self.mixed(gaps)
+                } else {
+                    return false;
                 };
                 let keys = self.keys(gaps);
                 self.gap += 16;
