@@ -2,10 +2,14 @@
 //! beside Duramen. No other store is in here.
 
 pub mod basic;
+mod chart;
 mod clock;
 pub mod codecs;
+pub mod integers;
 pub mod keys;
 mod keyset;
+mod random;
+mod stats;
 mod value;
 
 /// What goes wrong in a benchmark ends it; the words are for whoever started it.

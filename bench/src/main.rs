@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic, codecs, keys};
+use duramen_bench::{Result, basic, codecs, integers, keys};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -16,6 +16,7 @@ struct Program {
 enum Command {
     Basic(Box<basic::Args>),
     Codecs(codecs::Args),
+    Integers(integers::Args),
     Keys(Box<keys::Args>),
 }
 
@@ -23,6 +24,7 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Basic(args) => basic::beside_btreemap(args),
         Command::Codecs(args) => codecs::run(args),
+        Command::Integers(args) => integers::run(args),
         Command::Keys(args) => keys::run(args),
     }
 }

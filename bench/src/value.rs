@@ -1,6 +1,8 @@
 //! The values of a run: each follows from the rank of its key and from how often it was written, so that whatever is
 //! read can be checked without keeping it.
 
+use crate::random::mix;
+
 /// How the values of a run are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Values {
@@ -31,14 +33,6 @@ impl Values {
         let seed = (rank as u64) << 8 | generation;
         (0..self.width.div_ceil(8) as u64).map(move |part| mix(seed.wrapping_add(part << 48)).to_le_bytes())
     }
-}
-
-/// A bijection that looks random (the finaliser of SplitMix64).
-#[inline]
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

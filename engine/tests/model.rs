@@ -2,7 +2,7 @@
 //! aborts, range removals, snapshots, checkpoints and reopenings, with a cache far smaller than the data.
 
 use duramen::db::types::{KeyLayout, Separators, TableOptions};
-use duramen::{Database, Durability, Result};
+use duramen::{Codec, Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -47,6 +47,13 @@ fn op() -> impl Strategy<Value = Op> {
         20 => key().prop_map(Op::Remove),
         2 => (key(), key()).prop_map(|(a, b)| Op::RemoveRange(a.clone().min(b.clone()), a.max(b))),
         6 => Just(Op::Commit),
+        9 => step(),
+    ]
+}
+
+/// What is done between transactions, or instead of committing one.
+fn step() -> impl Strategy<Value = Op> {
+    prop_oneof![
         1 => Just(Op::Abort),
         2 => Just(Op::Snapshot),
         2 => any::<prop::sample::Index>().prop_map(Op::DropSnapshot),
@@ -55,6 +62,75 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Maintain),
         1 => Just(Op::Compact),
     ]
+}
+
+/// A table's types and options.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    keys: &'static str,
+    values: &'static str,
+    options: TableOptions,
+}
+
+impl Kind {
+    /// Keys and values of any length.
+    fn bytes(options: TableOptions) -> Kind {
+        Kind { keys: "bytes", values: "bytes", options }
+    }
+
+    /// Integers in blocks of any codec, with each kind of record list.
+    fn blocks() -> impl Strategy<Value = Kind> {
+        let keys = prop::sample::select(vec!["u32", "u64", "i32", "i64"]);
+        let values = prop::sample::select(vec!["()", "u32", "bytes"]);
+        (keys, values, prop::sample::select(Codec::ALL.to_vec())).prop_map(|(keys, values, codec)| {
+            let options = TableOptions { codec: Some(codec), ..TableOptions::default() };
+            Kind { keys, values, options }
+        })
+    }
+
+    /// The encoding of an integer key.
+    fn key(&self, number: u64) -> Vec<u8> {
+        number.to_be_bytes()[if self.keys.ends_with("64") { 0 } else { 4 }..].to_vec()
+    }
+
+    /// A value as these values are.
+    fn value(&self, mut value: Vec<u8>) -> Vec<u8> {
+        match self.values {
+            "()" => value.clear(),
+            "u32" => value.resize(4, 7),
+            _ => {}
+        }
+        value
+    }
+}
+
+/// Integers that meet again, most of them near each other: what keeps blocks full and lets some become wide.
+fn integer() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..3000, 2 => (0u64..40).prop_map(|n| n * 0x0101_0101), 1 => any::<u64>()]
+}
+
+/// Operations on a table of blocks; stretches of keys come and go at once, so that there are many.
+fn integer_ops(kind: Kind) -> impl Strategy<Value = Vec<Op>> {
+    let one = move |(key, value): (u64, Vec<u8>)| vec![Op::Put(kind.key(key), kind.value(value))];
+    let stretch = move |(first, count, step, value): (u64, u64, u64, Vec<u8>)| {
+        let value = kind.value(value);
+        (0..count).map(|n| Op::Put(kind.key(first + n * step), value.clone())).collect()
+    };
+    let ops = prop_oneof![
+        30 => (integer(), value()).prop_map(one),
+        6 => (0u64..3000, 1u64..400, 1u64..5, prop::collection::vec(any::<u8>(), 0..10)).prop_map(stretch),
+        20 => integer().prop_map(move |key| vec![Op::Remove(kind.key(key))]),
+        4 => (0u64..3000, 1u64..60).prop_map(move |(first, count)| {
+            (first..first + count).map(|key| Op::Remove(kind.key(key))).collect()
+        }),
+        2 => (integer(), integer()).prop_map(move |(a, b)| {
+            let [a, b] = [a, b].map(|key| kind.key(key));
+            vec![Op::RemoveRange(a.clone().min(b.clone()), a.max(b))]
+        }),
+        8 => Just(vec![Op::Commit]),
+        12 => step().prop_map(|op| vec![op]),
+    ];
+    prop::collection::vec(ops, 1..200).prop_map(|ops| ops.concat())
 }
 
 /// Everything a reader can ask, against the model.
@@ -77,7 +153,10 @@ fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
     for (key, value) in model.iter().step_by(7) {
         assert_eq!(table.get(key)?.as_ref(), Some(value));
         let mut other = key.clone();
-        other.push(1);
+        match table.info().key_type.as_str() {
+            "bytes" => other.push(1),
+            _ => other.iter_mut().rev().take(1).for_each(|last| *last ^= 1),
+        }
         assert_eq!(table.get(&other)?.as_ref(), model.get(&other));
     }
     let bounds = (Bound::Excluded([0u8, 200].as_slice()), Bound::Included([3u8, 1].as_slice()));
@@ -91,14 +170,14 @@ fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
 struct Run {
     folder: Option<tempfile::TempDir>,
     page_size: usize,
-    table: TableOptions,
+    table: Kind,
     db: Option<Database>,
     committed: Model,
     snapshots: Vec<(duramen::ReadTransaction, Model)>,
 }
 
 impl Run {
-    fn new(page_size: usize, in_memory: bool, table: TableOptions) -> Run {
+    fn new(page_size: usize, in_memory: bool, table: Kind) -> Run {
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
         let mut run = Run { folder, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
         let options = run.options();
@@ -123,7 +202,7 @@ impl Run {
         {
             let mut table = match tx.exists("t")? {
                 true => tx.open_untyped("t")?,
-                false => tx.create_untyped("t", "bytes", "bytes", self.table)?,
+                false => tx.create_untyped("t", self.table.keys, self.table.values, self.table.options)?,
             };
             for op in ops {
                 match op {
@@ -185,21 +264,19 @@ impl Run {
 }
 
 /// All choices that there are for keys of any length.
-fn table_options() -> impl Strategy<Value = TableOptions> {
+fn bytes_table() -> impl Strategy<Value = Kind> {
     let keys = KeyLayout::ALL
         .into_iter()
         .filter(|layout| ![KeyLayout::Fixed, KeyLayout::Blocks].contains(layout))
         .map(Some)
         .chain([None]);
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
-    (prop::sample::select(keys.collect::<Vec<_>>()), separators).prop_map(|(keys, separators)| TableOptions {
-        keys,
-        separators: Some(separators),
-        ..TableOptions::default()
+    (prop::sample::select(keys.collect::<Vec<_>>()), separators).prop_map(|(keys, separators)| {
+        Kind::bytes(TableOptions { keys, separators: Some(separators), ..TableOptions::default() })
     })
 }
 
-fn run(ops: &[Op], page_size: usize, in_memory: bool, table: TableOptions) -> Result<()> {
+fn run(ops: &[Op], page_size: usize, in_memory: bool, table: Kind) -> Result<()> {
     let mut run = Run::new(page_size, in_memory, table);
     let mut pending = Vec::new();
     for op in ops {
@@ -220,21 +297,30 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_database_in_a_file_is_a_map(ops in prop::collection::vec(op(), 1..600), table in table_options()) {
+    fn a_database_in_a_file_is_a_map(ops in prop::collection::vec(op(), 1..600), table in bytes_table()) {
         run(&ops, 4096, false, table).unwrap();
     }
 
     #[test]
     fn a_database_in_memory_is_a_map(
-        ops in prop::collection::vec(op(), 1..600), shift in 8u32..14, table in table_options(),
+        ops in prop::collection::vec(op(), 1..600), shift in 8u32..14, table in bytes_table(),
     ) {
         run(&ops, 1 << shift, true, table).unwrap();
+    }
+
+    #[test]
+    fn a_table_of_integers_in_blocks_is_a_map(
+        (table, ops) in Kind::blocks().prop_flat_map(|kind| (Just(kind), integer_ops(kind))),
+        in_memory: bool,
+        shift in 9u32..14,
+    ) {
+        run(&ops, if in_memory { 1 << shift } else { 4096 }, in_memory, table).unwrap();
     }
 }
 
 #[test]
 fn a_transaction_larger_than_the_cache_is_whole() -> Result<()> {
-    let mut run = Run::new(4096, false, TableOptions::default());
+    let mut run = Run::new(4096, false, Kind::bytes(TableOptions::default()));
     let entries = |from: u32, to: u32| -> Vec<Op> {
         (from..to).map(|n| Op::Put(n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec(), vec![n as u8; 30])).collect()
     };

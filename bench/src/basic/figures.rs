@@ -1,6 +1,7 @@
 //! The figures of a run, by name. What they mean must never be known here.
 
 use crate::Result;
+use crate::stats::median;
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
@@ -25,11 +26,7 @@ impl Figures {
         for (name, value) in runs.iter().flat_map(|run| &run.0) {
             all.entry(name.clone()).or_default().push(*value);
         }
-        let middle = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
-        };
-        Figures(all.into_iter().map(|(name, values)| (name, middle(values))).collect())
+        Figures(all.into_iter().map(|(name, values)| (name, median(values))).collect())
     }
 
     /// Figure by figure, this divided by the other.

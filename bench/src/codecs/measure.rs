@@ -7,11 +7,13 @@
 use std::hint::black_box;
 
 use crate::clock::thread_seconds;
+use crate::random::Random;
+use crate::stats::median;
 use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
 use serde::Serialize;
 
 use super::Args;
-use super::workload::{Blocks, Probe, Random, keys, probes, shuffled};
+use super::workload::{Blocks, Probe, keys, probes, shuffled};
 
 /// The figures of one codec at one bit width; `..._ns` are nanoseconds a key (of `select` and `search`: an operation).
 #[derive(Serialize)]
@@ -61,11 +63,6 @@ fn rate(ops: usize, mut work: impl FnMut()) -> f64 {
             return done as f64 / seconds;
         }
     }
-}
-
-fn median(rounds: &mut [f64]) -> f64 {
-    rounds.sort_unstable_by(f64::total_cmp);
-    rounds[rounds.len() / 2]
 }
 
 fn memcpy<T: Int>(keys: &[T]) -> f64 {
@@ -194,9 +191,10 @@ pub(super) fn all<T: Int>(args: &Args, bits: u32) -> Vec<Row> {
             }));
         }
     }
-    let (copy, partition) = (median(&mut copies), median(&mut partitions));
+    let (copy, partition) = (median(copies), median(partitions));
     let row = |(blocks, Rounds(rounds)): (&Blocks<T>, &mut Rounds)| {
-        let [decode, sum, select, search, insert, naive, append] = rounds.each_mut().map(|rounds| median(rounds));
+        let [decode, sum, select, search, insert, naive, append] =
+            rounds.each_mut().map(|rounds| median(std::mem::take(rounds)));
         Row {
             codec: blocks.codec.name(),
             bits,

@@ -1,28 +1,7 @@
 //! The keys, blocks and probes of `duramen-bench codecs`. Nothing is timed here.
 
+use crate::random::Random;
 use duramen_codec::{Block, Codec, Int, MAX_BLOCK};
-
-/// A small generator (SplitMix64): the same keys on every machine.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform enough below `bound`.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
-    }
-}
 
 /// Arrays of 256 keys with gaps uniform in `[0, 2^bits)`, one after the other.
 pub(super) fn keys<T: Int>(n: usize, bits: u32, random: &mut Random) -> Vec<T> {
@@ -107,10 +86,6 @@ pub(super) fn probes<T: Int>(keys: &[T], count: usize, random: &mut Random) -> V
 /// The keys, every run of `size` in random order.
 pub(super) fn shuffled<T: Int>(keys: &[T], size: usize, random: &mut Random) -> Vec<T> {
     let mut keys = keys.to_vec();
-    for block in keys.chunks_exact_mut(size) {
-        for i in (1..size).rev() {
-            block.swap(i, random.below(i + 1));
-        }
-    }
+    keys.chunks_exact_mut(size).for_each(|block| random.shuffle(block));
     keys
 }

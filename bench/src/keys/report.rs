@@ -4,6 +4,7 @@ use super::args::Args;
 use super::measure::{Measured, Speeds};
 use super::sizes::Sizes;
 use crate::Result;
+use crate::stats::median;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -104,14 +105,6 @@ fn speed(rounds: &[Speeds], map: &[Speeds], pick: &dyn Fn(&Speeds) -> f64) -> Sp
     let x_btreemap = median(ratios.collect());
     let kops = median(all);
     Speed { kops, spread: (most - least) / kops.max(f64::MIN_POSITIVE), x_btreemap }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        len => (values[(len - 1) / 2] + values[len / 2]) / 2.0,
-    }
 }
 
 impl Row {

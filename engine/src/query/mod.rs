@@ -31,6 +31,7 @@ use run::Plan;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
+use std::sync::LazyLock;
 
 /// Which half of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +175,9 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     }
 }
 
+/// As many threads as the machine runs at once. The system reads files to tell, longer than a small query takes: it is
+/// asked once.
 fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static THREADS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    *THREADS
 }

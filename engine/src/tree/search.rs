@@ -99,6 +99,35 @@ impl Tree {
         Ok(f(Page::new(&leaf)))
     }
 
+    /// Runs `f` on the leaf whose range `key` falls in, and as long as it says so on the next to the right, each under its
+    /// shared latch. It ends early where a right link does not lead to the next leaf: who needs more descends again.
+    pub fn leaves_from<S: PageRead>(
+        &self,
+        store: &S,
+        key: &[u8],
+        mut f: impl FnMut(Page<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let mut latched = self.descend(store, Target::Covering(key))?;
+        let mut upper = Vec::new();
+        loop {
+            let leaf = Page::new(&latched);
+            let right = leaf.right();
+            if !right.is_none() {
+                store.prefetch(right);
+            }
+            if !f(leaf)? || right.is_none() || right == leaf.id() || !leaf.upper_fence_into(&mut upper) {
+                return Ok(());
+            }
+            // While this latch is held the link stays, and what it leads to is not freed.
+            let next = store.read(right)?;
+            let page = Page::new(&next);
+            if self.check_page(page, right, 0).is_err() || page.lower_fence() != upper.as_slice() {
+                return Ok(());
+            }
+            latched = next;
+        }
+    }
+
     /// The leaf that `target` names, latched; each page's latch is given up once its child's is held.
     #[inline]
     pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: Target<'_>) -> Result<S::Ref<'s>> {

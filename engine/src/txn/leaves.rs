@@ -55,15 +55,22 @@ impl Engine {
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
         let mut copy = Vec::new();
         while range.is_above(&at) {
-            let (met, last) = tree.leaf_for(&pages, &at, |page| {
+            let (mut met, mut last) = (Met::Seen, false);
+            tree.leaves_from(&pages, &at.clone(), |page| {
+                if page.lower_fence() > at.as_slice() {
+                    // The leaf to the right of the one before.
+                    at.clear();
+                    at.extend_from_slice(page.lower_fence());
+                }
                 let has_upper = page.upper_fence_into(&mut upper);
-                let last = !has_upper || !range.is_above(&upper);
-                let long = page.lower_fence().len().max(upper.len()) > inline || page.first_longer(0, inline).is_some();
-                if long {
-                    return Ok((Met::Long, true));
+                last = !has_upper || !range.is_above(&upper);
+                if page.lower_fence().len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
+                    (met, last) = (Met::Long, true);
+                    return Ok(false);
                 }
                 if page.lsn() > snapshot {
-                    return Ok((Met::Changed, last));
+                    met = Met::Changed;
+                    return Ok(false);
                 }
                 let from = page.search(&at).unwrap_or_else(|slot| slot);
                 let to = match range.upper.as_ref().filter(|_| last) {
@@ -74,15 +81,17 @@ impl Engine {
                 if latched == Latched::No {
                     copy.clear();
                     copy.extend_from_slice(page.bytes());
-                    return Ok((Met::Copied(slots), last));
+                    met = Met::Copied(slots);
+                    return Ok(false);
                 }
-                visit(Part::Leaf(page, slots)).map(|()| (Met::Seen, last))
-            })??;
-            let end = if last { range.upper.clone() } else { Some(upper.clone()) };
+                visit(Part::Leaf(page, slots))?;
+                Ok(!last)
+            })?;
             match met {
                 Met::Seen => {}
                 Met::Copied(slots) => visit(Part::Leaf(Page::new(&copy), slots))?,
                 Met::Changed | Met::Long => {
+                    let end = if last { range.upper.clone() } else { Some(upper.clone()) };
                     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
                     let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
                     while let Some((key, record)) = cursor.next()? {

@@ -159,9 +159,22 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
     }
 
+    /// How many keys a block has, if they follow one another without a gap: then its bytes need not be looked at.
+    #[inline(always)]
+    fn run(&self, block: usize) -> Option<usize> {
+        let count = self.keys_in(block);
+        let span = self.last(block).widen().wrapping_sub(self.first(block).widen());
+        (count > 0 && count <= self.codec.max_count() && span == (count - 1) as u64).then_some(count)
+    }
+
     /// The last block whose first key is not above `key`; block 0 where all are.
     #[inline(always)]
     pub fn block_of_key(&self, key: T) -> usize {
+        // Keys in order go to the last block.
+        let last = self.firsts.len().saturating_sub(1);
+        if self.first(last) <= key {
+            return last;
+        }
         let (mut base, mut size) = (0, self.firsts.len());
         while size > 1 {
             let half = size / 2;
@@ -193,6 +206,11 @@ impl<'a, T: IntKey> Index<'a, T> {
         if key > self.last(at) {
             return Found { index: self.start(at + 1).min(self.count), exact: false };
         }
+        if self.run(at).is_some() {
+            let above = key.widen().checked_sub(self.first(at).widen());
+            let index = above.map_or(0, |above| usize::try_from(above).unwrap_or(usize::MAX));
+            return Found { index: self.start(at).saturating_add(index).min(self.count), exact: above.is_some() };
+        }
         let (block, bytes) = self.block(at);
         let found = T::lower_bound(self.codec, &block, bytes, key).unwrap_or(Found { index: 0, exact: false });
         Found { index: (self.start(at) + found.index).min(self.count), ..found }
@@ -202,14 +220,23 @@ impl<'a, T: IntKey> Index<'a, T> {
     #[inline]
     pub fn select(&self, slot: usize) -> T {
         let at = self.block_of_slot(slot);
-        let (block, bytes) = self.block(at);
         let index = slot.wrapping_sub(self.start(at));
+        if self.run(at).is_some_and(|count| index < count) {
+            return T::narrow(self.first(at).widen().wrapping_add(index as u64));
+        }
+        let (block, bytes) = self.block(at);
         T::select(self.codec, &block, bytes, index).unwrap_or_default()
     }
 
     /// The keys of a block in `out`; none where its bytes are damaged.
     #[inline]
     pub fn decode<'o>(&self, block: usize, out: &'o mut Buffer<T>) -> &'o [T] {
+        if let Some(count) = self.run(block) {
+            let keys = out.get_mut(..count).unwrap_or_default();
+            let first = self.first(block).widen();
+            (0..).zip(&mut *keys).for_each(|(above, to)| *to = T::narrow(first.wrapping_add(above)));
+            return keys;
+        }
         let (block, bytes) = self.block(block);
         match T::decode(self.codec, &block, bytes, out) {
             Ok(keys) => keys,
@@ -220,6 +247,10 @@ impl<'a, T: IntKey> Index<'a, T> {
     /// The sum of a block's keys, taken in registers; zero where its bytes are damaged.
     #[inline]
     pub fn sum(&self, block: usize) -> u128 {
+        if let Some(count) = self.run(block) {
+            let ends = u128::from(self.first(block).widen()) + u128::from(self.last(block).widen());
+            return ends * count as u128 / 2;
+        }
         let (block, bytes) = self.block(block);
         T::sum(self.codec, &block, bytes).unwrap_or_default()
     }
