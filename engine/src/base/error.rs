@@ -94,11 +94,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// A database that was not closed cleanly has lost its redo log.
-    #[error("{path} was not closed cleanly and its log {log} is missing or belongs to another database: put the log back beside it, or restore a backup", path = path.display(), log = log.display())]
+    #[error("{path} was not closed cleanly and its log, {log}.000001 and on, is missing or belongs to another database: put the log back beside it, or restore a backup", path = path.display(), log = log.display())]
     MissingLog {
         /// The database file.
         path: PathBuf,
-        /// The log that should be there.
+        /// The log that should be there: what the names of its files have before their numbers.
         log: PathBuf,
     },
     /// A page does not hold what it should. Its key range is lost; the rest of the database stays readable.

@@ -2,13 +2,13 @@
 
 use super::Database;
 use super::catalog::{self, TableEntry, catalog_tree};
+use super::salvage;
 use super::shared::Handle;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
 use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
-use crate::txn::{Cursor, Pages, Runs, View, ids_per_map, large};
+use crate::txn::{Pages, Runs, ids_per_map, large};
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
 /// Something wrong in a database.
 ///
@@ -39,7 +39,7 @@ use std::ops::Bound;
 pub struct Finding {
     /// The table, if it is in one.
     pub table: Option<String>,
-    /// The page.
+    /// The page; [`PageId::NONE`] where it is none, or an allocation map, as `what` says then.
     pub page: PageId,
     /// What is wrong.
     pub what: String,
@@ -92,17 +92,22 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Only where the catalog cannot be read at all; what is wrong elsewhere is in the report.
+    /// Those that say nothing of the database: a cache that is too small.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
         let _writer = shared.engine.writer.lock();
         let mut check = Check { shared, reached: BTreeSet::new(), report: CheckReport::default() };
         check.tree(None, &catalog_tree(), false, true, &mut progress)?;
-        for (name, entry) in check.tables()? {
+        let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
+        // Damaged pages of the catalog are found already.
+        for error in errors.iter().filter(|error| !matches!(error, Error::Corrupt { .. })) {
+            check.find(None, anywhere(PageId::NONE, error.to_string()));
+        }
+        for (name, entry) in tables {
             let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
             if stats.entries() != entry.entries && stats.problems.is_empty() {
                 let what = format!("the catalog says {} entries, there are {}", entry.entries, stats.entries());
-                check.find(Some(&name), Problem { page: entry.tree.root, what, lower: Vec::new(), upper: None });
+                check.find(Some(&name), anywhere(entry.tree.root, what));
             }
             check.report.tables.push((name, stats));
         }
@@ -113,10 +118,17 @@ impl Database {
         }
         match shared.engine.store.as_ref().and_then(|store| store.damage()) {
             // Which pages are taken is lost with it.
-            Some(damage) => {
-                check.find(None, Problem { page: PageId(0), what: damage.to_string(), lower: Vec::new(), upper: None })
+            Some(Error::CorruptMeta { what, why }) => {
+                check.find(None, anywhere(PageId::NONE, format!("{what} is damaged: {why}")))
             }
+            Some(damage) => check.find(None, anywhere(PageId::NONE, damage.to_string())),
             None => check.account(),
+        }
+        if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.damaged_superblock()) {
+            let what = format!(
+                "superblock {slot} is damaged: nothing is lost while the other one is sound, and opening the database for writing writes it anew"
+            );
+            check.find(None, anywhere(PageId::NONE, what));
         }
         check.report.pages = check.reached.len() as u64;
         Ok(check.report)
@@ -161,7 +173,26 @@ impl Database {
         let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
         let entry = shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()?;
         let entry = entry.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
-        entry.tree.verify(&Pages(&shared.engine.pool), &mut |_| ())
+        let mut large = Vec::new();
+        let mut visit = |visit: Visit<'_>| match visit {
+            Visit::Large { record, .. } => large.push(large::len(record.bytes)),
+            Visit::Page(_) => {}
+        };
+        let stats = entry.tree.verify(&Pages(&shared.engine.pool), &mut visit)?;
+        Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), ..stats })
+    }
+}
+
+/// Something wrong that no key range is known for.
+fn anywhere(page: PageId, what: String) -> Problem {
+    Problem { page, what, lower: Vec::new(), upper: None }
+}
+
+/// The page that an error is about, if it names one, and what is wrong, without the advice that comes with it.
+fn told(error: &Error, page: PageId) -> (PageId, String) {
+    match error {
+        Error::Corrupt { page, what } => (*page, what.clone()),
+        other => (page, other.to_string()),
     }
 }
 
@@ -169,19 +200,6 @@ impl Check<'_> {
     fn find(&mut self, table: Option<&str>, problem: Problem) {
         let Problem { page, what, lower, upper } = problem;
         self.report.findings.push(Finding { table: table.map(str::to_owned), page, what, lower, upper });
-    }
-
-    fn tables(&self) -> Result<Vec<(String, TableEntry)>> {
-        let (lower, upper) = catalog::all_tables();
-        let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
-        let mut cursor = Cursor::new(&self.shared.engine, catalog_tree(), View::At(Lsn::MAX), lower, upper);
-        let mut tables = Vec::new();
-        while let Some((key, record)) = cursor.next()? {
-            if let Some(name) = catalog::table_name(key) {
-                tables.push((name?, TableEntry::decode(record.bytes)?));
-            }
-        }
-        Ok(tables)
     }
 
     fn tree(
@@ -205,7 +223,7 @@ impl Check<'_> {
                     progress(reached.len() as u64);
                 }
             }
-            Visit::Large { leaf, record } if with_runs => runs.push((leaf, record.bytes.to_vec())),
+            Visit::Large { leaf, key, record } if with_runs => runs.push((leaf, key.to_vec(), record.bytes.to_vec())),
             Visit::Large { .. } => {}
         };
         let pages = Pages(&engine.pool);
@@ -219,17 +237,18 @@ impl Check<'_> {
         let mut stats = match verified {
             Ok(stats) => stats,
             Err(error) => {
-                let problem = Problem { page: tree.root, what: error.to_string(), lower: Vec::new(), upper: None };
-                TreeStats { problems: vec![problem], ..TreeStats::default() }
+                let (page, what) = told(&error, tree.root);
+                TreeStats { problems: vec![anywhere(page, what)], ..TreeStats::default() }
             }
         };
-        for page in twice {
-            let what = "it is reached from two places".to_owned();
-            stats.problems.push(Problem { page, what, lower: Vec::new(), upper: None });
-        }
-        for (leaf, record) in runs {
-            if let Err(what) = self.run(&record) {
-                stats.problems.push(Problem { page: leaf, what, lower: Vec::new(), upper: None });
+        stats.problems.extend(twice.into_iter().map(|page| anywhere(page, "it is reached from two places".to_owned())));
+        for (leaf, lower, record) in runs {
+            stats.large_value_bytes += large::len(&record).unwrap_or_default();
+            if let Err(error) = self.run(&record) {
+                let (page, what) = told(&error, leaf);
+                // The least key above this one.
+                let upper = Some([lower.as_slice(), &[0]].concat());
+                stats.problems.push(Problem { page, what, lower, upper });
             }
         }
         for problem in &stats.problems {
@@ -238,14 +257,14 @@ impl Check<'_> {
         Ok(stats)
     }
 
-    fn run(&mut self, record: &[u8]) -> Result<(), String> {
+    fn run(&mut self, record: &[u8]) -> Result<()> {
         let engine = &self.shared.engine;
-        for page in large::pages(engine, record).map_err(|error| error.to_string())? {
+        for page in large::pages(engine, record)? {
             if !self.reached.insert(page) {
-                return Err(format!("page {page} of a large value is reached from two places"));
+                return Err(Error::corrupt(page, "a large value's page is reached from two places"));
             }
         }
-        large::check(engine, record).map_err(|error| error.to_string())
+        large::check(engine, record)
     }
 
     /// Compares the allocation maps with what was reached.
@@ -263,8 +282,8 @@ impl Check<'_> {
                     taken.extend((0..per_map).filter(|bit| page.bit(*bit)).map(|bit| PageId(map.0 + bit)));
                 }
                 Err(error) => {
-                    let what = error.to_string();
-                    self.find(None, Problem { page: map, what, lower: Vec::new(), upper: None });
+                    let (_, what) = told(&error, map);
+                    self.find(None, anywhere(map, format!("an allocation map is damaged: {what}")));
                     return;
                 }
             }
@@ -279,7 +298,7 @@ impl Check<'_> {
         let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not taken"));
         let found: Vec<_> = lost.chain(stray).collect();
         for (page, what) in found {
-            self.find(None, Problem { page, what: what.to_owned(), lower: Vec::new(), upper: None });
+            self.find(None, anywhere(page, what.to_owned()));
         }
     }
 }

@@ -12,7 +12,7 @@ use super::stream::ValueStream;
 use super::types::{Key, PrefixKey, TableDef, Value};
 use crate::base::{Error, Lsn, Result};
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, View, large};
+use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -52,7 +52,7 @@ impl Drop for Snapshot {
 /// # }
 /// ```
 pub struct ReadTransaction {
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
 }
 
 impl ReadTransaction {
@@ -247,9 +247,39 @@ impl ReadOnlyUntypedTable {
         self.cursor(bounds::prefix(prefix))
     }
 
-    /// How many entries there are.
+    /// How many entries there are: what the catalog says, which nothing has to be read for.
     pub fn len(&self) -> u64 {
         self.entry.entries
+    }
+
+    /// Counts the entries of a range: every leaf of it is read and none of its keys decoded, so that a page that is damaged
+    /// is an error here as it is in a scan.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_untyped("trees")?;
+    /// assert_eq!((trees.count(..)?, trees.count(b"f".as_slice()..)?), (3, 2));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A page that cannot be read. Values kept outside the leaves are not.
+    pub fn count<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+        let (lower, upper) = bounds::borrowed(&range);
+        let (engine, tree, snapshot) = self.source();
+        let mut count = 0;
+        engine.leaves(tree, snapshot, &Stretch::of(lower, upper), Latched::Yes, &mut |part| {
+            count += match part {
+                Part::Leaf(_, slots) => slots.len() as u64,
+                Part::Entry(..) => 1,
+            };
+            Ok(())
+        })?;
+        Ok(count)
     }
 
     /// True if there is none.

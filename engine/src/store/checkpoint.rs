@@ -105,6 +105,7 @@ impl TableStore {
         self.sync()?;
         current.superblock = next;
         current.slot = slot;
+        current.other_damaged = false;
         Ok(())
     }
 

@@ -158,14 +158,24 @@ fn look(bytes: &[u8]) -> Slot {
     }
 }
 
+/// The bytes of one of the two superblocks, as far as the file has them.
+fn half(front: &[u8], slot: usize) -> &[u8] {
+    let at = |slot: usize| front.len().min(slot * SUPERBLOCK);
+    slice(front, at(slot), at(slot + 1))
+}
+
+/// Whether the superblock in that slot is one of this version with its checksum.
+pub fn is_sound(front: &[u8], slot: usize) -> bool {
+    matches!(look(half(front, slot)), Slot::Sound)
+}
+
 /// Picks the superblock that counts from the first bytes of a file (fewer than two superblocks where it is short).
 /// Also says in which of the two slots it is.
 ///
 /// Errors: [`Error::NotADatabase`] without the magic, [`Error::FormatVersion`] where another version speaks, which is
 /// looked at before any checksum of this version, [`Error::CorruptMeta`] where both are damaged.
 pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
-    let halves =
-        [slice(front, 0, SUPERBLOCK.min(front.len())), slice(front, SUPERBLOCK, front.len().min(2 * SUPERBLOCK))];
+    let halves = [0, 1].map(|slot| half(front, slot));
     let looks = halves.map(look);
     let version = |found| Err(Error::FormatVersion { path: path.to_owned(), found, supported: FORMAT_VERSION });
     // A sound superblock of another version counts even beside one of ours: a newer program has been here.
@@ -238,6 +248,8 @@ pub(crate) mod tests {
         let mut bytes = front(&block(4), &block(5));
         bytes[SUPERBLOCK + 512..].fill(0);
         assert_eq!(choose(&bytes, Path::new("db")).unwrap(), (block(4), 0));
+        assert_eq!([0, 1].map(|slot| is_sound(&bytes, slot)), [true, false]);
+        assert_eq!([0, 1].map(|slot| is_sound(&bytes[..100], slot)), [false, false]);
     }
 
     #[test]

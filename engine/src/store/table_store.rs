@@ -92,6 +92,8 @@ impl State {
 pub(super) struct Current {
     pub(super) superblock: Superblock,
     pub(super) slot: usize,
+    /// The other slot was damaged when the file was opened, and has not been written since.
+    pub(super) other_damaged: bool,
 }
 
 /// The page store. All methods may be called from several threads; what must not overlap is said at each.
@@ -126,7 +128,8 @@ impl TableStore {
         let second = Superblock { sequence: 2, ..first };
         disk.write_at(0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
-        TableStore::assemble(disk, path, State::new(meta.page_size), Current { superblock: second, slot: 1 })
+        let current = Current { superblock: second, slot: 1, other_damaged: false };
+        TableStore::assemble(disk, path, State::new(meta.page_size), current)
     }
 
     /// Opens what is in the file. Nothing is written.
@@ -142,7 +145,8 @@ impl TableStore {
         let (superblock, slot) = superblock::choose(&front, path)?;
         let mut state = State::new(superblock.meta.page_size);
         let damage = load_table(&*disk, size, &superblock, &mut state)?;
-        let store = TableStore::assemble(disk, path, state, Current { superblock, slot })?;
+        let other_damaged = !superblock::is_sound(&front, 1 - slot.min(1));
+        let store = TableStore::assemble(disk, path, state, Current { superblock, slot, other_damaged })?;
         Ok((TableStore { damage, ..store }, superblock.meta))
     }
 
@@ -150,6 +154,13 @@ impl TableStore {
     /// images of the lost part lie.
     pub fn damage(&self) -> Option<Error> {
         self.damage.clone().map(corrupt)
+    }
+
+    /// Which of the two superblocks is damaged, if one is: the other one counts. The next superblock to be written takes
+    /// its place.
+    pub fn damaged_superblock(&self) -> Option<usize> {
+        let current = self.current.lock();
+        current.other_damaged.then(|| 1 - current.slot.min(1))
     }
 
     fn assemble(disk: Arc<dyn Disk>, path: &Path, state: State, current: Current) -> Result<TableStore> {

@@ -163,6 +163,18 @@ impl Tree {
         }
     }
 
+    /// How far damage reaches: the end, as a whole key, of the range of the lowest page on the way to `key` that something
+    /// leads to; and the error, if that page or the way from it cannot be read. Without one, the page is the leaf.
+    pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
+        let mut range = Range::default();
+        let found = self.descend_noting(store, Target::Covering(key), |page, slot| {
+            range = self.child_range(store, page, slot, &range)?;
+            Ok(())
+        });
+        let found = found.map(drop);
+        (range.upper, found)
+    }
+
     /// Of an inner page: the slot of the child to descend to.
     #[inline]
     pub(super) fn slot_for<S: PageRead>(&self, store: &S, page: Page<'_>, target: Target<'_>) -> Result<usize> {

@@ -19,6 +19,8 @@ pub enum Visit<'a> {
     Large {
         /// The leaf that it is in.
         leaf: PageId,
+        /// Its whole key.
+        key: &'a [u8],
         /// The record.
         record: Record<'a>,
     },
@@ -54,6 +56,9 @@ pub struct LevelStats {
     pub key_list_bytes: u64,
     /// Bytes of the record lists, slots included.
     pub record_list_bytes: u64,
+    /// Bytes that the records of leaves would take side by side. Large records are not counted: see
+    /// [`TreeStats::large_value_bytes`].
+    pub raw_record_bytes: u64,
 }
 
 /// What [`Tree::verify`] found.
@@ -65,6 +70,9 @@ pub struct TreeStats {
     pub run_pages: u64,
     /// Large records.
     pub large_records: u64,
+    /// Bytes of the values that large records stand for. A tree does not know them: 0 unless the layer above has filled
+    /// it in.
+    pub large_value_bytes: u64,
     /// Everything that is wrong; empty for a sound tree.
     pub problems: Vec<Problem>,
 }
@@ -198,6 +206,8 @@ impl<S: PageRead> Walk<'_, S> {
         let front = overhead(page, &mut Vec::new());
         let raw = page.raw_key_bytes();
         let records = page.record_list_bytes();
+        let small = (0..if level == 0 { page.count() } else { 0 }).map(|slot| page.record(slot));
+        let raw_records: usize = small.filter(|record| !record.large).map(|record| record.bytes.len()).sum();
         if let Some(stats) = self.stats.levels.get_mut(usize::from(level)) {
             stats.pages += 1;
             stats.entries += page.count() as u64;
@@ -206,6 +216,7 @@ impl<S: PageRead> Walk<'_, S> {
             stats.raw_key_bytes += raw as u64;
             stats.key_list_bytes += page.used().saturating_sub(front + records) as u64;
             stats.record_list_bytes += records as u64;
+            stats.raw_record_bytes += raw_records as u64;
         }
     }
 
@@ -246,11 +257,16 @@ impl<S: PageRead> Walk<'_, S> {
             self.problem(expected, &Error::corrupt(left, what));
         }
         self.previous = Some((page.id(), page.right()));
+        let mut key = Vec::new();
         for slot in 0..page.count() {
             let record = page.record(slot);
             if record.large {
                 self.stats.large_records += 1;
-                (self.visit)(Visit::Large { leaf: page.id(), record });
+                page.key_into(slot, &mut key);
+                // Where the run of the key is broken, which is noted already, nobody can ask for the value.
+                if self.tree.resolve_image(self.store, page, &mut key).is_ok() {
+                    (self.visit)(Visit::Large { leaf: page.id(), key: &key, record });
+                }
             }
         }
     }

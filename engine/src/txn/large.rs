@@ -15,7 +15,7 @@ use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use crate::page::{self, Page, PageOp, Record};
 use crate::store::Location;
 use crate::tree::Tree;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 /// A large record, decoded.
 #[derive(Clone, Copy)]
@@ -71,8 +71,15 @@ pub(crate) fn write(
 
 /// Fills `buf` from what a value is read from.
 pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
-    let read = |source| Error::Io { action: "cannot read the value for", path: "a large value".into(), source };
-    input.read_exact(buf).map_err(read)
+    input.read_exact(buf).map_err(|source| {
+        let source = match source.kind() {
+            kind @ ErrorKind::UnexpectedEof => {
+                std::io::Error::new(kind, "it ended before it gave as many bytes as the value was said to have")
+            }
+            _ => source,
+        };
+        Error::Io { action: "cannot read", path: "the input of a large value".into(), source }
+    })
 }
 
 fn write_run(
@@ -151,6 +158,11 @@ pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>
 /// The pages of a run.
 pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item = PageId> + use<>> {
     Ok(Run::decode(record)?.pages(engine.pool.page_size()))
+}
+
+/// The length in bytes of the value that a large record stands for.
+pub(crate) fn len(record: &[u8]) -> Result<u64> {
+    Ok(Run::decode(record)?.len as u64)
 }
 
 /// Reads a run to its end, for its checksum only.

@@ -1,0 +1,229 @@
+//! Reading a damaged table: all that can be read, and which keys cannot. Nothing is changed here; mending a database is
+//! making a new one of what is left.
+//!
+//! The way goes leaf by leaf. Before each one a descent tells whether it can be reached and where its range ends, from
+//! what the pages above say of it; so a page that cannot be read, leaf or not, costs its range and no more.
+
+use super::bounds;
+use super::catalog::{self, TableEntry, catalog_tree};
+use super::info::TableInfo;
+use super::read::{ReadOnlyUntypedTable, ReadTransaction};
+use crate::base::{Error, Lsn, Result};
+use crate::tree::Tree;
+use crate::txn::{Cursor, Engine, Pages, Stretch, View, large};
+use std::ops::{Bound, RangeBounds};
+
+/// Keys that are lost, and why.
+#[derive(Debug)]
+pub struct Lost {
+    /// No key that is lost is below this one.
+    pub lower: Vec<u8>,
+    /// All keys that are lost are below this one; `None`: up to the end.
+    pub upper: Option<Vec<u8>>,
+    /// What reading them met.
+    pub cause: Error,
+}
+
+impl Lost {
+    /// The one key that this is about, if it is only one: its large value is lost, and it is known itself.
+    pub fn key(&self) -> Option<&[u8]> {
+        let upper = self.upper.as_deref()?;
+        (upper.strip_suffix(&[0]) == Some(&self.lower)).then_some(&self.lower)
+    }
+}
+
+/// What [`Salvage`] comes by.
+#[derive(Debug)]
+pub enum Salvaged<R> {
+    /// An entry, as the caller has taken it.
+    Entry(R),
+    /// Keys that are lost.
+    Lost(Lost),
+}
+
+/// What is left of a key range of a damaged table, in key order; see [`ReadOnlyUntypedTable::salvage`].
+pub struct Salvage<'t> {
+    engine: &'t Engine,
+    tree: Tree,
+    snapshot: Lsn,
+    /// All below this key has been given or told as lost.
+    position: Vec<u8>,
+    end: Option<Vec<u8>>,
+    /// The leaf at the position, once the way there is known to be sound, and where its range ends.
+    leaf: Option<(Cursor<'t>, Option<Vec<u8>>)>,
+    done: bool,
+}
+
+impl ReadOnlyUntypedTable {
+    /// Reads what can be read of a key range, and tells which keys cannot: for a damaged table of which the rest is wanted.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, &str> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("forest.duramen");
+    /// # let db = Database::create(&path)?;
+    /// # let tx = db.begin_write()?;
+    /// # tx.open_table(TREES)?.put("oak", "Quercus robur")?;
+    /// # tx.commit()?;
+    /// # db.close()?;
+    /// # let mut bytes = std::fs::read(&path)?;
+    /// # while let Some(at) = bytes.windows(7).position(|name| name == b"Quercus") {
+    /// #     bytes[at] ^= 1; // it rots
+    /// # }
+    /// # std::fs::write(&path, bytes)?;
+    /// use duramen::db::Salvaged;
+    ///
+    /// let trees = Database::open(&path)?.begin_read()?.open_untyped("trees")?;
+    /// let (mut left, mut lost) = (0, 0);
+    /// let mut salvage = trees.salvage(..);
+    /// while let Some(found) = salvage.next_with(|key, value| println!("{key:?}: {value:?}"))? {
+    ///     match found {
+    ///         Salvaged::Entry(()) => left += 1,
+    ///         Salvaged::Lost(range) => {
+    ///             println!("lost from {:?} to {:?}: {}", range.lower, range.upper, range.cause);
+    ///             lost += 1;
+    ///         }
+    ///     }
+    /// }
+    /// assert_eq!((left, lost), (0, 1), "the only page is damaged");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn salvage<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Salvage<'_> {
+        let (lower, upper) = bounds::borrowed(&range);
+        let (engine, tree, snapshot) = self.source();
+        Salvage::new(engine, *tree, snapshot, Stretch::of(lower, upper))
+    }
+}
+
+impl ReadTransaction {
+    /// As [`ReadTransaction::tables`], but of a damaged catalog too: the tables that can be found, and what stands in the
+    /// way of others.
+    ///
+    /// ```
+    /// # let db = duramen::Database::in_memory()?;
+    /// let (tables, errors) = db.begin_read()?.salvage_tables()?;
+    /// assert!(tables.is_empty() && errors.is_empty(), "a new database");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those that are not about a part of the catalog.
+    pub fn salvage_tables(&self) -> Result<(Vec<TableInfo>, Vec<Error>)> {
+        let (tables, errors) = tables(&self.snapshot.shared.engine, self.snapshot.lsn)?;
+        Ok((tables.into_iter().map(|(name, entry)| TableInfo::new(name, &entry)).collect(), errors))
+    }
+}
+
+/// Tables by name.
+type Tables = Vec<(String, TableEntry)>;
+
+/// The tables that can be found in the catalog, and what stands in the way of others.
+pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, Vec<Error>)> {
+    let (lower, upper) = catalog::all_tables();
+    let mut catalog = Salvage::new(engine, catalog_tree(), snapshot, Stretch { lower, upper: Some(upper) });
+    let (mut tables, mut errors) = (Vec::new(), Vec::new());
+    let table = |key: &[u8], record: &[u8]| {
+        let name = catalog::table_name(key)?;
+        Some(name.and_then(|name| Ok((name, TableEntry::decode(record)?))))
+    };
+    while let Some(found) = catalog.next_with(table)? {
+        match found {
+            Salvaged::Entry(None) => {}
+            Salvaged::Entry(Some(Ok(table))) => tables.push(table),
+            Salvaged::Entry(Some(Err(error))) => errors.push(error),
+            Salvaged::Lost(lost) => errors.push(lost.cause),
+        }
+    }
+    Ok((tables, errors))
+}
+
+/// Whether an error costs the keys that were read with it, and not more.
+fn costs_a_range(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::Io { .. })
+}
+
+impl<'t> Salvage<'t> {
+    fn new(engine: &'t Engine, tree: Tree, snapshot: Lsn, range: Stretch) -> Salvage<'t> {
+        let done = range.is_empty();
+        Salvage { engine, tree, snapshot, position: range.lower, end: range.upper, leaf: None, done }
+    }
+
+    /// Hands the next entry to `f`, or tells which keys are lost; `None` at the end.
+    ///
+    /// # Errors
+    /// Those that are not about a part of the table: a cache that is too small.
+    pub fn next_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<Salvaged<R>>> {
+        loop {
+            if self.done {
+                return Ok(None);
+            }
+            let Some((cursor, upper)) = &mut self.leaf else {
+                match self.enter()? {
+                    Some(lost) => return Ok(Some(Salvaged::Lost(lost))),
+                    None => continue,
+                }
+            };
+            let cause = match cursor.next() {
+                Ok(Some((key, record))) if *key >= *self.position => {
+                    let value = record.large.then(|| large::read(self.engine, record.bytes)).transpose();
+                    self.position.clear();
+                    self.position.extend_from_slice(key);
+                    // The least key above this one.
+                    self.position.push(0);
+                    return Ok(Some(match value {
+                        Ok(Some(value)) => Salvaged::Entry(f(key, &value)),
+                        Ok(None) => Salvaged::Entry(f(key, record.bytes)),
+                        Err(cause) if costs_a_range(&cause) => {
+                            Salvaged::Lost(Lost { lower: key.to_vec(), upper: Some(self.position.clone()), cause })
+                        }
+                        Err(error) => return Err(error),
+                    }));
+                }
+                Ok(Some(_)) => Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order"),
+                Ok(None) => {
+                    let upper = upper.take();
+                    self.go_on(upper);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let upper = upper.take();
+            return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
+        }
+    }
+
+    /// Finds the leaf at the position, or what is lost if there is no way to it.
+    fn enter(&mut self) -> Result<Option<Lost>> {
+        let (upper, found) = self.tree.reach(&Pages(&self.engine.pool), &self.position);
+        // Separators out of order must not keep anybody in one place.
+        let ahead = upper.as_ref().is_none_or(|upper| *upper > self.position);
+        let upper = match (upper.filter(|_| ahead), &self.end) {
+            (Some(upper), Some(end)) => Some(upper.min(end.clone())),
+            (upper, end) => upper.or_else(|| end.clone()),
+        };
+        if let Err(cause) = found {
+            return self.lose(upper, cause).map(Some);
+        }
+        let (from, to) =
+            (Bound::Included(self.position.clone()), upper.clone().map_or(Bound::Unbounded, Bound::Excluded));
+        self.leaf = Some((Cursor::new(self.engine, self.tree, View::At(self.snapshot), from, to), upper));
+        Ok(None)
+    }
+
+    /// What is lost from the position to `upper`, where it goes on.
+    fn lose(&mut self, upper: Option<Vec<u8>>, cause: Error) -> Result<Lost> {
+        if !costs_a_range(&cause) {
+            return Err(cause);
+        }
+        let lower = self.position.clone();
+        self.go_on(upper.clone());
+        Ok(Lost { lower, upper, cause })
+    }
+
+    fn go_on(&mut self, at: Option<Vec<u8>>) {
+        self.leaf = None;
+        self.done = at.is_none() || at == self.end;
+        self.position = at.unwrap_or_default();
+    }
+}
