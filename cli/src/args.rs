@@ -24,13 +24,23 @@ pub(crate) enum Command {
     /// Takes one entry a line: a key, or a key, a TAB and a value. The list need not be sorted; of several entries with
     /// one key the last wins. The database and the table are made if they are not there. Nothing is written before the
     /// whole input has been read and found good.
+    ///
+    /// A new table is written in one commit: all of it, or nothing. A table that is there gets the entries in the order of
+    /// their keys, --batch of them a commit: if a commit fails, those before it stay, and the error tells how many entries
+    /// they have. Loading the same input again does no harm.
     Load(Load),
     /// Print the value of a key
     Get(Get),
     /// Write one entry, making the database and the table if they are not there
     Put(Put),
-    /// Remove entries
+    /// Remove entries: those of some keys, or of a range of keys
+    ///
+    /// Prints nothing. Exit status 1 if one of the keys, or any key of the range, was not there.
     Del(Del),
+    /// Remove a table with all that is in it
+    Drop(DropTable),
+    /// Give a table another name
+    Rename(Rename),
     /// Print the entries of a table, or of a range of it, in the order of keys
     ///
     /// One entry a line: the key, then a TAB and the value, if there is one.
@@ -49,6 +59,9 @@ pub(crate) enum Command {
     /// Check every page, and tell what is wrong
     Check(Check),
     /// Write all tables, or one, to a file that `restore` reads
+    ///
+    /// A file that is there is replaced when the dump is whole, not before. With --skip-damaged, each range of keys that
+    /// cannot be read is told on standard error, and the exit status is 2 if there is any.
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
@@ -215,19 +228,37 @@ pub(crate) struct Del {
     /// The table
     pub(crate) table: String,
     /// The keys
-    #[arg(required = true, allow_negative_numbers = true)]
+    #[arg(required_unless_present_any = ["from", "to", "prefix"], conflicts_with_all = ["from", "to", "prefix"],
+        allow_negative_numbers = true)]
     pub(crate) keys: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) range: KeyRange,
     /// The keys are their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Scan {
+pub(crate) struct DropTable {
     #[command(flatten)]
     pub(crate) database: Database,
     /// The table
     pub(crate) table: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Rename {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The table
+    pub(crate) from: String,
+    /// Its new name, which no other table has
+    pub(crate) to: String,
+}
+
+/// Some of a table's keys. Where several are given, the keys are those that all of them leave.
+#[derive(Args, Debug)]
+pub(crate) struct KeyRange {
     /// Begin at this key, or at the first one after it
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
@@ -237,6 +268,16 @@ pub(crate) struct Scan {
     /// Only keys that begin with this; of a tuple, its first parts
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The table
+    pub(crate) table: String,
+    #[command(flatten)]
+    pub(crate) range: KeyRange,
     /// The greatest key first
     #[arg(long)]
     pub(crate) reverse: bool,
@@ -246,6 +287,9 @@ pub(crate) struct Scan {
     /// Print only how many there are
     #[arg(long)]
     pub(crate) count: bool,
+    /// Leave out what cannot be read of a damaged database, and tell it on standard error; the exit status is 2 then
+    #[arg(long, conflicts_with = "reverse")]
+    pub(crate) skip_damaged: bool,
     #[command(flatten)]
     pub(crate) look: Look,
 }
@@ -301,6 +345,9 @@ pub(crate) struct Dump {
     /// Only this table
     #[arg(long)]
     pub(crate) table: Option<String>,
+    /// Leave out what cannot be read of a damaged database; the file must not be there yet
+    #[arg(long)]
+    pub(crate) skip_damaged: bool,
     #[command(flatten)]
     pub(crate) progress: Progress,
 }

@@ -29,6 +29,19 @@ pub(crate) enum Failure {
     /// Two options, or an option and the database, contradict each other.
     #[error("{0}")]
     Usage(String),
+    /// A table that is there got only a part of what was to be written to it.
+    #[error("{cause}; the first {written} entries, by their keys, are in table \"{table}\" already: mend the cause, then load all again", table = table.escape_debug())]
+    Partly {
+        /// How many entries have been committed.
+        written: u64,
+        /// The table.
+        table: String,
+        /// What stopped the rest.
+        cause: Box<Failure>,
+    },
+    /// What was asked for was written as far as a damaged database has it.
+    #[error("{0}")]
+    Incomplete(String),
     /// `check` found something.
     #[error("{0}")]
     Unsound(String),

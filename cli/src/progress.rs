@@ -60,6 +60,16 @@ impl Meter {
             Shown::Lines { .. } | Shown::Nothing => {}
         }
     }
+
+    /// Writes a line that must be seen, however quiet the meter is.
+    pub(crate) fn tell(&self, line: &str) {
+        // Whoever closed standard error does not want to know.
+        let write = || drop(writeln!(std::io::stderr(), "{line}"));
+        match &self.shown {
+            Shown::Bar(bar) => bar.suspend(write),
+            Shown::Lines { .. } | Shown::Nothing => write(),
+        }
+    }
 }
 
 impl Drop for Meter {

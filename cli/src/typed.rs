@@ -47,6 +47,16 @@ impl Half {
     }
 }
 
+/// A key that bounds a range of keys of the type of that name: as text, or in hexadecimal where it is only a part of one.
+pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
+    let mut text = Vec::new();
+    let read = key_type.parse().and_then(|type_| Half::new(type_, false).decode(bytes, &mut text));
+    match (read, String::from_utf8(text)) {
+        (Ok(()), Ok(text)) => text,
+        _ => format!("0x{}", hex::encode(bytes)),
+    }
+}
+
 fn unhex(text: &[u8]) -> Result<Vec<u8>> {
     hex::decode(text).map_err(|error| not_hex(text, &error))
 }
@@ -76,6 +86,14 @@ mod tests {
         numbers.decode(&[0x7F, 0xFF], &mut text).unwrap();
         assert_eq!(text, b"> 7fff");
         assert_eq!(half("str", true).encode_prefix(b"C3").unwrap(), [0xC3]);
+    }
+
+    #[test]
+    fn bounds_are_texts_where_they_can_be() {
+        assert_eq!(bound(b"oak", "bytes"), "oak");
+        assert_eq!(bound(&[0, 0, 0, 7], "u32"), "7");
+        assert_eq!(bound(&[0, 7], "u32"), "0x0007");
+        assert_eq!(bound(b"\xFF", "bytes"), "0xff");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::args::Check;
 use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
-use crate::typed::Half;
+use crate::typed;
 use duramen::TableInfo;
 use duramen::db::Finding;
 use serde::Serialize;
@@ -29,7 +29,8 @@ struct TableRow {
 #[derive(Serialize)]
 struct FindingRow {
     table: Option<String>,
-    page: u32,
+    /// `-` for what is no page.
+    page: Option<u32>,
     what: String,
     lost_from: Option<String>,
     lost_to: Option<String>,
@@ -42,7 +43,7 @@ pub(super) fn run(args: &Check) -> Result<Found> {
     let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.progress.quiet);
     let checked = db.verify(|pages| meter.show(pages, String::new))?;
     drop(meter);
-    let infos = db.begin_read()?.tables()?;
+    let (infos, _) = db.begin_read()?.salvage_tables()?;
     let tables = checked.tables.iter().map(|(name, stats)| TableRow {
         name: name.clone(),
         entries: stats.entries(),
@@ -59,30 +60,22 @@ pub(super) fn run(args: &Check) -> Result<Found> {
         [] => Ok(Found::There),
         [first, rest @ ..] => {
             let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-            let (path, page) = (args.database.db.display(), first.page);
-            Err(Failure::Unsound(format!("{path} is damaged: page {page}: {}{others}; restore a backup", first.what)))
+            let page = first.page.map_or_else(String::new, |page| format!("page {page}: "));
+            let (path, what) = (args.database.db.display(), &first.what);
+            let advice = "where keys are lost, restore a backup, or save the rest with dump --skip-damaged";
+            Err(Failure::Unsound(format!("{path} is damaged: {page}{what}{others}; {advice}")))
         }
     }
 }
 
 fn row(finding: &Finding, tables: &[TableInfo]) -> FindingRow {
     let table = finding.table.as_ref().and_then(|name| tables.iter().find(|table| table.name == *name));
-    let key = |bytes: &[u8]| table.map(|table| shown(bytes, table));
+    let key = |bytes: &[u8]| table.map(|table| typed::bound(bytes, &table.key_type));
     FindingRow {
         table: finding.table.clone(),
-        page: finding.page.0,
+        page: Some(finding.page.0).filter(|_| !finding.page.is_none()),
         what: finding.what.clone(),
         lost_from: Some(&finding.lower).filter(|lower| !lower.is_empty()).and_then(|lower| key(lower)),
         lost_to: finding.upper.as_ref().and_then(|upper| key(upper)),
-    }
-}
-
-/// A bound as text, or in hexadecimal where it is only a part of a key.
-fn shown(bytes: &[u8], table: &TableInfo) -> String {
-    let mut text = Vec::new();
-    let read = table.key_type.parse().and_then(|type_| Half::new(type_, false).decode(bytes, &mut text));
-    match (read, String::from_utf8(text)) {
-        (Ok(()), Ok(text)) => text,
-        _ => format!("0x{}", hex::encode(bytes)),
     }
 }

@@ -1,24 +1,41 @@
-//! `del`: removes entries.
+//! `del`: removes entries, by their keys or a whole range of them.
 
+use super::bounds::Bounds;
 use super::open;
 use crate::args::Del;
 use crate::failure::{Found, Result};
+use crate::typed::Half;
+use duramen::db::UntypedTable;
 
-/// Removes the keys, all in one commit; [`Found::NotThere`] if one of them was not there.
+/// Removes the keys, all in one commit; [`Found::NotThere`] if one of them, or any of the range, was not there.
 pub(super) fn run(args: &Del) -> Result<Found> {
     let db = open::writing(&args.database)?;
     let tx = db.begin_write()?;
-    let mut found = Found::There;
-    {
+    let found = {
         let mut table = tx.open_untyped(&args.table)?;
         let (keys, _) = open::halves(&table.info(), args.hex)?;
-        for key in &args.keys {
-            if table.remove(&keys.encode(key.as_encoded_bytes())?)?.is_none() {
-                found = Found::NotThere;
-            }
-        }
-    }
+        if args.keys.is_empty() { range(args, &mut table, &keys)? } else { each(args, &mut table, &keys)? }
+    };
     tx.commit()?;
     open::close(db)?;
     Ok(found)
+}
+
+fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Found> {
+    let mut found = Found::There;
+    for key in &args.keys {
+        if table.remove(&keys.encode(key.as_encoded_bytes())?)?.is_none() {
+            found = Found::NotThere;
+        }
+    }
+    Ok(found)
+}
+
+fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Found> {
+    let bounds = Bounds::new(&args.range, keys)?;
+    if table.range(bounds.range()).next_with(|_, _| ())?.is_none() {
+        return Ok(Found::NotThere);
+    }
+    table.remove_range(bounds.range());
+    Ok(Found::There)
 }

@@ -1,53 +1,112 @@
 //! `dump`: all tables, or one, into a file that `restore` reads.
 
+use super::losses::Losses;
 use super::open;
 use crate::args::Dump;
-use crate::dump::{Head, Writer};
+use crate::dump::{Head, Target, Writer};
 use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
+use duramen::db::{ReadOnlyUntypedTable, ReadTransaction, Salvaged};
 use duramen::{Error, TableInfo};
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use indicatif::HumanCount;
+use std::io::BufWriter;
 
-/// How a database file begins.
-const DATABASE_MAGIC: &[u8; 8] = b"DURAMEN\x1a";
 /// How often the meter is told, in entries.
 const STEP: u64 = 1024;
+
+/// A dump being written.
+struct Dumping {
+    writer: Writer<BufWriter<Target>>,
+    meter: Meter,
+    /// Entries so far.
+    count: u64,
+    losses: Losses,
+}
 
 /// Writes the tables as they are at one moment.
 pub(super) fn run(args: &Dump) -> Result<Found> {
     let db = open::reading(&args.database)?;
     let tx = db.begin_read()?;
-    let mut tables = tx.tables()?;
+    let (tables, errors) = tables(args, &tx)?;
+    let total = tables.iter().map(|table| table.entries).sum();
+    let target = Target::create(&args.file, &args.database.db, args.skip_damaged)?;
+    let meter = Meter::begin("dumping", Unit::Count("entries"), Some(total), args.progress.quiet);
+    let writer = Writer::new(BufWriter::with_capacity(1 << 20, target))?;
+    let mut dumping = Dumping { writer, meter, count: 0, losses: Losses::default() };
+    for error in &errors {
+        let line = dumping.losses.catalog(error);
+        dumping.meter.tell(&line);
+    }
+    for info in tables {
+        let table = tx.open_untyped(&info.name)?;
+        dumping.writer.begin(&head(info))?;
+        if args.skip_damaged {
+            dumping.salvage(&table)?
+        } else {
+            dumping.table(&table)?
+        }
+        dumping.writer.end()?;
+    }
+    let Dumping { writer, meter, count, losses } = dumping;
+    let target = writer.finish()?.into_inner().map_err(|error| Failure::output(error.into_error()))?;
+    target.finish()?;
+    drop(meter);
+    losses.end(&format!("{} of {} entries are dumped", HumanCount(count), HumanCount(total)))
+}
+
+/// The tables to dump, and what stands in the way of others.
+fn tables(args: &Dump, tx: &ReadTransaction) -> Result<(Vec<TableInfo>, Vec<Error>)> {
+    let (mut tables, mut errors) = if args.skip_damaged { tx.salvage_tables()? } else { (tx.tables()?, Vec::new()) };
     if let Some(name) = &args.table {
         tables.retain(|table| table.name == *name);
-        if tables.is_empty() {
-            return Err(Error::NoTable { table: name.clone() }.into());
+        // Found: the others are not asked for.
+        if !tables.is_empty() {
+            errors.clear();
         }
     }
-    let total = tables.iter().map(|table| table.entries).sum();
-    let mut meter = Meter::begin("dumping", Unit::Count("entries"), Some(total), args.progress.quiet);
-    let out = BufWriter::with_capacity(1 << 20, create(&args.file)?);
-    let mut writer = Writer::new(out)?;
-    let mut count = 0;
-    for table in tables {
-        let name = table.name.clone();
-        writer.begin(&head(table))?;
-        let table = tx.open_untyped(&name)?;
+    match (tables.is_empty(), &args.table) {
+        // A dump of nothing is of no use to anybody.
+        (true, _) if !errors.is_empty() => Err(errors.swap_remove(0).into()),
+        (true, Some(name)) => Err(Error::NoTable { table: name.clone() }.into()),
+        _ => Ok((tables, errors)),
+    }
+}
+
+impl Dumping {
+    fn table(&mut self, table: &ReadOnlyUntypedTable) -> Result<()> {
         let mut entries = table.range(..);
-        while let Some(written) = entries.next_with(|key, value| writer.entry(key, value))? {
+        while let Some(written) = entries.next_with(|key, value| self.writer.entry(key, value))? {
             written?;
-            count += 1;
-            if count % STEP == 0 {
-                meter.show(count, || name.escape_debug().to_string());
+            self.step(table.name());
+        }
+        Ok(())
+    }
+
+    /// As [`Dumping::table`], of what is left of it.
+    fn salvage(&mut self, table: &ReadOnlyUntypedTable) -> Result<()> {
+        let info = table.info();
+        let mut entries = table.salvage(..);
+        while let Some(found) = entries.next_with(|key, value| self.writer.entry(key, value))? {
+            match found {
+                Salvaged::Entry(written) => {
+                    written?;
+                    self.step(table.name());
+                }
+                Salvaged::Lost(lost) => {
+                    let line = self.losses.range(&info, &lost);
+                    self.meter.tell(&line);
+                }
             }
         }
-        writer.end()?;
+        Ok(())
     }
-    let out = writer.finish()?.into_inner().map_err(|error| Failure::output(error.into_error()))?;
-    out.finish()?;
-    Ok(Found::There)
+
+    fn step(&mut self, table: &str) {
+        self.count += 1;
+        if self.count.is_multiple_of(STEP) {
+            self.meter.show(self.count, || table.escape_debug().to_string());
+        }
+    }
 }
 
 fn head(table: TableInfo) -> Head {
@@ -60,87 +119,5 @@ fn head(table: TableInfo) -> Head {
         codec: codec.map(|codec| codec.to_string()),
         auto_increment,
         separators: separators.to_owned(),
-    }
-}
-
-/// Where a dump goes. A regular file is written under another name and gets its own when it is whole, so that a dump that
-/// fails costs nobody the one before.
-enum Out {
-    Stdout(io::StdoutLock<'static>),
-    /// What is no regular file: a pipe, a device.
-    Device(File),
-    File {
-        file: File,
-        unfinished: Unfinished,
-    },
-}
-
-/// A file under another name; removed when dropped before it has got its own.
-struct Unfinished {
-    path: PathBuf,
-    target: Option<PathBuf>,
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if self.target.is_some() {
-            // The failure that led here is the one to tell.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn create(path: &Path) -> Result<Out> {
-    if path == Path::new("-") {
-        return Ok(Out::Stdout(io::stdout().lock()));
-    }
-    let refused = |source| Failure::File { action: "cannot create", path: path.to_owned(), source };
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(refused(io::ErrorKind::IsADirectory.into())),
-        Ok(found) if !found.is_file() => return File::create(path).map(Out::Device).map_err(refused),
-        Ok(_) if is_database(path) => {
-            return Err(Failure::Usage(format!("{} is a database: dump into another file", path.display())));
-        }
-        _ => {}
-    }
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
-    let unfinished = Unfinished { path: unfinished.into(), target: Some(path.to_owned()) };
-    let file = File::create(&unfinished.path).map_err(refused)?;
-    Ok(Out::File { file, unfinished })
-}
-
-fn is_database(path: &Path) -> bool {
-    let mut magic = [0; DATABASE_MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && magic == *DATABASE_MAGIC
-}
-
-impl Out {
-    /// Puts what was written on the device, where there is one, under its own name.
-    fn finish(self) -> Result<()> {
-        if let Out::File { file, mut unfinished } = self
-            && let Some(target) = unfinished.target.clone()
-        {
-            file.sync_all().and_then(|()| std::fs::rename(&unfinished.path, &target)).map_err(Failure::Output)?;
-            unfinished.target = None;
-        }
-        Ok(())
-    }
-}
-
-impl Write for Out {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Out::Stdout(out) => out.write(buf),
-            Out::Device(file) | Out::File { file, .. } => file.write(buf),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Out::Stdout(out) => out.flush(),
-            Out::Device(file) | Out::File { file, .. } => file.flush(),
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! The whole input is read, encoded and sorted before the table is touched, so that bad input changes nothing.
 
 use super::open::{Target, disk_bytes, options};
-use super::write::{self, NewTable};
+use super::write::{self, NewTable, Written};
 use crate::args::Load;
 use crate::failure::{Failure, Found, Result};
 use crate::input::{Entry, Input};
@@ -28,11 +28,13 @@ struct Summary<'a> {
     keys: u64,
     /// Entries whose key came again later.
     replaced: u64,
+    /// A new table is written in one; one that is there in batches.
+    commits: u64,
     input_bytes: u64,
-    /// What the whole database takes on the device.
-    disk_bytes: u64,
-    /// The bytes on the device to those of the input.
-    ratio: f64,
+    /// What the whole database takes on the device, with all its tables.
+    database_bytes: u64,
+    /// That to the input's bytes; `-` where the database has had something else in it.
+    database_to_input: Option<f64>,
     seconds: f64,
 }
 
@@ -49,16 +51,18 @@ pub(super) fn run(args: &Load) -> Result<Found> {
     let start = Instant::now();
     let target = Target::open(&args.database, &args.table, &args.new_table)?;
     let gathered = gather(args, &target)?;
-    let keys = store(args, &target, gathered.sorted, gathered.has_values)?;
+    let fresh = target.is_fresh();
+    let written = store(args, &target, gathered.sorted, gathered.has_values)?;
     target.close()?;
-    let disk_bytes = disk_bytes(&args.database)?;
+    let database_bytes = disk_bytes(&args.database)?;
     let summary = Summary {
         table: &args.table,
-        keys,
-        replaced: gathered.entries - keys,
+        keys: written.entries,
+        replaced: gathered.entries - written.entries,
+        commits: written.commits,
         input_bytes: gathered.bytes,
-        disk_bytes,
-        ratio: disk_bytes as f64 / gathered.bytes.max(1) as f64,
+        database_bytes,
+        database_to_input: fresh.then(|| database_bytes as f64 / gathered.bytes.max(1) as f64),
         seconds: start.elapsed().as_secs_f64(),
     };
     report::print(&summary, args.report.format)?;
@@ -95,8 +99,8 @@ fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>
     Ok((key, values.encode(&entry.value)?))
 }
 
-/// Puts the sorted entries into the table, making it if it is not there; gives the number of keys.
-fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<u64> {
+/// Puts the sorted entries into the table, making it if it is not there.
+fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<Written> {
     let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.progress.quiet);
     if target.table.is_some() {
         return write::batches(&target.db, &args.table, args.batch, sorted, &mut meter);
@@ -110,5 +114,6 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         options: options(&args.new_table),
         fill: f32::from(args.fill) / 100.0,
     };
-    write::bulk(&target.db, &new, sorted, &mut meter)
+    let entries = write::bulk(&target.db, &new, sorted, &mut meter)?;
+    Ok(Written { entries, commits: 1 })
 }

@@ -1,14 +1,18 @@
 //! The commands, one a file. Each opens the database, does what was asked and says how it ended.
 
+mod bounds;
 mod check;
 mod compact;
 mod del;
+mod drop;
 mod dump;
 mod get;
 mod load;
+mod losses;
 mod open;
 mod put;
 mod query;
+mod rename;
 mod restore;
 mod scan;
 mod stat;
@@ -25,6 +29,8 @@ pub(crate) fn run(command: Command) -> Result<Found> {
         Command::Get(args) => get::run(&args),
         Command::Put(args) => put::run(&args),
         Command::Del(args) => del::run(&args),
+        Command::Drop(args) => drop::run(&args),
+        Command::Rename(args) => rename::run(&args),
         Command::Scan(args) => scan::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Tables(args) => tables::run(&args),

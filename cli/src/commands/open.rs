@@ -8,6 +8,7 @@ use duramen::Codec;
 use duramen::db::ReadOnlyUntypedTable;
 use duramen::db::types::DynType;
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
+use std::io;
 use std::path::PathBuf;
 
 /// Opens a database to read it. One that was not closed in order is recovered first.
@@ -15,11 +16,16 @@ pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
         Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
             // Whoever may not write here is told that somebody else must.
-            Err(Error::Io { .. }) => Err(needs.into()),
+            Err(Error::Io { source, .. }) if may_not_write(&source) => Err(needs.into()),
             opened => Ok(opened?),
         },
         opened => Ok(opened?),
     }
+}
+
+/// Whether the system refuses to write here, whoever the fault is with, and not the device to read.
+fn may_not_write(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Opens a database to write into what is there.
@@ -90,6 +96,11 @@ impl Target {
         Ok(Target { db, table, fresh: None })
     }
 
+    /// True if the database was made for this command.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh.is_some()
+    }
+
     /// Closes; a database made for this command stays.
     pub(super) fn close(self) -> Result<()> {
         let Target { db, mut fresh, .. } = self;
@@ -134,6 +145,10 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
+    if new.auto_increment && !table.auto_increment {
+        let why = "it was made without --auto-increment: leave the option out, or load another table".to_owned();
+        return Err(Error::TableState { table: table.name.clone(), why }.into());
+    }
     Ok(())
 }
 
@@ -163,4 +178,17 @@ pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
     #[cfg(not(unix))]
     let bytes = metadata.len();
     Ok(bytes)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_to_write_calls_for_somebody_who_may() {
+        let error = |number| io::Error::from_raw_os_error(number);
+        // EACCES, EPERM, EROFS; EIO, EISDIR, ENOENT.
+        assert!([13, 1, 30].into_iter().all(|number| may_not_write(&error(number))));
+        assert!(![5, 21, 2].into_iter().any(|number| may_not_write(&error(number))));
+    }
 }

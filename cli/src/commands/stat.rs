@@ -39,26 +39,36 @@ struct TableRow {
     /// How blocks of keys are compressed; `-` without blocks.
     codec: Option<&'static str>,
     separators: &'static str,
+    /// Whether it gives out keys.
+    auto_increment: bool,
     entries: u64,
     /// Levels of the tree.
     height: usize,
     /// Children of an inner page, on average.
-    fan_out: f64,
+    fanout: f64,
     /// Pages of long keys' runs.
     run_pages: u64,
     /// Values kept outside the leaves.
     large_values: u64,
+    /// Their bytes.
+    large_value_bytes: u64,
     /// All keys side by side, uncompressed.
     raw_key_bytes: u64,
     /// What the leaves spend on keys, slots included.
     key_list_bytes: u64,
-    /// And on values.
-    record_list_bytes: u64,
-    /// The bytes spent on keys to those of the keys.
+    /// The compression ratio of keys, see [`ratio`].
     ratio: f64,
+    /// All values side by side, large ones too.
+    raw_value_bytes: u64,
+    /// What the leaves spend on values, slots included; of large ones only where they are.
+    record_list_bytes: u64,
+    /// Both to an entry.
+    raw_bytes_per_value: f64,
+    /// Likewise.
+    bytes_per_value: f64,
 }
 
-/// A level of a table's tree. Sizes of keys are averages of an entry, those of headers of a page.
+/// A level of a table's tree. Sizes of keys are averages of an entry, those of the front of a page.
 #[derive(Serialize)]
 struct LevelRow {
     table: String,
@@ -74,7 +84,8 @@ struct LevelRow {
     /// What the key list spends on it, its slot included.
     bytes_per_key: f64,
     /// Header and fences.
-    header_bytes_per_page: f64,
+    front_bytes_per_page: f64,
+    /// The compression ratio of keys, see [`ratio`].
     ratio: f64,
 }
 
@@ -109,9 +120,10 @@ fn database(stats: &DatabaseStats) -> DatabaseRow {
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
-    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, .. } = table;
+    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, auto_increment, .. } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
+    let raw_value_bytes = leaves.raw_record_bytes + stats.large_value_bytes;
     let children: u64 = stats.levels.iter().skip(1).map(|level| level.entries).sum();
     TableRow {
         name,
@@ -120,15 +132,20 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         keys,
         codec: codec.map(Codec::name),
         separators,
+        auto_increment,
         entries,
         height: stats.levels.len(),
-        fan_out: part(children, inner),
+        fanout: part(children, inner),
         run_pages: stats.run_pages,
         large_values: stats.large_records,
+        large_value_bytes: stats.large_value_bytes,
         raw_key_bytes: leaves.raw_key_bytes,
         key_list_bytes: leaves.key_list_bytes,
+        ratio: ratio(&leaves),
+        raw_value_bytes,
         record_list_bytes: leaves.record_list_bytes,
-        ratio: part(leaves.key_list_bytes, leaves.raw_key_bytes),
+        raw_bytes_per_value: part(raw_value_bytes, entries),
+        bytes_per_value: part(leaves.record_list_bytes, entries),
     }
 }
 
@@ -141,9 +158,15 @@ fn row(table: &str, at: usize, level: &LevelStats, page_size: usize) -> LevelRow
         entries_per_page: part(level.entries, level.pages),
         raw_bytes_per_key: part(level.raw_key_bytes, level.entries),
         bytes_per_key: part(level.key_list_bytes, level.entries),
-        header_bytes_per_page: part(level.front_bytes, level.pages),
-        ratio: part(level.key_list_bytes, level.raw_key_bytes),
+        front_bytes_per_page: part(level.front_bytes, level.pages),
+        ratio: ratio(level),
     }
+}
+
+/// The compression ratio of a level's keys: what they take plain, each with four bytes for its place and length, to what
+/// the key lists take. The same as `duramen-bench keys` says, and the paper.
+fn ratio(level: &LevelStats) -> f64 {
+    part(level.raw_key_bytes + 4 * level.entries, level.key_list_bytes)
 }
 
 fn part(some: u64, of: u64) -> f64 {

@@ -18,12 +18,14 @@ pub(super) struct Row {
     /// How blocks of keys are compressed; `-` without blocks.
     codec: Option<&'static str>,
     separators: &'static str,
+    /// Whether it gives out keys.
+    auto_increment: bool,
 }
 
 impl From<TableInfo> for Row {
     fn from(table: TableInfo) -> Row {
-        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, .. } = table;
-        Row { name, key_type, value_type, entries, keys, codec: codec.map(Codec::name), separators }
+        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, auto_increment, .. } = table;
+        Row { name, key_type, value_type, entries, keys, codec: codec.map(Codec::name), separators, auto_increment }
     }
 }
 

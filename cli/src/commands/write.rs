@@ -1,6 +1,6 @@
 //! Puts sorted entries into a table: into a new one all at once, into one that is there in batches.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::progress::Meter;
 use crate::sort::Pair;
 use duramen::{Database, Durability, TableOptions};
@@ -39,30 +39,52 @@ pub(super) fn bulk(
     Ok(count)
 }
 
-/// Puts `entries` into the table `name`, `batch` at a time; gives their number. What is written is durable only after
-/// the database is closed, or the next checkpoint.
+/// What [`batches`] has written.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) entries: u64,
+    pub(super) commits: u64,
+}
+
+/// Puts `entries` into the table `name`, `batch` at a time. What is written is durable only after the database is closed,
+/// or the next checkpoint. If a commit fails, those before it stay, and the error says so.
 pub(super) fn batches(
     db: &Database,
     name: &str,
     batch: u32,
     entries: impl Iterator<Item = Result<Pair>>,
     meter: &mut Meter,
-) -> Result<u64> {
+) -> Result<Written> {
     let mut entries = entries.peekable();
-    let mut count = 0;
+    let mut written = Written::default();
     while entries.peek().is_some() {
-        let mut tx = db.begin_write()?;
-        tx.set_durability(Durability::None);
-        {
-            let mut table = tx.open_untyped(name)?;
-            for entry in entries.by_ref().take(batch as usize) {
-                let (key, value) = entry?;
-                table.put(&key, &value)?;
-                count += 1;
+        let batch = entries.by_ref().take(batch as usize);
+        written.entries += match commit(db, name, batch) {
+            Err(cause) if written.commits > 0 => {
+                let (written, table, cause) = (written.entries, name.to_owned(), Box::new(cause));
+                return Err(Failure::Partly { written, table, cause });
             }
-        }
-        tx.commit()?;
-        meter.show(count, String::new);
+            count => count?,
+        };
+        written.commits += 1;
+        meter.show(written.entries, String::new);
     }
+    Ok(written)
+}
+
+/// Puts `entries` into the table `name`, all in one commit; gives their number.
+fn commit(db: &Database, name: &str, entries: impl Iterator<Item = Result<Pair>>) -> Result<u64> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::None);
+    let mut count = 0;
+    {
+        let mut table = tx.open_untyped(name)?;
+        for entry in entries {
+            let (key, value) = entry?;
+            table.put(&key, &value)?;
+            count += 1;
+        }
+    }
+    tx.commit()?;
     Ok(count)
 }

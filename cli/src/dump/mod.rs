@@ -1,9 +1,11 @@
-//! The file that `dump` writes and `restore` reads; see `docs/dump.md`. Streams only, no database.
+//! The file that `dump` writes and `restore` reads; see `docs/dump.md`. Streams and files only, no database.
 
 mod reader;
+mod target;
 mod writer;
 
 pub(crate) use reader::Reader;
+pub(crate) use target::Target;
 pub(crate) use writer::Writer;
 
 use serde::{Deserialize, Serialize};

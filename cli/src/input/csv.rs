@@ -9,16 +9,12 @@ use std::io::{self, Read};
 /// How long a row may be, in bytes. Whatever is longer is no list of entries, and may have no end.
 const MAX_ROW: u64 = 64 << 20;
 
-/// How long the row is that is added behind the last: where a quote was never closed it becomes a part of it.
-const END_ROW: usize = 24;
-
 /// Reads rows.
 pub(crate) struct CsvSource<R> {
     reader: Reader<Bounded<R>>,
     row: ByteRecord,
     keys: Vec<usize>,
     values: Vec<usize>,
-    end: [u8; END_ROW],
 }
 
 impl<R: Read> CsvSource<R> {
@@ -26,30 +22,22 @@ impl<R: Read> CsvSource<R> {
     pub(crate) fn new(reader: R, options: &Csv) -> Result<CsvSource<R>> {
         let named = |column: &String| column.parse::<usize>().is_err();
         let header = options.header || options.key_column.iter().chain(&options.value_column).any(named);
-        let end = [u8::from(options.delimiter == 0); END_ROW];
         let mut reader = ReaderBuilder::new()
             .delimiter(options.delimiter)
             .has_headers(header)
             .flexible(true)
             .trim(Trim::None)
             .buffer_capacity(1 << 20)
-            .from_reader(Bounded { reader, left: MAX_ROW, end, ended: 0 });
-        let names = if header { reader.byte_headers().map_err(refused)?.clone() } else { ByteRecord::new() };
+            .from_reader(Bounded::new(reader, options.delimiter));
+        let mut names = if header { reader.byte_headers().map_err(refused)?.clone() } else { ByteRecord::new() };
+        if is_end(&reader, &names)? {
+            names.clear();
+        }
         let find =
             |columns: &[String]| columns.iter().map(|column| position(column, &names)).collect::<Result<Vec<_>>>();
         let keys = if options.key_column.is_empty() { vec![0] } else { find(&options.key_column)? };
         let values = find(&options.value_column)?;
-        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values, end })
-    }
-
-    /// True if the row is the one behind the last; an error if that has become a part of another.
-    fn is_end(&self) -> Result<bool> {
-        let Some(last) = self.row.iter().next_back() else { return Ok(false) };
-        match last.strip_suffix(b"\n").unwrap_or(last).strip_suffix(&self.end) {
-            Some(b"") => Ok(true),
-            Some(_) => Err(Failure::input(self.place(), "a quote is opened here and never closed")),
-            None => Ok(false),
-        }
+        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values })
     }
 
     /// Puts the text of `columns` into `out`: one as it is, several as the parts of a tuple.
@@ -86,7 +74,7 @@ impl<R: Read> Source for CsvSource<R> {
         if !self.reader.read_byte_record(&mut self.row).map_err(refused)? {
             return Ok(false);
         }
-        if self.is_end()? {
+        if is_end(&self.reader, &self.row)? {
             return Ok(false);
         }
         self.pick(&self.keys, &mut entry.key)?;
@@ -96,10 +84,29 @@ impl<R: Read> Source for CsvSource<R> {
     }
 
     fn place(&self) -> String {
-        match self.row.position() {
-            Some(position) => format!("line {}", position.line()),
-            None => "the input".to_owned(),
-        }
+        place(&self.row)
+    }
+}
+
+fn place(row: &ByteRecord) -> String {
+    match row.position() {
+        Some(position) => format!("line {}", position.line()),
+        None => "the input".to_owned(),
+    }
+}
+
+/// True if `row`, the last one read, is the one that was added behind the input; an error if that has become a part of
+/// another, which happens where a quote was never closed.
+fn is_end<R: Read>(reader: &Reader<Bounded<R>>, row: &ByteRecord) -> Result<bool> {
+    let Bounded { added, given, ended, .. } = reader.get_ref();
+    // The newline before the added row ends the input's last row, if nothing else does.
+    if !ended || reader.position().byte() <= given + 1 {
+        return Ok(false);
+    }
+    // Within a quote that newline is a part of the field.
+    match row.len() == 1 && row.get(0) == added.get(1..2) {
+        true => Ok(true),
+        false => Err(Failure::input(place(row), "a quote is opened here and never closed")),
     }
 }
 
@@ -107,9 +114,21 @@ impl<R: Read> Source for CsvSource<R> {
 struct Bounded<R> {
     reader: R,
     left: u64,
-    end: [u8; END_ROW],
-    /// Bytes of the added row that have been read, the newlines around it included.
-    ended: usize,
+    /// Bytes that the input had so far.
+    given: u64,
+    /// The input has ended.
+    ended: bool,
+    /// A newline, a row of one byte, a newline.
+    added: [u8; 3],
+    /// Bytes of that which have been read.
+    added_read: usize,
+}
+
+impl<R> Bounded<R> {
+    fn new(reader: R, delimiter: u8) -> Bounded<R> {
+        let added = [b'\n', if delimiter == 0 { 1 } else { 0 }, b'\n'];
+        Bounded { reader, left: MAX_ROW, given: 0, ended: false, added, added_read: 0 }
+    }
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -118,13 +137,15 @@ impl<R: Read> Read for Bounded<R> {
             let why = format!("a row is longer than {MAX_ROW} bytes: load it as a key, a TAB and a value");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        let mut count = self.reader.read(buf)?;
-        if count == 0 {
-            let row = [b"\n", self.end.as_slice(), b"\n"].concat();
-            count = row.get(self.ended..).unwrap_or_default().read(buf)?;
-            self.ended += count;
-        }
+        let count = if self.ended { 0 } else { self.reader.read(buf)? };
+        self.given += count as u64;
         self.left = self.left.saturating_sub(count as u64);
+        if count > 0 || buf.is_empty() {
+            return Ok(count);
+        }
+        self.ended = true;
+        let count = self.added.get(self.added_read..).unwrap_or_default().read(buf)?;
+        self.added_read += count;
         Ok(count)
     }
 }
@@ -136,7 +157,11 @@ fn position(column: &str, names: &ByteRecord) -> Result<usize> {
     }
     names.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-        Failure::input("line 1", format!("there is no column \"{column}\" among {}", names.join(", ")))
+        let there = match names.as_slice() {
+            [] => ": the input is empty".to_owned(),
+            names => format!(" among {}", names.join(", ")),
+        };
+        Failure::input("line 1", format!("there is no column \"{column}\"{there}"))
     })
 }
 
@@ -198,7 +223,48 @@ mod tests {
         }
         let mut named = options(&[], &[], b',');
         named.header = true;
-        assert_eq!(all(CsvSource::new(&b""[..], &named).unwrap()), []);
+        for text in ["", "\n", "tree,years", "tree\n\n"] {
+            assert_eq!(all(CsvSource::new(text.as_bytes(), &named).unwrap()), [], "{text:?}");
+        }
+        let told = CsvSource::new(&b"tree,\"years\noak,9\n"[..], &named).err().unwrap().to_string();
+        assert_eq!(told, "line 1: a quote is opened here and never closed");
+        let told = CsvSource::new(&b""[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
+        assert_eq!(told, "line 1: there is no column \"x\": the input is empty");
+    }
+
+    /// What is added behind the input is no different from what may be in it.
+    #[test]
+    fn fields_of_nul_bytes_are_fields_like_others_and_the_end_is_the_end() {
+        for byte in [0u8, 1] {
+            for len in [1, 24, 25] {
+                let field = vec![byte; len];
+                let padded = [b"x".as_slice(), &field].concat();
+                for end in [&b""[..], b"\n", b"\r\n", b"\n\n\n"] {
+                    let text = [field.as_slice(), b"\n", &padded, b"\n", &field, b"\n", &field, end].concat();
+                    let source = CsvSource::new(text.as_slice(), &options(&[], &[], b',')).unwrap();
+                    let keys: Vec<_> = all(source).into_iter().map(|(key, _)| key).collect();
+                    assert_eq!(keys, [&field, &padded, &field, &field].map(Vec::clone), "{len} of {byte}, {end:?}");
+                }
+            }
+        }
+        let source = CsvSource::new(&b"a\0b\n\0\0\n"[..], &options(&["2"], &["1"], 0)).unwrap();
+        assert_eq!(all(source), [(b"b".to_vec(), Some(b"a".to_vec())), (b"".to_vec(), Some(b"".to_vec()))]);
+    }
+
+    /// A reader that gives a byte at a time ends rows wherever the other one does.
+    #[test]
+    fn the_end_is_found_however_the_input_comes() {
+        struct Slow<'t>(&'t [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                let len = buf.len().min(1);
+                self.0.read(&mut buf[..len])
+            }
+        }
+        for text in ["a,b\n\"c\nd\",e", "a\r\nb\r\n", "\0\n\0", "", "\n\n", "\"\"\n\"\""] {
+            let once = all(CsvSource::new(text.as_bytes(), &options(&[], &[], b',')).unwrap());
+            assert_eq!(all(CsvSource::new(Slow(text.as_bytes()), &options(&[], &[], b',')).unwrap()), once, "{text:?}");
+        }
     }
 
     #[test]

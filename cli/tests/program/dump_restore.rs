@@ -70,6 +70,80 @@ fn a_dump_that_fails_costs_nobody_a_database_or_the_dump_before() {
     std::fs::write(place.path("t.duramen"), bytes).unwrap();
     assert!(place.error("dump t.duramen good.dump", "").contains("is corrupt"));
     assert_eq!(std::fs::read(place.path("good.dump")).unwrap(), good);
-    assert!(!place.path("good.dump.new").exists());
+    assert_eq!(place.files(), ["good.dump", "t.duramen"]);
     assert_eq!(place.run("dump t.duramen no/folder.dump", "").status, 2);
+}
+
+#[test]
+fn a_dump_touches_no_file_but_its_own() {
+    let place = Place::new();
+    place.ok("load x.new t", "oak\n");
+    std::fs::write(place.path("y.new"), "precious").unwrap();
+    place.ok("dump x.new x", "");
+    place.ok("dump x.new y", "");
+    assert_eq!(std::fs::read(place.path("y.new")).unwrap(), b"precious");
+    assert_eq!(place.ok("scan x.new t", ""), "oak\n");
+    place.ok("restore z x", "");
+    assert_eq!(place.ok("scan z t", ""), "oak\n");
+    assert_eq!(place.files(), ["x", "x.new", "y", "y.new", "z"]);
+    // Even where nothing of it says any more that it is a database.
+    place.damage("x.new", 0);
+    assert!(place.error("dump x.new ./x.new", "").contains("is a database"));
+    std::fs::write(place.path("x.new-log.000001"), b"DURALOG\n and more").unwrap();
+    assert!(place.error("dump z x.new-log.000001", "").contains("is a database"));
+}
+
+#[cfg(unix)]
+mod unix {
+    use crate::place::Place;
+    use std::fs::{Permissions, metadata, read_link, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn mode(place: &Place, name: &str) -> u32 {
+        metadata(place.path(name)).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_dump_has_the_permissions_of_the_file_it_replaces_or_of_any_new_one() {
+        let place = Place::new();
+        place.ok("load t.duramen t", "oak\n");
+        std::fs::write(place.path("any"), "").unwrap();
+        place.ok("dump t.duramen new", "");
+        assert_eq!(mode(&place, "new"), mode(&place, "any"), "as the umask has it");
+        for kept in [0o600, 0o644, 0o660] {
+            set_permissions(place.path("new"), Permissions::from_mode(kept)).unwrap();
+            place.ok("dump t.duramen new", "");
+            assert_eq!(mode(&place, "new"), kept);
+        }
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_written() {
+        let place = Place::new();
+        place.ok("load t.duramen t", "oak\n");
+        std::fs::create_dir(place.path("far")).unwrap();
+        std::fs::write(place.path("far/old"), "old").unwrap();
+        symlink("far/old", place.path("to_old")).unwrap();
+        symlink("to_none", place.path("to_link")).unwrap();
+        symlink("far/none", place.path("to_none")).unwrap();
+        symlink("circle", place.path("circle")).unwrap();
+        for (link, file) in [("to_old", "far/old"), ("to_link", "far/none")] {
+            place.ok(&format!("dump t.duramen {link}"), "");
+            assert!(read_link(place.path(link)).is_ok(), "{link} is a link no more");
+            assert!(std::fs::read(place.path(file)).unwrap().starts_with(b"duramen dump 1\n"), "{file}");
+        }
+        assert!(place.error("dump t.duramen circle", "").contains("cannot create circle"));
+        symlink("t.duramen", place.path("to_itself")).unwrap();
+        assert!(place.error("dump t.duramen to_itself", "").contains("is a database"));
+        assert_eq!(std::fs::read_dir(place.path("far")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_as_it_is() {
+        let place = Place::new();
+        place.ok("load t.duramen t", "oak\n");
+        assert_eq!(place.ok("dump t.duramen /dev/null", ""), "");
+        assert!(!metadata("/dev/null").unwrap().is_file());
+        assert!(place.error("dump t.duramen .", "").contains("cannot create ."));
+    }
 }

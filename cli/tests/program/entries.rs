@@ -37,6 +37,44 @@ fn del_removes_all_keys_it_is_given() {
 }
 
 #[test]
+fn del_removes_a_range_whole_and_says_if_there_was_none() {
+    let place = Place::new();
+    let nothing = |arguments: &str| {
+        let run = place.run(arguments, "");
+        assert_eq!((run.status, run.out.as_slice(), run.err.as_str()), (1, &b""[..], ""), "{arguments}");
+    };
+    let numbers: String = (0..30_000).map(|n| format!("{n}\tvalue {n}\n")).collect();
+    place.ok("load t.duramen t --key-type u32", numbers);
+    assert_eq!(place.ok("del t.duramen t --from 10 --to 29990", ""), "");
+    assert_eq!(place.ok("scan t.duramen t --count", ""), "20\n");
+    nothing("del t.duramen t --from 10 --to 29990");
+    nothing("del t.duramen t --from 5 --to 5");
+    nothing("del t.duramen t --from 7 --to 5");
+    place.ok("del t.duramen t --to 8", "");
+    place.ok("del t.duramen t --from 29992", "");
+    assert_eq!(place.ok("scan t.duramen t", ""), "8\tvalue 8\n9\tvalue 9\n29990\tvalue 29990\n29991\tvalue 29991\n");
+
+    place.ok("load t.duramen words", "elm\noak\noakum\noats\nyew\n");
+    place.ok("del t.duramen words --prefix oak", "");
+    assert_eq!(place.ok("scan t.duramen words", ""), "elm\noats\nyew\n");
+    nothing("del t.duramen words --prefix oak");
+    place.ok("del t.duramen words --prefix 6f --hex", "");
+    assert_eq!(place.ok("scan t.duramen words", ""), "elm\nyew\n");
+    assert!(place.ok("check t.duramen --format json", "").contains("\"sound\": true"));
+}
+
+#[test]
+fn del_takes_keys_or_a_range_and_one_of_them() {
+    let place = Place::new();
+    place.ok("load t.duramen t", "a\nb\n");
+    for option in ["--from a", "--to b", "--prefix a"] {
+        assert!(place.error(&format!("del t.duramen t a {option}"), "").contains("cannot be used with"), "{option}");
+    }
+    assert!(place.error("del t.duramen t", "").contains("<KEYS>..."), "neither");
+    assert_eq!(place.ok("scan t.duramen t", ""), "a\nb\n");
+}
+
+#[test]
 fn hexadecimal_keys_and_values_are_stored_bytes() {
     let place = Place::new();
     place.ok("put t.duramen t ff00 0a --hex", "");
@@ -51,6 +89,11 @@ fn help_and_version_are_no_errors() {
     let place = Place::new();
     assert!(place.ok("--help", "").contains("scan"));
     assert!(place.ok("load --help", "").contains("--csv"));
+    assert!(place.ok("load --help", "").contains("those before it stay"));
+    assert!(place.ok("dump --help", "").contains("--skip-damaged"));
+    for command in ["drop", "rename", "del"] {
+        assert!(place.ok(&format!("{command} --help"), "").contains("<DB>"), "{command}");
+    }
     assert!(place.ok("--version", "").starts_with("duramen "));
 }
 

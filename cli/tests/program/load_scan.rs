@@ -92,6 +92,16 @@ fn csv_columns_become_keys_and_values() {
 }
 
 #[test]
+fn csv_fields_of_nul_bytes_are_loaded_like_others() {
+    let place = Place::new();
+    let nul = "\0".repeat(24);
+    place.ok("load t.duramen t --csv --key-column 1 --value-column 2", format!("a,{nul}\nb,x{nul}\nc,\0\nd,1\n"));
+    assert_eq!(place.ok("scan t.duramen t", ""), format!("a\t{nul}\nb\tx{nul}\nc\t\0\nd\t1\n"));
+    assert!(place.error("load t.duramen u --csv --header", "tree,\"years\noak,9\n").contains("never closed"));
+    assert_eq!(place.ok("tables t.duramen --format json", "").matches("\"name\"").count(), 1);
+}
+
+#[test]
 fn an_input_larger_than_the_memory_for_sorting_is_sorted_in_parts() {
     let place = Place::new();
     let lines: Vec<String> =
@@ -111,10 +121,15 @@ fn the_summary_counts_keys_bytes_and_what_was_replaced() {
     assert_eq!(summary["keys"], 2);
     assert_eq!(summary["replaced"], 1);
     assert_eq!(summary["input_bytes"], 6);
-    let disk = summary["disk_bytes"].as_u64().unwrap();
-    assert!(disk > 0);
-    assert_eq!(summary["ratio"].as_f64().unwrap(), disk as f64 / 6.0);
+    let database = summary["database_bytes"].as_u64().unwrap();
+    assert!(database > 0);
+    assert_eq!(summary["database_to_input"].as_f64().unwrap(), database as f64 / 6.0);
+    assert_eq!(summary["commits"], 1);
     assert!(place.ok("load t.duramen t", "c\n").contains("keys"));
+    let again = place.ok("load t.duramen t --batch 2 --format json", "d\ne\nf\ng\nh\n");
+    let again: serde_json::Value = serde_json::from_str(&again).unwrap();
+    assert_eq!((again["commits"].as_u64(), again["keys"].as_u64()), (Some(3), Some(5)));
+    assert!(again["database_to_input"].is_null(), "there is more in it than this input: {again}");
 }
 
 #[test]

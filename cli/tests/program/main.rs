@@ -7,3 +7,6 @@ mod load_scan;
 mod place;
 mod query;
 mod reports;
+mod salvage;
+mod tables;
+mod unclean;

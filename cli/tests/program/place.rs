@@ -39,6 +39,25 @@ impl Place {
         names
     }
 
+    /// Turns 64 bytes of a file round, or what there is of them.
+    pub(crate) fn damage(&self, name: &str, at: usize) {
+        let mut bytes = std::fs::read(self.path(name)).unwrap();
+        bytes[at..].iter_mut().take(64).for_each(|byte| *byte = !*byte);
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Damages a file wherever `text` stands in it: pages that have been written again have left older images.
+    pub(crate) fn damage_text(&self, name: &str, text: &str) {
+        let find = || {
+            let bytes = std::fs::read(self.path(name)).unwrap();
+            bytes.windows(text.len()).position(|window| window == text.as_bytes())
+        };
+        self.damage(name, find().expect(text));
+        while let Some(at) = find() {
+            self.damage(name, at);
+        }
+    }
+
     /// The program with arguments separated by blanks, `input` on standard input.
     pub(crate) fn run(&self, arguments: &str, input: impl AsRef<[u8]>) -> Run {
         self.run_args(&arguments.split_whitespace().collect::<Vec<_>>(), input)

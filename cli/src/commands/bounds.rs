@@ -1,0 +1,61 @@
+//! The range of keys that `--from`, `--to` and `--prefix` leave, encoded.
+
+use crate::args::KeyRange;
+use crate::failure::Result;
+use crate::typed::Half;
+use std::ffi::OsString;
+use std::ops::Bound;
+
+/// A range of stored keys.
+pub(super) struct Bounds {
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+}
+
+impl Bounds {
+    /// What all of the options leave.
+    pub(super) fn new(args: &KeyRange, keys: &Half) -> Result<Bounds> {
+        let key = |key: &OsString| keys.encode(key.as_encoded_bytes());
+        let mut from = args.from.as_ref().map(key).transpose()?.unwrap_or_default();
+        let mut to = args.to.as_ref().map(key).transpose()?;
+        if let Some(prefix) = &args.prefix {
+            let prefix = keys.encode_prefix(prefix.as_encoded_bytes())?;
+            let end = after_prefix(&prefix);
+            from = from.max(prefix);
+            to = match (to, end) {
+                (Some(to), Some(end)) => Some(to.min(end)),
+                (to, end) => to.or(end),
+            };
+        }
+        let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+        Ok(Bounds { from, to: to.map_or(Bound::Unbounded, Bound::Excluded) })
+    }
+
+    /// As the engine takes it.
+    pub(super) fn range(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice))
+    }
+}
+
+/// The smallest key after all that begin with `prefix`; `None` where there is none.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte < 0xFF)?;
+    let mut after = prefix.get(..=kept)?.to_vec();
+    if let Some(last) = after.last_mut() {
+        *last += 1;
+    }
+    Some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_prefix_is_the_next_one_of_its_length_or_nothing() {
+        assert_eq!(after_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(after_prefix(b"a\xFF\xFF"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xFF"), None);
+        assert_eq!(after_prefix(b""), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! `rename`: gives a table another name.
+
+use super::open;
+use crate::args::Rename;
+use crate::failure::{Found, Result};
+
+/// Renames the table.
+pub(super) fn run(args: &Rename) -> Result<Found> {
+    let db = open::writing(&args.database)?;
+    let tx = db.begin_write()?;
+    tx.rename_table(&args.from, &args.to)?;
+    tx.commit()?;
+    open::close(db)?;
+    Ok(Found::There)
+}

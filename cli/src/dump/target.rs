@@ -1,0 +1,131 @@
+//! Where a dump goes: standard output, a device, or a file, which gets its name when it is whole, so that a dump that
+//! fails costs nobody the one before. What is written must never be known here.
+
+use crate::failure::{Failure, Result};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// How files begin that a dump must not replace: databases, and their logs.
+const TAKEN: [&[u8; 8]; 2] = [b"DURAMEN\x1a", b"DURALOG\n"];
+
+/// Where a dump goes.
+pub(crate) enum Target {
+    /// Standard output.
+    Stdout(io::StdoutLock<'static>),
+    /// What is no regular file: a pipe, a device.
+    Device(File),
+    /// A regular file, under another name as long as it is not whole.
+    File {
+        /// It, removed if it is dropped before it has got its name.
+        file: NamedTempFile,
+        /// Its name to be.
+        path: PathBuf,
+        /// The file that it replaces.
+        replaces: Option<Box<Metadata>>,
+    },
+}
+
+impl Target {
+    /// Begins to write to `path`, or to standard output for `-`. A link is followed. Refused are `source`, which is being
+    /// dumped, other databases and, with `fresh`, whatever is there.
+    pub(crate) fn create(path: &Path, source: &Path, fresh: bool) -> Result<Target> {
+        if path == Path::new("-") {
+            return Ok(Target::Stdout(io::stdout().lock()));
+        }
+        let refused = |source| Failure::File { action: "cannot create", path: path.to_owned(), source };
+        let target = resolved(path).map_err(refused)?;
+        let replaces = match fs::metadata(&target) {
+            Ok(found) if found.is_dir() => return Err(refused(io::ErrorKind::IsADirectory.into())),
+            Ok(found) if !found.is_file() => return File::create(&target).map(Target::Device).map_err(refused),
+            Ok(_) if is_taken(&target) || fs::canonicalize(source).is_ok_and(|source| source == target) => {
+                return Err(Failure::Usage(format!("{} is a database: dump into another file", path.display())));
+            }
+            Ok(_) if fresh => {
+                let why = "is there already: what is left of a damaged database must not replace it";
+                return Err(Failure::Usage(format!("{} {why}", path.display())));
+            }
+            found => found.ok().map(Box::new),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".duramen-dump-");
+        // What a new file of this process has. One that replaces another is nobody's but the owner's before it is whole.
+        #[cfg(unix)]
+        if replaces.is_none() {
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder(&target)).map_err(refused)?;
+        Ok(Target::File { file, path: target, replaces })
+    }
+
+    /// Puts what was written on the device, where there is one, under its own name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Target::File { file, path, replaces } = self else { return Ok(()) };
+        let finish = || {
+            if let Some(replaced) = replaces {
+                keep_access(file.as_file(), &replaced)?;
+            }
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            sync_folder(folder(&path))
+        };
+        finish().map_err(Failure::Output)
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Stdout(out) => out.write(buf),
+            Target::Device(file) => file.write(buf),
+            Target::File { file, .. } => file.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Stdout(out) => out.flush(),
+            Target::Device(file) => file.flush(),
+            Target::File { file, .. } => file.flush(),
+        }
+    }
+}
+
+/// Where links lead, be there a file or not. A circle of links is an error.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    loop {
+        match (fs::canonicalize(&path), fs::read_link(&path)) {
+            (Err(error), Ok(to)) if error.kind() == io::ErrorKind::NotFound => path = folder(&path).join(to),
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            (found, _) => return found,
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_taken(path: &Path) -> bool {
+    let mut magic = [0; 8];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && TAKEN.contains(&&magic)
+}
+
+/// Gives `file` the owner and the permissions of the one it replaces.
+fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        // Only the superuser may give files away: for anybody else the file is their own, as a new one is.
+        let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+    }
+    file.set_permissions(replaced.permissions())
+}
+
+/// Makes the file's name durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

@@ -1,0 +1,161 @@
+//! What a damaged database still has can be got out of it, and what it has lost is told.
+
+use crate::place::{Place, Run};
+use std::collections::BTreeMap;
+
+const ENTRIES: u32 = 2000;
+
+/// Keys of a table with three levels of pages, some with values too long for a leaf.
+fn entries() -> BTreeMap<String, String> {
+    let value = |n: u32| format!("value {n}, ").repeat(if n % 700 == 50 { 2000 } else { 1 });
+    (0..ENTRIES).map(|n| (format!("key {n:06}{:.<90}", ""), value(n))).collect()
+}
+
+fn lines<'e>(entries: impl IntoIterator<Item = (&'e String, &'e String)>) -> String {
+    entries.into_iter().map(|(key, value)| format!("{key}\t{value}\n")).collect()
+}
+
+fn built() -> Place {
+    let place = Place::new();
+    place.ok("load t.duramen t --page-size 4K --keys plain --separators full -q", lines(&entries()));
+    place
+}
+
+/// Whether a line of complaint says that `key` is lost.
+fn loses(line: &str, key: &str) -> bool {
+    let quoted: Vec<&str> = line.split('"').skip(3).step_by(2).collect();
+    assert!(line.starts_with("lost: table \"t\", ") && line.contains(": page "), "{line}");
+    match quoted[..] {
+        [one] if line.contains("the value of") => key == one,
+        [from] if line.contains("to the end") => from <= key,
+        [to] => key < to,
+        [from, to] => from <= key && key < to,
+        _ => line.contains("all keys"),
+    }
+}
+
+/// Holds a salvage against what is there and what it complains of; gives how many keys are lost.
+fn judge(place: &Place, run: &Run, left: &str, what: &str) -> usize {
+    let entries = entries();
+    let mut told: Vec<&str> = run.err.lines().collect();
+    let end = told.pop().unwrap_or_default();
+    let (lost, kept): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| told.iter().any(|line| loses(line, key)));
+    assert!(left == lines(kept), "{what}: {}", run.err);
+    assert_eq!(run.status, if lost.is_empty() { 0 } else { 2 }, "{what}: {}", run.err);
+    if !lost.is_empty() {
+        let ranges =
+            if told.len() == 1 { "1 range of keys".to_owned() } else { format!("{} ranges of keys", told.len()) };
+        assert!(end.starts_with("error: the database is damaged") && end.contains(&ranges), "{what}: {end}");
+        let check = place.run("check t.duramen -q --format json", "");
+        assert_eq!(check.status, 2, "{what}");
+    }
+    lost.len()
+}
+
+#[test]
+fn wherever_a_database_is_damaged_a_dump_of_the_rest_restores() {
+    let place = built();
+    let whole = std::fs::read(place.path("t.duramen")).unwrap();
+    let (mut values, mut leaves, mut inner, mut hopeless) = (0, 0, 0, 0);
+    for at in (0..whole.len()).step_by(4096 + 512) {
+        std::fs::write(place.path("t.duramen"), &whole).unwrap();
+        place.damage("t.duramen", at);
+        let run = place.run("dump t.duramen d --skip-damaged -q", "");
+        if !place.path("d").exists() {
+            // The catalog, or what says where pages are.
+            assert_eq!((run.status, run.err.lines().count()), (2, 1), "at {at}: {}", run.err);
+            hopeless += 1;
+            continue;
+        }
+        place.ok("restore u.duramen d -q", "");
+        let left = place.ok("scan u.duramen t", "");
+        match judge(&place, &run, &left, &format!("at {at}")) {
+            0 => {}
+            1 => values += 1,
+            2..=60 => leaves += 1,
+            _ => inner += 1,
+        }
+        ["u.duramen", "d"].iter().for_each(|file| std::fs::remove_file(place.path(file)).unwrap());
+    }
+    assert!(values > 1 && leaves > 10 && hopeless < 5, "{values} values, {leaves} leaves, {inner}, {hopeless}");
+}
+
+#[test]
+fn a_damaged_inner_page_costs_the_keys_below_it_alone() {
+    let place = built();
+    let whole = std::fs::read(place.path("t.duramen")).unwrap();
+    let number = |key: &[u8]| {
+        let digits = key.strip_suffix(b"......").filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+        std::str::from_utf8(digits).unwrap().parse::<u32>().ok()
+    };
+    // In a leaf the keys stand side by side, behind two fences; in an inner page there are leaves between them.
+    let keys: Vec<(usize, u32)> =
+        (0..).zip(whole.windows(12)).filter_map(|(at, key)| Some((at, number(key)?))).collect();
+    let apart = |two: &[(usize, u32)]| (5..100).contains(&two[0].1.abs_diff(two[1].1)) && two[1].0 - two[0].0 < 200;
+    let at = keys.windows(4).find(|four| four.windows(2).all(apart)).expect("four separators side by side")[0].0;
+    place.damage("t.duramen", at);
+    let run = place.run("scan t.duramen t --skip-damaged", "");
+    let left = String::from_utf8(run.out.clone()).unwrap();
+    let lost = judge(&place, &run, &left, "an inner page");
+    assert!((100..1900).contains(&lost), "{lost} keys are lost: {}", run.err);
+    assert_eq!(run.err.lines().count(), 2, "{}", run.err);
+}
+
+#[test]
+fn a_scan_of_what_is_left_knows_ranges_limits_and_counts() {
+    let place = built();
+    place.damage_text("t.duramen", "value 1000, ");
+    let told = place.error("scan t.duramen t --count", "");
+    assert!(told.contains("is corrupt"), "{told}");
+    let run = place.run("scan t.duramen t --count --skip-damaged", "");
+    let left: u32 = String::from_utf8(run.out).unwrap().trim().parse().unwrap();
+    assert!(run.status == 2 && left < ENTRIES && left > ENTRIES - 60, "{left}: {}", run.err);
+    let run =
+        place.run_args(&["scan", "t.duramen", "t", "--skip-damaged", "--from", "key 0010", "--to", "key 0011"], "");
+    let rest = run.out.iter().filter(|byte| **byte == b'\n').count();
+    assert!(run.status == 2 && rest > 40 && rest < 100, "{rest}: {}", run.err);
+    // What is not asked for is not missed.
+    let sound = place.run_args(&["scan", "t.duramen", "t", "--skip-damaged", "--to", "key 0003", "--count"], "");
+    assert_eq!((sound.status, sound.out.as_slice(), sound.err.as_str()), (0, &b"300\n"[..], ""));
+    assert_eq!(place.ok("scan t.duramen t --skip-damaged --limit 5", "").lines().count(), 5);
+    assert!(place.error("scan t.duramen t --skip-damaged --reverse", "").contains("--reverse"));
+}
+
+#[test]
+fn what_is_left_does_not_replace_a_dump_that_is_there() {
+    let place = built();
+    place.ok("dump t.duramen d -q", "");
+    let good = std::fs::read(place.path("d")).unwrap();
+    place.damage_text("t.duramen", "value 1000, ");
+    assert!(place.error("dump t.duramen d --skip-damaged", "").contains("is there already"));
+    assert_eq!(std::fs::read(place.path("d")).unwrap(), good);
+    let run = place.run("dump t.duramen --skip-damaged --table t", "");
+    assert_eq!((run.status, run.err.lines().count()), (2, 2), "{}", run.err);
+    place.ok("restore u.duramen - -q", run.out);
+    let told = place.run("dump t.duramen --skip-damaged", "").err;
+    assert!(told.contains(" of 2,000 entries are dumped; lost: 1 range of keys of \"t\""), "{told}");
+    assert_eq!(place.files(), ["d", "t.duramen", "u.duramen"]);
+}
+
+#[test]
+fn of_a_sound_database_nothing_is_missed() {
+    let place = built();
+    let (plain, careful) = (place.run("dump t.duramen", ""), place.run("dump t.duramen --skip-damaged", ""));
+    assert!(plain == careful && plain.status == 0 && plain.err.is_empty());
+}
+
+/// A load into a table that is there goes on batch by batch, up to what stops it.
+#[test]
+fn a_load_that_fails_in_the_middle_says_how_far_it_came() {
+    let place = built();
+    place.damage_text("t.duramen", "value 1000, ");
+    let changed: BTreeMap<String, String> = entries().into_keys().map(|key| (key, "new".to_owned())).collect();
+    let told = place.error("load t.duramen t --batch 100 -q", lines(&changed));
+    let (_, count) = told.split_once("the first ").unwrap_or_else(|| panic!("{told}"));
+    let count: usize = count.split(' ').next().unwrap().parse().unwrap();
+    assert!(told.contains("is corrupt") && told.contains("are in table \"t\" already"), "{told}");
+    assert!(count > 800 && count <= 1000 && count.is_multiple_of(100), "{told}");
+    let scan = place.run("scan t.duramen t --skip-damaged", "");
+    let new = String::from_utf8(scan.out).unwrap().lines().filter(|line| line.ends_with("\tnew")).count();
+    assert_eq!(new, count);
+}

@@ -1,0 +1,56 @@
+//! `drop`, `rename` and what `tables` tells.
+
+use crate::place::Place;
+
+#[test]
+fn drop_removes_one_table_and_its_name_is_free_again() {
+    let place = Place::new();
+    place.ok("load t.duramen a", "1\n2\n");
+    place.ok("load t.duramen b", "3\n");
+    assert_eq!(place.ok("drop t.duramen a", ""), "");
+    assert!(place.error("scan t.duramen a", "").contains("no table \"a\""));
+    assert_eq!(place.ok("scan t.duramen b", ""), "3\n");
+    place.ok("load t.duramen a --key-type u8", "9\n");
+    assert_eq!(place.ok("scan t.duramen a", ""), "9\n");
+    assert!(place.error("drop t.duramen c", "").contains("no table \"c\""));
+    assert!(place.error("drop no.duramen a", "").contains("no database at"));
+    assert!(place.ok("check t.duramen --format json", "").contains("\"sound\": true"));
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+#[test]
+fn rename_keeps_everything_but_the_name() {
+    let place = Place::new();
+    place.ok("load t.duramen a --key-type u32 --keys blocks", "7\n8\n");
+    place.ok("load t.duramen b", "x\n");
+    assert_eq!(place.ok("rename t.duramen a c", ""), "");
+    assert_eq!(place.ok("scan t.duramen c --from 8", ""), "8\n");
+    assert!(place.ok("tables t.duramen --format json", "").contains("\"keys\": \"blocks\""));
+    assert!(place.error("scan t.duramen a", "").contains("no table \"a\""));
+    assert!(place.error("rename t.duramen a d", "").contains("no table \"a\""));
+    assert!(place.error("rename t.duramen c b", "").contains("table \"b\" already"));
+    assert_eq!(place.run_args(&["rename", "t.duramen", "c", ""], "").status, 2);
+    assert_eq!(place.ok("scan t.duramen b", ""), "x\n");
+}
+
+#[test]
+fn tables_that_give_out_keys_say_so_and_others_do_not_become_them() {
+    let place = Place::new();
+    place.ok("load t.duramen plain --key-type u64", "1\n");
+    place.ok("put t.duramen serial 1 --key-type u64 --auto-increment", "");
+    for report in ["tables t.duramen", "stat t.duramen"] {
+        let report: serde_json::Value =
+            serde_json::from_str(&place.ok(&format!("{report} --format json"), "")).unwrap();
+        let rows = report.get("tables").unwrap_or(&report);
+        let serial = |row: usize| (rows[row]["name"].as_str().unwrap(), rows[row]["auto_increment"].as_bool());
+        assert_eq!([serial(0), serial(1)], [("plain", Some(false)), ("serial", Some(true))], "{report}");
+    }
+    for command in ["load t.duramen plain", "put t.duramen plain 2"] {
+        let told = place.error(&format!("{command} --auto-increment"), "2\n");
+        assert!(told.contains("made without --auto-increment"), "{told}");
+    }
+    assert_eq!(place.ok("scan t.duramen plain", ""), "1\n");
+    place.ok("load t.duramen serial --auto-increment", "5\n");
+    place.ok("put t.duramen serial 6", "");
+    assert_eq!(place.ok("scan t.duramen serial", ""), "1\n5\n6\n");
+}

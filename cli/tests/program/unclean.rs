@@ -1,0 +1,58 @@
+//! Databases that a killed process has left.
+
+use crate::place::Place;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whether one of the two superblocks says that the log is needed.
+fn is_in_use(place: &Place) -> bool {
+    let bytes = std::fs::read(place.path("t.duramen")).unwrap();
+    [40, 4096 + 40].into_iter().any(|flags| bytes[flags] == 0)
+}
+
+/// A database with one table, left by a process that was killed while it had it open.
+fn killed() -> Place {
+    let place = Place::new();
+    place.ok("load t.duramen t", "oak\nelm\n");
+    let mut load = place.command(&["load", "t.duramen", "t", "-q"]);
+    // It has the database open and waits for its input.
+    let mut child = load.stdin(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while !is_in_use(&place) {
+        assert!(start.elapsed() < Duration::from_secs(60), "the database is not opened");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(place.files(), ["t.duramen", "t.duramen-log.000001"]);
+    place
+}
+
+#[test]
+fn reading_recovers_what_a_killed_process_left() {
+    let place = killed();
+    assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+#[test]
+fn a_missing_log_is_told_by_the_name_of_its_file() {
+    let place = killed();
+    std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();
+    let told = place.error("scan t.duramen t", "");
+    assert!(told.contains("t.duramen-log.000001") && told.contains("missing"), "{told}");
+}
+
+/// Only who may not write is told that somebody else must recover the database.
+#[cfg(unix)]
+#[test]
+fn what_the_system_says_against_a_recovery_is_told() {
+    let place = killed();
+    let scan = "trap '' XFSZ; ulimit -f 0; exec \"$0\" scan t.duramen t";
+    let program = env!("CARGO_BIN_EXE_duramen");
+    let run = Command::new("sh").args(["-c", scan, program]).current_dir(place.path("")).output().unwrap();
+    let told = String::from_utf8(run.stderr).unwrap();
+    assert!(run.status.code() == Some(2) && told.contains("File too large"), "{told}");
+    assert!(!told.contains("open it for writing once"), "{told}");
+    assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
+}
