@@ -1,8 +1,9 @@
 //! Reading a damaged table: all that can be read, and which keys cannot. Nothing is changed here; mending a database is
 //! making a new one of what is left.
 //!
-//! The way goes leaf by leaf. Before each one a descent tells whether it can be reached and where its range ends, from
-//! what the pages above say of it; so a page that cannot be read, leaf or not, costs its range and no more.
+//! A cursor reads as far as it comes, by right links past inner pages that are damaged. Where it stops, a descent tells how
+//! far the damage reaches, from what the pages above say of it: a page that cannot be read, leaf or not, costs its range
+//! and no more, and a new cursor begins behind it.
 
 use super::bounds;
 use super::catalog::{self, TableEntry, catalog_tree};
@@ -49,8 +50,9 @@ pub struct Salvage<'t> {
     /// All below this key has been given or told as lost.
     position: Vec<u8>,
     end: Option<Vec<u8>>,
-    /// The leaf at the position, once the way there is known to be sound, and where its range ends.
-    leaf: Option<(Cursor<'t>, Option<Vec<u8>>)>,
+    /// What reads from the position on, once the way there is known to be sound; if it is to read no more than the rest of a
+    /// leaf, where that ends.
+    cursor: Option<(Cursor<'t>, Option<Option<Vec<u8>>>)>,
     done: bool,
 }
 
@@ -146,7 +148,7 @@ fn costs_a_range(error: &Error) -> bool {
 impl<'t> Salvage<'t> {
     fn new(engine: &'t Engine, tree: Tree, snapshot: Lsn, range: Stretch) -> Salvage<'t> {
         let done = range.is_empty();
-        Salvage { engine, tree, snapshot, position: range.lower, end: range.upper, leaf: None, done }
+        Salvage { engine, tree, snapshot, position: range.lower, end: range.upper, cursor: None, done }
     }
 
     /// Hands the next entry to `f`, or tells which keys are lost; `None` at the end.
@@ -158,7 +160,7 @@ impl<'t> Salvage<'t> {
             if self.done {
                 return Ok(None);
             }
-            let Some((cursor, upper)) = &mut self.leaf else {
+            let Some((cursor, leaf_end)) = &mut self.cursor else {
                 match self.enter()? {
                     Some(lost) => return Ok(Some(Salvaged::Lost(lost))),
                     None => continue,
@@ -180,21 +182,51 @@ impl<'t> Salvage<'t> {
                         Err(error) => return Err(error),
                     }));
                 }
-                Ok(Some(_)) => Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order"),
+                Ok(Some(_)) => {
+                    let cause = Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order");
+                    let (upper, _) = self.reach();
+                    return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
+                }
                 Ok(None) => {
-                    let upper = upper.take();
+                    let upper = leaf_end.take().unwrap_or_else(|| self.end.clone());
                     self.go_on(upper);
                     continue;
                 }
                 Err(error) => error,
             };
-            let upper = upper.take();
-            return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
+            let (upper, found) = match leaf_end.take() {
+                Some(upper) => (upper, Err(cause)),
+                None => self.reach(),
+            };
+            match found {
+                // It is not this leaf that stands in the way: only what is left of it is read, then it is looked for there.
+                Ok(()) => self.start(upper.clone(), Some(upper)),
+                Err(cause) => return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost))),
+            }
         }
     }
 
-    /// Finds the leaf at the position, or what is lost if there is no way to it.
+    /// Goes to the leaf at the position, or tells what is lost if there is no way to it.
     fn enter(&mut self) -> Result<Option<Lost>> {
+        match self.reach() {
+            (upper, Err(cause)) => self.lose(upper, cause).map(Some),
+            (_, Ok(())) => {
+                self.start(self.end.clone(), None);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A cursor from the position to `upper`.
+    fn start(&mut self, upper: Option<Vec<u8>>, leaf_end: Option<Option<Vec<u8>>>) {
+        let (from, to) = (Bound::Included(self.position.clone()), upper.map_or(Bound::Unbounded, Bound::Excluded));
+        let cursor = Cursor::new(self.engine, self.tree, View::At(self.snapshot), from, to);
+        self.cursor = Some((cursor, leaf_end));
+    }
+
+    /// Where the page at the position ends, or the lowest on the way there that something leads to; and what stands in the
+    /// way.
+    fn reach(&self) -> (Option<Vec<u8>>, Result<()>) {
         let (upper, found) = self.tree.reach(&Pages(&self.engine.pool), &self.position);
         // Separators out of order must not keep anybody in one place.
         let ahead = upper.as_ref().is_none_or(|upper| *upper > self.position);
@@ -202,13 +234,7 @@ impl<'t> Salvage<'t> {
             (Some(upper), Some(end)) => Some(upper.min(end.clone())),
             (upper, end) => upper.or_else(|| end.clone()),
         };
-        if let Err(cause) = found {
-            return self.lose(upper, cause).map(Some);
-        }
-        let (from, to) =
-            (Bound::Included(self.position.clone()), upper.clone().map_or(Bound::Unbounded, Bound::Excluded));
-        self.leaf = Some((Cursor::new(self.engine, self.tree, View::At(self.snapshot), from, to), upper));
-        Ok(None)
+        (upper, found)
     }
 
     /// What is lost from the position to `upper`, where it goes on.
@@ -222,7 +248,7 @@ impl<'t> Salvage<'t> {
     }
 
     fn go_on(&mut self, at: Option<Vec<u8>>) {
-        self.leaf = None;
+        self.cursor = None;
         self.done = at.is_none() || at == self.end;
         self.position = at.unwrap_or_default();
     }
