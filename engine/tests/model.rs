@@ -1,7 +1,10 @@
 //! Promise: a database, in a file or in memory, behaves like a `BTreeMap` a table: whatever the sequence of commits,
 //! aborts, range removals, snapshots, checkpoints and reopenings, with a cache far smaller than the data.
 
-use duramen::db::types::{KeyLayout, Separators, TableOptions};
+#[path = "workload/layouts.rs"]
+mod layouts;
+
+use duramen::db::types::{Separators, TableOptions};
 use duramen::{Codec, Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -265,11 +268,7 @@ impl Run {
 
 /// All choices that there are for keys of any length.
 fn bytes_table() -> impl Strategy<Value = Kind> {
-    let keys = KeyLayout::ALL
-        .into_iter()
-        .filter(|layout| ![KeyLayout::Fixed, KeyLayout::Blocks].contains(layout))
-        .map(Some)
-        .chain([None]);
+    let keys = layouts::for_keys_of_any_length().into_iter().map(Some).chain([None]);
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
     (prop::sample::select(keys.collect::<Vec<_>>()), separators).prop_map(|(keys, separators)| {
         Kind::bytes(TableOptions { keys, separators: Some(separators), ..TableOptions::default() })

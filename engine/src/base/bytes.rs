@@ -124,6 +124,14 @@ pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     (common_prefix(front, prefix) == prefix.len()).then_some(rest)
 }
 
+/// The least byte string above all that begin with `prefix`; `None` where there is none.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut next = slice(prefix, 0, keep).to_vec();
+    next.push(prefix.get(keep)?.wrapping_add(1));
+    Some(next)
+}
+
 /// Appends `value` as an LEB128 varint (7 bits a byte, low first, 1 to 10 bytes).
 pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -1,6 +1,7 @@
 //! Key ranges as callers give them, encoded.
 
 use super::types::{Key, Value};
+use crate::base::bytes;
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ops::{Bound, RangeBounds};
@@ -26,14 +27,8 @@ pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> Bounds {
 
 /// The range of the keys that begin with `prefix`.
 pub(crate) fn prefix(prefix: &[u8]) -> Bounds {
-    let mut upper = prefix.to_vec();
-    while let Some(last) = upper.pop() {
-        if last < 0xff {
-            upper.push(last + 1);
-            return (Bound::Included(prefix.to_vec()), Bound::Excluded(upper));
-        }
-    }
-    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+    let upper = bytes::after_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+    (Bound::Included(prefix.to_vec()), upper)
 }
 
 /// Runs `f` on a key's encoding, in a buffer that is kept for the next call.

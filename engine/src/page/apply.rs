@@ -110,9 +110,17 @@ fn bits(page: &mut [u8], from: u32, count: u32, set: bool) -> Result<bool> {
     Err(Error::corrupt(id, format!("it is no allocation map with bits {from} to {from} + {count}")))
 }
 
-fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
-    let (size, view) = (page.len(), Page::new(page));
-    let id = view.id();
+/// An insertion that is allowed, and what of the page it starts from.
+struct Insertion<'k> {
+    tree: Tree,
+    suffix: &'k [u8],
+    /// The key list's state, with the room that the record list will leave it; `None` where there is none.
+    keys: Option<KeyState>,
+    record_bytes: usize,
+}
+
+fn plan_insert<'k>(view: Page<'_>, slot: usize, key: &'k [u8], record: Record<'_>) -> Result<Insertion<'k>> {
+    let (size, id) = (view.bytes().len(), view.id());
     let tree = Tree::of(view)?;
     if slot > tree.count || (tree.inner && slot == 0 && tree.count > 0) {
         return Err(Error::corrupt(id, format!("an insert at slot {slot} of {}", tree.count)));
@@ -120,17 +128,38 @@ fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Resul
     if key.len() > limits::max_inline_key(size) + 1 {
         return Err(Error::corrupt(id, format!("an insert of a key of {} bytes", key.len())));
     }
-    let suffix = if tree.inner && slot == 0 { Some(&[][..]) } else { key.strip_prefix(view.prefix()) };
+    let suffix = if tree.inner && slot == 0 { Some(&[][..]) } else { bytes::strip_prefix(key, view.prefix()) };
     let Some(suffix) = suffix else {
         return Err(Error::corrupt(id, "an insert of a key without the page's prefix"));
     };
     let record_bytes =
         records::bytes_with(view.record_bytes(), tree.records, record).map_err(|what| Error::corrupt(id, what))?;
-    let Some(room) = size.checked_sub(tree.keys_at + record_bytes).filter(|_| tree.count < usize::from(u16::MAX))
-    else {
-        return Ok(false);
-    };
-    let state = KeyState { room, ..tree.keys };
+    let room = size.checked_sub(tree.keys_at + record_bytes).filter(|_| tree.count < usize::from(u16::MAX));
+    Ok(Insertion { tree, suffix, keys: room.map(|room| KeyState { room, ..tree.keys }), record_bytes })
+}
+
+/// True where [`apply`] would do the insertion; the page stays as it is.
+///
+/// # Errors
+/// As [`apply`].
+pub fn would_insert(page: Page<'_>, slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
+    let Insertion { suffix, keys, .. } = plan_insert(page, slot, key, record)?;
+    let Some(state) = keys else { return Ok(false) };
+    match keys::would_insert(page.id(), page.key_bytes(), state, slot, suffix)? {
+        Some(fits) => Ok(fits),
+        // A list of blocks knows only when it has tried.
+        None => {
+            let mut copy = page.bytes().to_vec();
+            insert(&mut copy, slot, key, record)
+        }
+    }
+}
+
+fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
+    let view = Page::new(page);
+    let id = view.id();
+    let Insertion { tree, suffix, keys, record_bytes } = plan_insert(view, slot, key, record)?;
+    let Some(state) = keys else { return Ok(false) };
     let Some(key_bytes) = keys::insert(id, key_list(page, &tree), state, slot, suffix)? else { return Ok(false) };
     records::insert(record_list(page, record_bytes), tree.records, slot, record);
     header::set_lists(page, tree.count + 1, key_bytes, record_bytes);

@@ -52,7 +52,8 @@ impl PageBuilder {
     pub fn new(page_size: usize, spec: &PageSpec<'_>) -> PageBuilder {
         let prefix = if spec.keys.cuts_prefix() { fence_prefix(spec.lower, spec.upper, page_size) } else { 0 };
         let upper_rest = spec.upper.map(|upper| upper.get(prefix..).unwrap_or_default());
-        let mut front = vec![0; PAGE_HEADER];
+        let mut front = Vec::with_capacity(PAGE_HEADER + spec.lower.len() + upper_rest.map_or(0, <[u8]>::len));
+        front.resize(PAGE_HEADER, 0);
         bytes::put_u32(&mut front, header::ID, spec.id.0);
         bytes::put_u32(&mut front, header::TABLE, spec.table.0);
         header::set_right(&mut front, spec.right);
@@ -102,6 +103,10 @@ impl PageBuilder {
     /// replaces the key of the first one, for an inner page's slot 0 has none of its own. False: not all of them could
     /// be appended (see [`PageBuilder::push`]), some may have been.
     pub fn push_entries(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
+        self.take_entries(page, entries, first) && self.fits()
+    }
+
+    fn take_entries(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
         let mut key = Vec::new();
         let Range { start, end } = entries;
         if start >= end {
@@ -176,7 +181,7 @@ impl PageBuilder {
         }
         self.count += entries.len();
         (self.key_bytes, self.record_bytes) = (key_bytes, self.records.bytes());
-        self.used() <= self.page_size && self.count <= usize::from(u16::MAX)
+        self.fits() && self.count <= usize::from(u16::MAX)
     }
 
     /// The record of an entry; `child` are the bytes of an inner page's, whatever record list a hostile one names.
@@ -189,11 +194,12 @@ impl PageBuilder {
     fn cut_from(&self, page: Page<'_>, entries: Range<usize>) -> Option<usize> {
         let prefix = bytes::slice(&self.front, PAGE_HEADER, PAGE_HEADER + self.prefix);
         let mut key = Vec::new();
-        let fits = [entries.start, entries.end.saturating_sub(1)].into_iter().all(|slot| {
-            page.key_into(slot, &mut key);
-            key.starts_with(prefix)
-        });
-        let fits = fits || entries.is_empty();
+        let fits = entries.is_empty()
+            || page.prefix() == prefix
+            || [entries.start, entries.end - 1].into_iter().all(|slot| {
+                page.key_into(slot, &mut key);
+                key.starts_with(prefix)
+            });
         let same = page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST);
         self.prefix.checked_sub(page.prefix().len()).filter(|_| fits && same)
     }
@@ -221,6 +227,11 @@ impl PageBuilder {
             (self.key_bytes, self.record_bytes) = (key_bytes, record_bytes);
         }
         fits
+    }
+
+    /// True where all that was appended is within the page, as it is unless a list has broken its word.
+    pub fn fits(&self) -> bool {
+        self.used() <= self.page_size
     }
 
     /// Entries so far.

@@ -28,7 +28,7 @@ mod varint;
 mod view;
 mod window;
 
-pub use apply::apply;
+pub use apply::{apply, would_insert};
 pub use builder::{PageBuilder, PageSpec};
 pub use header::{PageKind, set_lsn};
 pub use keys::{Index, IntKey, KeyListKind};

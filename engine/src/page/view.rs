@@ -7,6 +7,9 @@ use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
 
+/// Bytes of a suffix that room is made for before it is known: most have no more.
+const SUFFIX: usize = 48;
+
 /// A page to read. Any bytes are safe: what lies outside them reads as zero or empty, and what a hostile page says is
 /// bounded. [`Page::check`] once, when bytes come from a device, makes the answers right as well.
 #[derive(Clone, Copy)]
@@ -142,6 +145,7 @@ impl<'a> Page<'a> {
     pub fn upper_fence_into(&self, out: &mut Vec<u8>) -> bool {
         out.clear();
         if self.has_upper_fence() {
+            out.reserve(self.prefix().len() + self.upper_rest_len());
             out.extend_from_slice(self.prefix());
             out.extend_from_slice(self.upper_rest());
         }
@@ -232,6 +236,8 @@ impl<'a> Page<'a> {
         if slot >= self.count() {
             return;
         }
+        // Room for most keys at once.
+        out.reserve(self.prefix().len() + SUFFIX);
         out.extend_from_slice(self.prefix());
         if slot > 0 || !self.is_inner() {
             self.key_list().append(slot, out);

@@ -7,6 +7,7 @@ use super::long_key::{image, is_long, rest, trial_image};
 use super::{Tree, TreeLayout};
 use crate::base::{Error, PageId, Result, TableId, bytes};
 use crate::page::{KeyListKind, PageBuilder, Record, SeparatorRule, run_capacity, run_page};
+use std::collections::VecDeque;
 
 /// Where a bulk load's pages go.
 pub trait BulkSink {
@@ -52,11 +53,14 @@ struct Level {
     lower: Vec<u8>,
     /// Its id, where the page before had to know it.
     id: Option<PageId>,
+    /// Keys and records, from the place on that is `start` to the items.
     bytes: Vec<u8>,
-    items: Vec<Item>,
-    /// Bytes of keys and of records in `items`.
+    start: usize,
+    items: VecDeque<Item>,
+    /// Bytes of keys and of records in `items`, and the sum of what the items take in a key list at the very least.
     key_bytes: usize,
     record_bytes: usize,
+    least_bytes: usize,
     /// Pages of this level that are written.
     written: u64,
 }
@@ -67,23 +71,33 @@ struct Item {
     at: usize,
     key_len: usize,
     record_len: usize,
+    /// What it takes in a key list at the very least where another one is before it.
+    least: usize,
     large: bool,
     /// The whole key, where it is a long one in a leaf.
     whole: Option<Box<[u8]>>,
 }
 
 impl Level {
-    fn push(&mut self, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
-        let at = self.bytes.len();
+    fn push(&mut self, keys: KeyListKind, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
+        let before = self.items.len().checked_sub(1).map_or(&[][..], |before| self.key(before));
+        let least = keys.least_entry_bytes(key.len(), bytes::common_prefix(before, key));
+        let (at, key_len, record_len) = (self.start + self.bytes.len(), key.len(), record.bytes.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(record.bytes);
-        self.key_bytes += key.len();
-        self.record_bytes += record.bytes.len();
-        self.items.push(Item { at, key_len: key.len(), record_len: record.bytes.len(), large: record.large, whole });
+        self.key_bytes += key_len;
+        self.record_bytes += record_len;
+        self.least_bytes += least;
+        self.items.push_back(Item { at, key_len, record_len, least, large: record.large, whole });
+    }
+
+    fn slice(&self, at: usize, len: usize) -> &[u8] {
+        let at = at.saturating_sub(self.start);
+        bytes::slice(&self.bytes, at, at + len)
     }
 
     fn key(&self, index: usize) -> &[u8] {
-        self.items.get(index).map_or(&[], |item| bytes::slice(&self.bytes, item.at, item.at + item.key_len))
+        self.items.get(index).map_or(&[], |item| self.slice(item.at, item.key_len))
     }
 
     /// The whole key in a leaf; in an inner page the image.
@@ -93,33 +107,36 @@ impl Level {
 
     fn record(&self, index: usize) -> Record<'_> {
         let Some(item) = self.items.get(index) else { return Record::default() };
-        let at = item.at + item.key_len;
-        Record { bytes: bytes::slice(&self.bytes, at, at + item.record_len), large: item.large }
+        Record { bytes: self.slice(item.at + item.key_len, item.record_len), large: item.large }
     }
 
-    /// Bytes that the items take at the very least.
+    /// Bytes that the items take in a page at the very least: more than one page's are more than fit in it.
     fn least_bytes(&self, keys: KeyListKind) -> usize {
         if keys.key_len().is_some() {
             // Of blocks the index alone is sure; a page cannot count more entries than 16 bits can.
             let index = self.items.len() / 32;
             return if self.items.len() > usize::from(u16::MAX) { usize::MAX } else { index + self.record_bytes };
         }
-        let cuts_prefix = keys.cuts_prefix();
-        let last = self.key(self.items.len().saturating_sub(1));
-        let prefix = if cuts_prefix { bytes::common_prefix(&self.lower, last) } else { 0 };
-        self.key_bytes.saturating_sub(prefix * self.items.len()) + self.record_bytes
+        let first = self.items.front().map_or(0, |first| first.least);
+        let mut least = self.least_bytes.saturating_sub(first);
+        if keys.cuts_prefix() && !keys.is_walked() {
+            let last = self.key(self.items.len().saturating_sub(1));
+            let prefix = bytes::common_prefix(&self.lower, last);
+            least = least.max(self.key_bytes.saturating_sub(prefix * self.items.len()));
+        }
+        least + self.record_bytes
     }
 
     /// Takes the first `count` items off; the page now begins at `lower`.
     fn advance(&mut self, count: usize, lower: Vec<u8>, id: Option<PageId>) {
-        let cut = self.items.get(count).map_or(self.bytes.len(), |item| item.at);
-        self.bytes.drain(..cut);
+        let end = self.start + self.bytes.len();
+        let cut = self.items.get(count).map_or(end, |item| item.at);
+        self.bytes.drain(..cut - self.start);
+        self.start = cut;
         for item in self.items.drain(..count.min(self.items.len())) {
             self.key_bytes -= item.key_len;
             self.record_bytes -= item.record_len;
-        }
-        for item in &mut self.items {
-            item.at -= cut;
+            self.least_bytes -= item.least;
         }
         self.lower = lower;
         self.id = id;
@@ -205,7 +222,7 @@ impl<K: BulkSink> BulkLoader<K> {
         let layout = self.tree.layout;
         let keys = if height == 0 { layout.leaf } else { layout.inner };
         let Some(level) = self.levels.get_mut(height) else { return Ok(()) };
-        level.push(key, record, whole);
+        level.push(keys, key, record, whole);
         while self.levels.get(height).is_some_and(|level| level.least_bytes(keys) > self.page_size) {
             self.flush(height)?;
         }
@@ -302,7 +319,7 @@ impl<K: BulkSink> BulkLoader<K> {
     fn build(&self, height: usize, count: usize, upper: Option<&[u8]>, id: PageId, right: PageId) -> Option<Vec<u8>> {
         let level = self.levels.get(height)?;
         let mut builder = self.builder(height, upper, id, right);
-        self.fill(&mut builder, level, count).then(|| builder.finish())
+        (self.fill(&mut builder, level, count) && builder.fits()).then(|| builder.finish())
     }
 
     /// Writes a page of the first `count` items, or fewer where the separator takes the room, and tells the level

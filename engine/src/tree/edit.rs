@@ -1,9 +1,9 @@
-//! Small steps that every change of the tree is made of: page specifications, formatting, trying an operation on a
-//! copy first. What changes when must never be decided here.
+//! Small steps that every change of the tree is made of: page specifications, formatting. What changes when must never be
+//! decided here.
 
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{Error, Lsn, PageId, Result, limits};
-use crate::page::{Page, PageKind, PageOp, PageSpec, RecordListKind, apply};
+use crate::base::{Error, PageId, Result, limits};
+use crate::page::{Page, PageKind, PageOp, PageSpec, RecordListKind};
 
 /// A slot as operations carry it.
 pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
@@ -20,11 +20,6 @@ pub(super) fn overhead(page: Page<'_>, upper: &mut Vec<u8>) -> usize {
 pub(super) fn is_underfull(page: Page<'_>) -> bool {
     let front = overhead(page, &mut Vec::new());
     page.used().saturating_sub(front) < page.bytes().len().saturating_sub(front) / 4
-}
-
-/// True where `op` would fit in the page; the page stays as it is.
-pub(super) fn would_fit(page: Page<'_>, op: &PageOp<'_>) -> Result<bool> {
-    apply(&mut page.bytes().to_vec(), op, Lsn::ZERO)
 }
 
 /// The record of an inner page's entry.

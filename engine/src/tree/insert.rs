@@ -87,14 +87,26 @@ impl Tree {
     }
 
     /// As [`Tree::latch_leaf`], if it can be without a descent: a leaf of this tree says itself which keys it covers,
-    /// unless long ones are among them.
+    /// unless long ones are among them. Since the writer looked, the leaf may have been split: then its right sibling
+    /// may be the one.
     #[inline]
     pub(super) fn latch_near<'s, S: PageWrite>(&self, store: &'s S, near: PageId, key: &[u8]) -> Result<S::Mut<'s>> {
         if !near.is_none() && key.len() <= limits::long_key_head(store.page_size()) {
             let leaf = store.latch(near)?;
             let page = Page::new(&leaf);
-            if self.check_page(page, near, 0).is_ok() && page.covers(key) {
-                return Ok(leaf);
+            if self.check_page(page, near, 0).is_ok() {
+                if page.covers(key) {
+                    return Ok(leaf);
+                }
+                let right = page.right();
+                if !page.below_upper(key) && !right.is_none() && right != near {
+                    drop(leaf);
+                    let leaf = store.latch(right)?;
+                    let page = Page::new(&leaf);
+                    if self.check_page(page, right, 0).is_ok() && page.covers(key) {
+                        return Ok(leaf);
+                    }
+                }
             }
         }
         self.latch_leaf(store, key)

@@ -30,14 +30,6 @@ pub(super) fn rest(key: &[u8], page_size: usize) -> &[u8] {
     key.get(limits::long_key_head(page_size)..).unwrap_or_default()
 }
 
-/// The least key above all keys that begin with `head`; `None` where there is none.
-fn after_prefix(head: &[u8]) -> Option<Vec<u8>> {
-    let keep = head.iter().rposition(|&byte| byte != 0xFF)?;
-    let mut next = bytes::slice(head, 0, keep).to_vec();
-    next.push(head.get(keep)?.wrapping_add(1));
-    Some(next)
-}
-
 impl Tree {
     /// The whole key of a leaf's or inner page's `slot` in `out`. The caller holds the page's latch, which keeps the
     /// run from being freed. Slot 0 of an inner page has no key of its own: the result is some key not above it.
@@ -164,7 +156,7 @@ impl Tree {
         let first = usize::from(page.is_inner());
         let position = |key: &[u8]| page.search(key).unwrap_or_else(|slot| slot);
         let (mut low, mut high) =
-            (position(head).max(first), after_prefix(head).map_or(page.count(), |k| position(&k)));
+            (position(head).max(first), bytes::after_prefix(head).map_or(page.count(), |k| position(&k)));
         while low < high {
             let middle = low.midpoint(high);
             self.full_key(store, page, middle, &mut found)?;

@@ -2,12 +2,12 @@
 //! split is one step that leaves a valid tree; where the parent has no room for the separator, splitting the parent
 //! is that step, and the caller starts again.
 
-use super::edit::{child_record, slot_u16, would_fit};
+use super::edit::{child_record, slot_u16};
 use super::long_key::trial_image;
 use super::search::{MAX_LEVEL, Step};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes};
-use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split};
+use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split, would_insert};
 
 /// The entry that a split makes room for.
 #[derive(Clone, Copy)]
@@ -60,8 +60,7 @@ impl Tree {
         };
         let at = slot_u16(Page::new(&parent), slot + 1)?;
         let record = child_record(id);
-        let insert = PageOp::Insert { slot: at, key: &trial, record: Record::inline(&record) };
-        if !would_fit(Page::new(&parent), &insert)? {
+        if !would_insert(Page::new(&parent), slot + 1, &trial, Record::inline(&record))? {
             drop(left);
             drop(parent);
             let pending = Pending { slot: slot + 1, image: &trial, key: &[], record_bytes: record.len() };

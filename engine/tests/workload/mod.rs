@@ -4,8 +4,10 @@
 // Every test compiles this for itself and uses its part.
 #![allow(dead_code)]
 
+mod layouts;
+
 use duramen::db::DEFAULT_FILL;
-use duramen::db::types::{KeyLayout, TableOptions};
+use duramen::db::types::TableOptions;
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -13,8 +15,7 @@ use std::ops::Bound;
 /// Each table keeps its keys in a way of its own, so that the tests have all key lists; `fixed` and `blocks` are
 /// not for bytes.
 fn table_options(table: &str) -> TableOptions {
-    let layouts: Vec<KeyLayout> =
-        KeyLayout::ALL.into_iter().filter(|layout| ![KeyLayout::Fixed, KeyLayout::Blocks].contains(layout)).collect();
+    let layouts = layouts::for_keys_of_any_length();
     let which = table.bytes().map(usize::from).sum::<usize>() % (layouts.len() + 1);
     TableOptions { keys: layouts.get(which).copied(), ..TableOptions::default() }
 }

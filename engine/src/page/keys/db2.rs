@@ -2,52 +2,23 @@
 //! Reading, searching and checking are here; changing is in `edit`, which prefixes pay in `layout`. What a page prefix, a
 //! fence or a long key is must never be known here.
 //!
-//! `[groups u16] [group; groups] [prefixes] [slotted list of the suffixes]`, a group being `head u32 | first slot u16 | end
-//! of its prefix among the prefixes u16`; the head is that of the group's first key with its prefix. Without groups no
-//! key has a prefix. An empty list has no bytes.
+//! `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix among the prefixes,
+//! its head that of its first key with the prefix. Without groups no key has a prefix. An empty list has no bytes.
 
 mod build;
 pub(super) mod edit;
 mod layout;
 
 use super::Place;
+use super::directory::{self, FIELD, GROUP, Group};
 use super::slotted::{self, Slotted, head_of};
 use crate::base::bytes;
 pub(super) use build::{Db2Builder, Origin};
 use std::cmp::Ordering;
 
-/// Bytes of the number of groups.
-const FIELD: usize = 2;
-/// Bytes of a group in the directory.
-pub(super) const GROUP: usize = 8;
-
 /// Bytes that the list takes for a key of that length which has a group of its own.
 pub(super) fn entry_bytes(len: usize) -> usize {
     GROUP + slotted::entry_bytes(len)
-}
-
-/// A group of the directory.
-#[derive(Clone, Copy)]
-struct Group {
-    head: u32,
-    slot: usize,
-    end: usize,
-}
-
-impl Group {
-    #[inline(always)]
-    fn of(field: &[u8; GROUP]) -> Group {
-        let (slot, end) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
-        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), end: usize::from(end) }
-    }
-
-    fn field(self) -> [u8; GROUP] {
-        let mut field = [0; GROUP];
-        bytes::put_u32(&mut field, 0, self.head);
-        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
-        bytes::put_u16(&mut field, 6, bytes::u16_of(self.end));
-        field
-    }
 }
 
 /// A group's keys.
@@ -71,19 +42,19 @@ pub(crate) struct Db2<'a> {
 /// Where the slotted list begins.
 #[inline(always)]
 fn suffixes_at(list: &[u8]) -> usize {
-    let groups = usize::from(bytes::get_u16(list, 0));
-    let front = FIELD + GROUP * groups;
+    let groups = directory::count(list);
+    let front = directory::end(groups);
     if groups == 0 { front } else { front + usize::from(bytes::get_u16(list, front - 2)) }
 }
 
 impl<'a> Db2<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize) -> Db2<'a> {
-        let prefixes = FIELD + GROUP * usize::from(bytes::get_u16(list, 0));
+        let prefixes = directory::end(directory::count(list));
         let at = suffixes_at(list);
         let suffixes = list.get(at..).unwrap_or_default();
         Db2 {
-            groups: bytes::slice(list, FIELD, prefixes).as_chunks().0,
+            groups: directory::groups(list),
             prefixes: bytes::slice(list, prefixes, at),
             suffixes: Slotted::new(suffixes, count, granule),
             // A hostile page has no more entries than bytes for them, so that going through them ends soon.
@@ -103,7 +74,7 @@ impl<'a> Db2<'a> {
     #[inline(always)]
     fn prefix(&self, index: usize, group: Group) -> &'a [u8] {
         let before = index.checked_sub(1).and_then(|before| self.groups.get(before));
-        bytes::slice(self.prefixes, before.map_or(0, |before| Group::of(before).end), group.end)
+        bytes::slice(self.prefixes, before.map_or(0, |before| Group::of(before).offset), group.offset)
     }
 
     /// The span that `slot` is in.
@@ -228,7 +199,7 @@ impl<'a> Db2<'a> {
         if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
         }
-        let groups = usize::from(bytes::get_u16(list, 0));
+        let groups = directory::count(list);
         if list.len() < FIELD || self.groups.len() != groups || suffixes_at(list) > list.len() {
             return Err(format!("{groups} groups and their prefixes in {} bytes", list.len()));
         }
@@ -236,10 +207,10 @@ impl<'a> Db2<'a> {
         let (mut slot, mut end, mut key) = (0, 0, Vec::new());
         for (index, group) in self.groups.iter().map(Group::of).enumerate() {
             let in_order = (index == 0) == (group.slot == 0) && (index == 0 || group.slot > slot);
-            if !in_order || group.slot >= self.count || group.end < end {
+            if !in_order || group.slot >= self.count || group.offset < end {
                 return Err(format!("group {index} is out of order"));
             }
-            (slot, end) = (group.slot, group.end);
+            (slot, end) = (group.slot, group.offset);
             key.clear();
             self.append(slot, &mut key);
             if group.head != head_of(&key) {

@@ -3,8 +3,8 @@
 //! one sought among those that are kept whole, about every [`DISTANCE`]th. Reading, searching and checking are here,
 //! changing in `edit`. What a page prefix, a fence or a long key is must never be known here.
 //!
-//! MyISAM: `[entries]`. WiredTiger: `[groups u16] [group; groups] [entries]`, a group being `head u32 | first slot u16 |
-//! offset of its first entry u16`; that entry shares nothing, so its key is whole. Entry: `varint(bytes shared with the
+//! MyISAM: `[entries]`. WiredTiger: `[directory] [entries]`, a group's offset being that of its first entry, which shares
+//! nothing, so that its key is whole. Entry: `varint(bytes shared with the
 //! key before) | varint(bytes of the rest) | rest`. The shared part is always as long as it can be. An empty list has no
 //! bytes.
 //!
@@ -15,6 +15,7 @@ mod build;
 pub(super) mod edit;
 
 use super::Place;
+use super::directory::{self, FIELD, GROUP, Group};
 use super::slotted::head_of;
 use crate::base::bytes;
 use crate::page::varint;
@@ -24,11 +25,6 @@ use std::cmp::Ordering;
 /// How many entries a group has when it is laid out: WiredTiger's skipping distance. One that has grown to twice as
 /// many is cut in two.
 pub(super) const DISTANCE: usize = 10;
-/// Bytes of the number of groups.
-const FIELD: usize = 2;
-/// Bytes of a group in the directory.
-pub(super) const GROUP: usize = 8;
-
 /// The least bytes of an entry: a hostile page has no more entries than bytes for them, so that going through them ends
 /// soon.
 const LEAST: usize = 2;
@@ -42,6 +38,11 @@ fn entry_size(shared: usize, rest: usize) -> usize {
 /// Bytes that the list takes for a suffix of that length which shares nothing and is in no group's directory yet.
 pub(super) fn entry_bytes(suffix_len: usize, grouped: bool) -> usize {
     entry_size(0, suffix_len) + if grouped { GROUP } else { 0 }
+}
+
+/// Bytes of an entry that keeps so many of its key, whatever it shares.
+pub(super) fn least_entry_bytes(rest: usize) -> usize {
+    entry_size(0, rest)
 }
 
 /// An entry in the list.
@@ -97,30 +98,6 @@ impl Entry {
     }
 }
 
-/// A group of the directory.
-#[derive(Clone, Copy)]
-struct Group {
-    head: u32,
-    slot: usize,
-    at: usize,
-}
-
-impl Group {
-    #[inline(always)]
-    fn of(field: &[u8; GROUP]) -> Group {
-        let (slot, at) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
-        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), at: usize::from(at) }
-    }
-
-    fn field(self) -> [u8; GROUP] {
-        let mut field = [0; GROUP];
-        bytes::put_u32(&mut field, 0, self.head);
-        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
-        bytes::put_u16(&mut field, 6, bytes::u16_of(self.at));
-        field
-    }
-}
-
 /// A run of entries that begins with a whole key: a group, or a list without groups.
 #[derive(Clone, Copy)]
 struct Span {
@@ -148,7 +125,7 @@ impl<'a> Delta<'a> {
             return Delta { groups: &[], entries: list, count: count.min(list.len() / LEAST) };
         }
         let front = entries_at(list);
-        let groups = bytes::slice(list, FIELD, front).as_chunks().0;
+        let groups = directory::groups(list);
         let entries = list.get(front..).unwrap_or_default();
         Delta { groups, entries, count: count.min(entries.len() / LEAST) }
     }
@@ -160,7 +137,7 @@ impl<'a> Delta<'a> {
             return Span { index: 0, first: 0, end: self.count, at: 0 };
         };
         let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
-        Span { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.at }
+        Span { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.offset }
     }
 
     /// The span that `slot` is in.
@@ -179,7 +156,7 @@ impl<'a> Delta<'a> {
             let group = Group::of(group);
             group.head < head
                 || (group.head == head && {
-                    let whole = Entry::at(self.entries, group.at).rest_in(self.entries);
+                    let whole = Entry::at(self.entries, group.offset).rest_in(self.entries);
                     bytes::compare(whole, suffix).is_le()
                 })
         });
@@ -318,7 +295,7 @@ impl<'a> Delta<'a> {
         if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
         }
-        if grouped && (self.groups.is_empty() || self.groups.len() != usize::from(bytes::get_u16(list, 0))) {
+        if grouped && (self.groups.is_empty() || self.groups.len() != directory::count(list)) {
             return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
         }
         let (mut key, mut at) = (Vec::new(), 0);
@@ -330,7 +307,7 @@ impl<'a> Delta<'a> {
             }
             let rest = entry.rest_in(self.entries);
             if let Some(group) = groups.next_if(|group| group.slot == slot) {
-                if group.at != at || entry.shared != 0 || group.head != head_of(rest) {
+                if group.offset != at || entry.shared != 0 || group.head != head_of(rest) {
                     return Err(format!("the group at slot {slot} is not what its entry says"));
                 }
             } else if slot == 0 && (grouped || entry.shared != 0) {
@@ -352,7 +329,7 @@ impl<'a> Delta<'a> {
 /// Where the entries of a list with groups begin.
 #[inline(always)]
 fn entries_at(list: &[u8]) -> usize {
-    FIELD + GROUP * usize::from(bytes::get_u16(list, 0))
+    directory::end(directory::count(list))
 }
 
 /// False where the directory is not within the list: then it must not be changed.

@@ -72,6 +72,20 @@ pub(in crate::page) fn insert(
     Ok(Some(plan.bytes))
 }
 
+/// True where [`insert`] would put `suffix` at `slot` of `list`, its bytes alone; `None`: only trying tells.
+pub(in crate::page) fn would_insert(
+    page: PageId,
+    list: &[u8],
+    state: KeyState,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<Option<bool>> {
+    if state.kind.blocks().is_some() {
+        return Ok(None);
+    }
+    plan(page, list, state, slot, suffix).map(|plan| Some(plan.bytes <= state.room))
+}
+
 /// What putting `suffix` at `slot` makes of a list that is not of blocks.
 #[inline]
 fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan> {

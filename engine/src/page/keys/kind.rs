@@ -113,7 +113,7 @@ impl KeyListKind {
     /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is
     /// quicker and says what each takes.
     #[inline(always)]
-    pub(in crate::page) fn is_walked(self) -> bool {
+    pub(crate) fn is_walked(self) -> bool {
         matches!(self, KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger)
     }
 
@@ -141,6 +141,19 @@ impl KeyListKind {
             KeyListKind::Fixed => true,
             KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => false,
             _ => len == 0,
+        }
+    }
+
+    /// Bytes that an entry behind the first one of its page takes at the very least: its key has `len` bytes and agrees in
+    /// `common` of them with the key before, which is all that the page's prefix, a group's or a delta can save it.
+    pub(crate) fn least_entry_bytes(self, len: usize, common: usize) -> usize {
+        match self {
+            KeyListKind::Plain | KeyListKind::Fixed => self.entry_bytes(len),
+            KeyListKind::Db2 => slotted::entry_bytes(len.saturating_sub(common)),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::least_entry_bytes(len.saturating_sub(common)),
+            // Of blocks nothing is sure but their index.
+            KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => 0,
+            KeyListKind::Head | KeyListKind::Pkb | KeyListKind::PkbLong => self.entry_bytes(len.saturating_sub(common)),
         }
     }
 

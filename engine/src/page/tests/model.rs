@@ -36,7 +36,11 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
     let done = match found {
         Ok(slot) => apply(page, &PageOp::Replace { slot: slot as u16, record: as_record(&entry) }, Lsn(2)),
         Err(slot) => {
-            apply(page, &PageOp::Insert { slot: slot as u16, key: &entry.0, record: as_record(&entry) }, Lsn(2))
+            let would = would_insert(Page::new(page), slot, &entry.0, as_record(&entry));
+            let done =
+                apply(page, &PageOp::Insert { slot: slot as u16, key: &entry.0, record: as_record(&entry) }, Lsn(2));
+            assert_eq!(would.unwrap(), *done.as_ref().unwrap(), "what would be done is done");
+            done
         }
     };
     // Replacing or inserting another length in a list of fixed sizes is refused; the strategies never ask for it.

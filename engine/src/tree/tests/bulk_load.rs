@@ -112,13 +112,15 @@ fn leaves_are_as_full_as_was_asked() {
     let paths: Model = (0..20_000u32)
         .map(|n| (format!("usr/share/doc/package-{:05}/file-{:03}", n / 37, n % 37).into_bytes(), vec![0; 8]))
         .collect();
-    for (fill, list) in [(0.5, KeyListKind::Head), (0.9, KeyListKind::Head), (1.0, KeyListKind::Plain)] {
+    let all = free_lists().into_iter().flat_map(|list| [0.5, 0.9, 1.0].map(|fill| (fill, list)));
+    for (fill, list) in all {
         let store = VecStore::new(4096);
         let layout = layout(list, RecordListKind::Fixed, SeparatorRule::TAIL);
         let (tree, _) = load(&store, layout, fill, &paths);
         let leaves = tree.verify(&store, &mut |_| ()).unwrap().levels[0];
         let used = leaves.used_bytes as f32 / (leaves.pages * 4096) as f32;
-        assert!((fill - 0.06..=fill).contains(&used), "{list:?} at {fill}: {used}");
+        // The cut may come a sixteenth early for a shorter separator, and the next entry may not fit.
+        assert!((fill - 0.08..=fill).contains(&used), "{list:?} at {fill}: {used}");
     }
 }
 

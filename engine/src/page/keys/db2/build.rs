@@ -109,8 +109,10 @@ impl Db2Builder {
         if origin.is_none() && self.bytes() > self.next {
             let now = self.runs();
             let runs = optimize(&self.keys, &now, self.most / 4);
-            let keys = std::mem::take(&mut self.keys);
-            self.lay_out(&keys, &runs);
+            if runs != now {
+                let keys = std::mem::take(&mut self.keys);
+                self.lay_out(&keys, &runs);
+            }
             // At a half, three quarters, seven eighths of the page, as long as it grows.
             let bytes = self.bytes();
             self.next = bytes + self.most.saturating_sub(bytes).max(self.most / 16) / 2;
@@ -125,19 +127,19 @@ impl Db2Builder {
     /// Begins a group with the first bytes of `key` for its prefix.
     fn open(&mut self, key: &[u8], prefix: usize) {
         if self.groups.is_empty() && self.keys.len() > 0 {
-            self.groups.push(Group { head: head_of(self.keys.key(0)), slot: 0, end: 0 }.field());
+            self.groups.push(Group { head: head_of(self.keys.key(0)), slot: 0, offset: 0 }.field());
         }
         self.prefix.clear();
         self.prefix.extend_from_slice(bytes::slice(key, 0, prefix));
         self.prefixes.extend_from_slice(&self.prefix);
-        self.groups.push(Group { head: head_of(key), slot: self.keys.len(), end: self.prefixes.len() }.field());
+        self.groups.push(Group { head: head_of(key), slot: self.keys.len(), offset: self.prefixes.len() }.field());
     }
 
     fn runs(&self) -> Vec<Run> {
         let mut before = 0;
         let run = |field| {
-            let Group { slot, end, .. } = Group::of(field);
-            let prefix = end.saturating_sub(std::mem::replace(&mut before, end));
+            let Group { slot, offset, .. } = Group::of(field);
+            let prefix = offset.saturating_sub(std::mem::replace(&mut before, offset));
             Run { first: slot, prefix }
         };
         self.groups.iter().map(run).collect()
@@ -172,6 +174,25 @@ impl Db2Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 500, ..ProptestConfig::default() })]
+
+        #[test]
+        fn choosing_prefixes_anew_never_breaks_the_promise_of_an_entry_s_room(
+            most in 64usize..600,
+            keys in prop::collection::vec(("[ab]{0,30}", prop::option::of((0usize..4, 0usize..30))), 0..60),
+        ) {
+            let mut builder = Db2Builder::new(1, most);
+            for (key, origin) in keys {
+                let origin = origin.map(|(group, prefix)| Origin { group, prefix: prefix.min(key.len()) });
+                let promised = builder.bytes_with(key.as_bytes(), origin);
+                builder.push(key.as_bytes(), origin);
+                prop_assert!(builder.bytes() <= promised, "{} bytes after {promised} were promised", builder.bytes());
+            }
+        }
+    }
 
     #[test]
     fn the_paper_s_keys_are_as_documented() {

@@ -2,7 +2,7 @@
 //! list's own changes are its affair.
 
 use super::layout::{Keys, Run, optimize};
-use super::{Db2, Db2Builder, FIELD, GROUP, Group, head_of, suffixes_at};
+use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
 use crate::base::bytes;
 use crate::page::keys::slotted;
 use crate::page::keys::{KeyState, Plan};
@@ -122,15 +122,6 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
     out
 }
 
-fn change_group(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
-    let at = FIELD + GROUP * index;
-    if let Some(field) = list.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
-        let mut group = Group::of(field);
-        change(&mut group);
-        *field = group.field();
-    }
-}
-
 /// See [`crate::page::keys::insert`].
 pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
     let (how, index) = (plan.found[HOW], plan.found[INDEX]);
@@ -147,28 +138,23 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
     }
     let prefix = Db2::new(bytes::slice(list, 0, state.bytes), state.count, state.granule).span(index).prefix.len();
     let mut base = suffixes_at(list);
-    let groups = usize::from(bytes::get_u16(list, 0));
+    let groups = directory::count(list);
     let mut rest = suffix;
     let mut first_behind = index + 1;
     if how == OPEN {
-        let at = FIELD + GROUP * index;
-        bytes::shift(list, at, state.bytes, at + GROUP);
-        let mut end = 0;
-        if let Some(before) = index.checked_sub(1) {
-            change_group(list, before, |group| end = group.end);
-        }
-        bytes::put(list, at, &Group { head: head_of(suffix), slot, end }.field());
-        bytes::put_u16(list, 0, bytes::u16_of(groups + 1));
+        let before = index.checked_sub(1).and_then(|before| directory::groups(list).get(before));
+        let offset = before.map_or(0, |before| Group::of(before).offset);
+        directory::open(list, state.bytes, index, Group { head: head_of(suffix), slot, offset });
         base += GROUP;
         let sub = KeyState { bytes: state.bytes + GROUP, ..state };
         for behind in first_behind..=groups {
-            change_group(list, behind, |group| group.slot += 1);
+            directory::change(list, behind, |group| group.slot += 1);
         }
         return slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(sub, base), slot, suffix);
     }
     if groups > 0 {
         rest = suffix.get(prefix..).unwrap_or_default();
-        change_group(list, index, |group| {
+        directory::change(list, index, |group| {
             // Of the two groups around it the entry may be the first of the second.
             if group.slot == slot {
                 group.head = head_of(suffix);
@@ -178,7 +164,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
         first_behind = 0;
     }
     for behind in first_behind..groups {
-        change_group(list, behind, |group| group.slot += 1);
+        directory::change(list, behind, |group| group.slot += 1);
     }
     slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(state, base), slot, rest);
 }
@@ -221,7 +207,7 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
         }
         prefixes.extend_from_slice(span.prefix);
         let slot = if first >= to { first - (to - from) } else { first };
-        groups.push(Group { head, slot, end: prefixes.len() }.field());
+        groups.push(Group { head, slot, offset: prefixes.len() }.field());
     }
     [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
 }

@@ -52,7 +52,8 @@ struct Planner<'k> {
 }
 
 /// The best of what the keys have now (no runs: no prefixes) and what the heuristics make of it; `most` is how many
-/// bytes directory and prefixes may take. No runs: no prefix pays.
+/// bytes directory and prefixes may take, but for those that there are. No runs: no prefix pays. What the keys have now
+/// is left alone unless another choice is shorter, so that the list never grows by choosing anew.
 pub(super) fn optimize(keys: &Keys, now: &[Run], most: usize) -> Vec<Run> {
     let common = (0..keys.len())
         .map(|index| index.checked_sub(1).map_or(0, |left| bytes::common_prefix(keys.key(left), keys.key(index))))
@@ -60,10 +61,14 @@ pub(super) fn optimize(keys: &Keys, now: &[Run], most: usize) -> Vec<Run> {
     let planner = Planner { keys, common, most };
     let greedy = planner.greedy();
     let mut choices = vec![Vec::new(), planner.merged(&greedy), greedy];
-    if now.len() > 1 && planner.holds(now) {
-        choices.extend([now.to_vec(), planner.merged(now), planner.expanded(now)]);
+    let holds = planner.holds(now);
+    if holds {
+        choices.extend([planner.merged(now), planner.expanded(now)]);
     }
     choices.retain(|runs| planner.front(runs) <= most);
+    if holds {
+        choices.insert(0, now.to_vec());
+    }
     choices.into_iter().min_by_key(|runs| planner.cost(runs)).unwrap_or_default()
 }
 
@@ -98,7 +103,7 @@ impl Planner<'_> {
         heap + self.front(runs)
     }
 
-    /// True where the runs are in order and their keys have their prefixes.
+    /// True where there are runs, in order, and their keys have their prefixes.
     fn holds(&self, runs: &[Run]) -> bool {
         let ends = runs.iter().skip(1).map(|run| run.first).chain([self.keys.len()]);
         runs.first().is_some_and(|run| run.first == 0)
@@ -278,6 +283,16 @@ mod tests {
         let run = |first, prefix| Run { first, prefix };
         let expanded = planner(&keys).expanded(&[run(0, 3), run(4, 4)]);
         assert_eq!(expanded, [run(0, 3), run(2, 5)], "abedc takes keys of the second prefix and all of the third");
+    }
+
+    #[test]
+    fn the_groups_that_there_are_stay_unless_others_are_shorter() {
+        let all = keys(&["common/prefix/a", "common/prefix/b", "common/prefix/c"]);
+        let one = [Run { first: 0, prefix: 14 }];
+        assert_eq!(optimize(&all, &one, 1000), one);
+        assert_eq!(optimize(&all, &one, 5), one, "they may take more than their share: none would be longer");
+        let false_claim = [Run { first: 0, prefix: 15 }];
+        assert_eq!(optimize(&all, &false_claim, 5), [], "groups that their keys do not have are no choice");
     }
 
     #[test]

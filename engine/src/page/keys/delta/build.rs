@@ -1,6 +1,6 @@
 //! Building a prefix-delta key list entry by entry, in order.
 
-use super::{DISTANCE, FIELD, GROUP, Group, entry_size};
+use super::{DISTANCE, GROUP, Group, directory, entry_size};
 use crate::base::bytes;
 use crate::page::keys::slotted::head_of;
 use crate::page::varint;
@@ -43,7 +43,7 @@ impl DeltaBuilder {
     pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8], origin: Option<usize>) -> usize {
         let shared = self.shared(suffix, origin);
         let groups = self.groups.len() + usize::from(self.starts(origin));
-        let directory = if self.grouped { FIELD + GROUP * groups } else { 0 };
+        let directory = if self.grouped { directory::end(groups) } else { 0 };
         directory + self.entries.len() + entry_size(shared, suffix.len() - shared)
     }
 
@@ -51,7 +51,7 @@ impl DeltaBuilder {
     pub(in crate::page::keys) fn push(&mut self, suffix: &[u8], origin: Option<usize>) {
         let shared = self.shared(suffix, origin);
         if self.starts(origin) {
-            self.groups.push(Group { head: head_of(suffix), slot: self.count, at: self.entries.len() }.field());
+            self.groups.push(Group { head: head_of(suffix), slot: self.count, offset: self.entries.len() }.field());
             self.in_group = 0;
         }
         let rest = suffix.get(shared..).unwrap_or_default();

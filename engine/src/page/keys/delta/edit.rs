@@ -1,7 +1,7 @@
 //! Changing a prefix-delta key list in place: only the neighbour behind is coded anew, and a group that has become too
 //! large is cut. Nothing relies on the order of the keys, for images of long keys may stand in any.
 
-use super::{DISTANCE, Delta, Entry, FIELD, GROUP, Group, Span, entries_at, entry_size};
+use super::{DISTANCE, Delta, Entry, GROUP, Group, Span, directory, entries_at, entry_size};
 use crate::base::bytes;
 use crate::page::keys::slotted::head_of;
 use crate::page::keys::{KeyState, Plan};
@@ -23,7 +23,7 @@ fn span_before(view: &Delta<'_>, slot: usize) -> Span {
 /// shares with it, and whether the group is cut, which it is only where there is room for that.
 pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Plan {
     if state.count == 0 {
-        let directory = if grouped { FIELD + GROUP } else { 0 };
+        let directory = if grouped { directory::end(1) } else { 0 };
         return Plan::of(directory + entry_size(0, suffix.len()));
     }
     let view = Delta::new(list, state.count, grouped);
@@ -82,9 +82,8 @@ pub(in crate::page::keys) fn insert(
     if state.count == 0 {
         let mut at = 0;
         if grouped {
-            bytes::put_u16(list, 0, 1);
-            bytes::put(list, FIELD, &Group { head: head_of(suffix), slot: 0, at: 0 }.field());
-            at = FIELD + GROUP;
+            directory::open(list, 0, 0, Group { head: head_of(suffix), slot: 0, offset: 0 });
+            at = directory::end(1);
         }
         put_entry(list, at, 0, suffix);
         return;
@@ -92,14 +91,14 @@ pub(in crate::page::keys) fn insert(
     let span = span_before(&Delta::new(bytes::slice(list, 0, state.bytes), state.count, grouped), slot);
     let end = put_between(list, state, grouped, span, slot, suffix, plan);
     if grouped {
-        for index in span.index + 1..group_count(list) {
-            change_group(list, index, |group| {
+        for index in span.index + 1..directory::count(list) {
+            directory::change(list, index, |group| {
                 group.slot += 1;
-                group.at = group.at.saturating_add(end).saturating_sub(state.bytes);
+                group.offset = group.offset.saturating_add(end).saturating_sub(state.bytes);
             });
         }
         if slot == 0 {
-            change_group(list, 0, |group| group.head = head_of(suffix));
+            directory::change(list, 0, |group| group.head = head_of(suffix));
         }
         if plan.found[CUT] == 1 {
             cut_group(list, end, span.index, state.count + 1);
@@ -157,19 +156,6 @@ fn put_between(
     (state.bytes + moved).saturating_sub(kept)
 }
 
-fn group_count(list: &[u8]) -> usize {
-    usize::from(bytes::get_u16(list, 0))
-}
-
-fn change_group(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
-    let at = FIELD + GROUP * index;
-    if let Some(field) = list.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
-        let mut group = Group::of(field);
-        change(&mut group);
-        *field = group.field();
-    }
-}
-
 /// Cuts the group in its middle: the entry there gets its whole key and a place in the directory. `end` is the list's.
 fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     let view = Delta::new(bytes::slice(list, 0, end), count, true);
@@ -178,17 +164,13 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     let entry = Entry::at(view.entries, at);
     let mut key = Vec::new();
     view.append(middle, &mut key);
-    let (base, groups) = (entries_at(list), group_count(list));
+    let (base, groups) = (entries_at(list), directory::count(list));
     let growth = entry_size(0, key.len()).saturating_sub(entry.end() - at);
-    bytes::shift(list, base + entry.end(), end, base + entry.end() + growth + GROUP);
-    bytes::shift(list, base, base + at, base + GROUP);
-    put_entry(list, base + GROUP + at, 0, &key);
-    let new = FIELD + GROUP * (index + 1);
-    bytes::shift(list, new, FIELD + GROUP * groups, new + GROUP);
-    bytes::put(list, new, &Group { head: head_of(&key), slot: middle, at }.field());
-    bytes::put_u16(list, 0, bytes::u16_of(groups + 1));
+    bytes::shift(list, base + entry.end(), end, base + entry.end() + growth);
+    put_entry(list, base + at, 0, &key);
+    directory::open(list, end + growth, index + 1, Group { head: head_of(&key), slot: middle, offset: at });
     for later in index + 2..=groups {
-        change_group(list, later, |group| group.at += growth);
+        directory::change(list, later, |group| group.offset += growth);
     }
 }
 
@@ -288,25 +270,25 @@ pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: b
 
 /// Takes the groups of removed entries out of the directory, moves those behind, and returns how many are gone.
 fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> usize {
-    let groups = group_count(list);
+    let groups = directory::count(list);
     let lost = behind.kept.saturating_sub(behind.begin + behind.size());
     let mut left = 0;
     for index in 0..groups {
         let mut stays = true;
-        let mut field = Group { head: 0, slot: 0, at: 0 };
-        change_group(list, index, |group| {
+        let mut field = Group::default();
+        directory::change(list, index, |group| {
             if group.slot >= to {
                 group.slot -= to - from;
-                group.at = group.at.saturating_sub(lost);
+                group.offset = group.offset.saturating_sub(lost);
             } else if group.slot >= from {
                 stays = behind.starts == Some(index);
                 let head = behind.coded.as_ref().map_or(0, |(_, key)| head_of(key));
-                *group = Group { head, slot: from, at: behind.begin };
+                *group = Group { head, slot: from, offset: behind.begin };
             }
             field = *group;
         });
         if stays {
-            change_group(list, left, |group| *group = field);
+            directory::change(list, left, |group| *group = field);
             left += 1;
         }
     }

@@ -1,5 +1,5 @@
-//! Building a slotted key list entry by entry, in order. How many entries come is not known beforehand, so its
-//! three parts grow apart and meet in the end.
+//! Building a slotted key list entry by entry, in order. How many entries come is not known beforehand, so what comes
+//! before the heap grows apart from it and meets it in the end.
 
 use super::{Entry, FIXED_PART, HEAD, head_of, heap_bytes};
 use crate::base::bytes;
@@ -9,32 +9,26 @@ use crate::page::varint;
 /// A slotted key list under construction.
 pub(crate) struct SlottedBuilder {
     granule: usize,
-    heads: Vec<[u8; 4]>,
-    slots: Vec<[u8; 2]>,
+    /// The head of each entry and its offset in the heap.
+    fixed: Vec<(u32, u16)>,
     heap: Vec<u8>,
 }
 
 impl SlottedBuilder {
     /// Begins a list of up to some `bytes`, for which it takes memory at once.
     pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> SlottedBuilder {
-        let few = bytes / 16;
-        SlottedBuilder {
-            granule,
-            heads: Vec::with_capacity(few),
-            slots: Vec::with_capacity(few),
-            heap: Vec::with_capacity(bytes),
-        }
+        SlottedBuilder { granule, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
     /// Bytes of the list with one more suffix of that length.
     #[inline]
     pub(in crate::page::keys) fn bytes_with(&self, suffix_len: usize) -> usize {
-        FIXED_PART * capacity(self.heads.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
+        FIXED_PART * capacity(self.fixed.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
     }
 
     /// Bytes of the list.
     pub(in crate::page::keys) fn bytes(&self) -> usize {
-        FIXED_PART * capacity(self.heads.len(), self.granule) + self.heap.len()
+        FIXED_PART * capacity(self.fixed.len(), self.granule) + self.heap.len()
     }
 
     #[inline]
@@ -45,18 +39,17 @@ impl SlottedBuilder {
 
     #[inline]
     pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
-        self.heads.push(entry.head.to_le_bytes());
-        self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
+        self.fixed.push((entry.head, bytes::u16_of(self.heap.len())));
         varint::push(&mut self.heap, entry.len);
         self.heap.extend_from_slice(entry.rest);
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
-        let cap = capacity(self.heads.len(), self.granule);
+        let cap = capacity(self.fixed.len(), self.granule);
         let start = out.len();
-        out.extend_from_slice(self.heads.as_flattened());
+        out.extend(self.fixed.iter().flat_map(|(head, _)| head.to_le_bytes()));
         out.resize(start + 4 * cap, 0);
-        out.extend_from_slice(self.slots.as_flattened());
+        out.extend(self.fixed.iter().flat_map(|(_, offset)| offset.to_le_bytes()));
         out.resize(start + FIXED_PART * cap, 0);
         out.extend_from_slice(&self.heap);
     }

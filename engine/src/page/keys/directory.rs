@@ -1,0 +1,98 @@
+//! The directory in front of a key list whose keys come in groups: where each group begins and the head of its first
+//! key. What a group is, and what its offset leads to, is the list's own affair.
+//!
+//! `[groups u16] [group; groups]`, a group being `head u32 | first slot u16 | offset u16`.
+
+use crate::base::bytes;
+
+/// Bytes of the number of groups.
+pub(super) const FIELD: usize = 2;
+/// Bytes of a group.
+pub(super) const GROUP: usize = 8;
+
+/// A group of the directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Group {
+    /// The head of its first key.
+    pub(super) head: u32,
+    /// Its first slot.
+    pub(super) slot: usize,
+    /// What the list makes of it.
+    pub(super) offset: usize,
+}
+
+impl Group {
+    /// The group in its bytes.
+    #[inline(always)]
+    pub(super) fn of(field: &[u8; GROUP]) -> Group {
+        let (slot, offset) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
+        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), offset: usize::from(offset) }
+    }
+
+    /// Its bytes.
+    pub(super) fn field(self) -> [u8; GROUP] {
+        let mut field = [0; GROUP];
+        bytes::put_u32(&mut field, 0, self.head);
+        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
+        bytes::put_u16(&mut field, 6, bytes::u16_of(self.offset));
+        field
+    }
+}
+
+/// How many groups the directory says it has.
+#[inline(always)]
+pub(super) fn count(list: &[u8]) -> usize {
+    usize::from(bytes::get_u16(list, 0))
+}
+
+/// Where the directory of that many groups ends.
+#[inline(always)]
+pub(super) fn end(groups: usize) -> usize {
+    FIELD + GROUP * groups
+}
+
+/// Its groups; none where they are not within the list.
+#[inline(always)]
+pub(super) fn groups(list: &[u8]) -> &[[u8; GROUP]] {
+    bytes::slice(list, FIELD, end(count(list))).as_chunks().0
+}
+
+/// Changes the group of that number, if there is room for one.
+pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
+    if let Some(field) = list.get_mut(end(index)..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
+        let mut group = Group::of(field);
+        change(&mut group);
+        *field = group.field();
+    }
+}
+
+/// Puts a group in front of the one of that number. `used` are the list's bytes; all from there on moves back by
+/// [`GROUP`] of them.
+pub(super) fn open(list: &mut [u8], used: usize, index: usize, group: Group) {
+    let (at, groups) = (end(index), count(list));
+    bytes::shift(list, at, used, at + GROUP);
+    bytes::put(list, at, &group.field());
+    bytes::put_u16(list, 0, bytes::u16_of(groups + 1));
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_put_between_others_and_changed_in_place() {
+        let mut list = [0; FIELD + 3 * GROUP + 1];
+        list[FIELD] = 0xAA;
+        let group = |head, slot, offset| Group { head, slot, offset };
+        open(&mut list, FIELD + 1, 0, group(1, 0, 2));
+        open(&mut list, FIELD + GROUP + 1, 1, group(3, 9, 70_000));
+        open(&mut list, FIELD + 2 * GROUP + 1, 1, group(2, 4, 6));
+        change(&mut list, 0, |first| first.offset += 1);
+        change(&mut list, 3, |none| none.slot = 7);
+        let all: Vec<Group> = groups(&list).iter().map(Group::of).collect();
+        assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
+        assert_eq!(list.last(), Some(&0xAA), "what lay behind the directory lies behind it still");
+        assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
+    }
+}
