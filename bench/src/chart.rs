@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 130.0;
-const TOP: f64 = 36.0;
-const BOTTOM: f64 = 44.0;
-const COLOURS: [&str; 8] = ["#444444", "#c0392b", "#e67e22", "#b7950b", "#27ae60", "#2980b9", "#8e44ad", "#16a085"];
+pub(crate) const WIDTH: f64 = 640.0;
+pub(crate) const HEIGHT: f64 = 400.0;
+pub(crate) const LEFT: f64 = 60.0;
+pub(crate) const RIGHT: f64 = 130.0;
+pub(crate) const TOP: f64 = 36.0;
+pub(crate) const BOTTOM: f64 = 44.0;
+pub(crate) const COLOURS: [&str; 8] =
+    ["#444444", "#c0392b", "#e67e22", "#b7950b", "#27ae60", "#2980b9", "#8e44ad", "#16a085"];
 
 /// A chart of some points.
 pub(crate) struct Chart<'a> {
@@ -24,7 +25,7 @@ pub(crate) struct Chart<'a> {
 }
 
 /// A round number of `top / 4` or a little more.
-fn tick(top: f64) -> f64 {
+pub(crate) fn tick(top: f64) -> f64 {
     let scale = 10f64.powf((top / 4.0).log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|step| step * scale * 4.0 >= top);
     step.unwrap_or(10.0) * scale
@@ -41,7 +42,7 @@ impl Chart<'_> {
         let span = if last > first { last - first } else { 1.0 };
         let x = |at: f64| LEFT + (at - first) / span * (WIDTH - LEFT - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - value / (4.0 * step) * (HEIGHT - TOP - BOTTOM);
-        let mut svg = self.frame(step, y);
+        let mut svg = frame(self.title, self.axis, step, y);
         for (at, mark) in self.marks.iter().step_by(self.marks.len().div_ceil(12).max(1)) {
             let (x, y) = (x(*at), HEIGHT - BOTTOM + 16.0);
             let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{mark}</text>");
@@ -71,27 +72,25 @@ impl Chart<'_> {
         }
         svg + "</svg>\n"
     }
+}
 
-    /// Title, lines across and the names of the axes.
-    fn frame(&self, step: f64, y: impl Fn(f64) -> f64) -> String {
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-             font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{}</text>\n",
-            self.title
-        );
-        for i in 0..=4 {
-            let mark = step * f64::from(i);
-            let (y, right) = (y(mark), WIDTH - RIGHT);
-            let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#dddddd\"/>");
-            let text = (mark * 1e6).round() / 1e6;
-            let _ =
-                writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>", LEFT - 6.0, y + 4.0);
-        }
-        let (middle, foot) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10.0);
-        let _ = writeln!(svg, "<text x=\"{middle}\" y=\"{foot}\" text-anchor=\"middle\">{}</text>", self.axis);
-        svg
+/// The beginning of a chart: title, lines across and the names of the axes.
+pub(crate) fn frame(title: &str, axis: &str, step: f64, y: impl Fn(f64) -> f64) -> String {
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
+         <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{title}</text>\n"
+    );
+    for i in 0..=4 {
+        let mark = step * f64::from(i);
+        let (y, right) = (y(mark), WIDTH - RIGHT);
+        let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#dddddd\"/>");
+        let text = (mark * 1e6).round() / 1e6;
+        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>", LEFT - 6.0, y + 4.0);
     }
+    let (middle, foot) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10.0);
+    let _ = writeln!(svg, "<text x=\"{middle}\" y=\"{foot}\" text-anchor=\"middle\">{axis}</text>");
+    svg
 }
 
 /// A dashed line across the chart, named.

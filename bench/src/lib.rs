@@ -1,6 +1,7 @@
 //! Workloads, and what runs and measures them: shared by `duramen-bench` and by the programs that set other stores
 //! beside Duramen. No other store is in here.
 
+mod bars;
 pub mod basic;
 mod chart;
 mod clock;

@@ -18,6 +18,14 @@ enum Command {
     Codecs(codecs::Args),
     Integers(integers::Args),
     Keys(Box<keys::Args>),
+    /// Makes the figures of a paper again
+    #[command(subcommand)]
+    Figures(Figures),
+}
+
+#[derive(Subcommand)]
+enum Figures {
+    Keys(keys::figures::Args),
 }
 
 fn run(command: &Command) -> Result<()> {
@@ -26,6 +34,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Codecs(args) => codecs::run(args),
         Command::Integers(args) => integers::run(args),
         Command::Keys(args) => keys::run(args),
+        Command::Figures(Figures::Keys(args)) => keys::figures::run(args),
     }
 }
 

@@ -5,7 +5,10 @@ use crate::keyset::Keys;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Keys of generated sets unless told otherwise.
@@ -38,6 +41,10 @@ pub enum Data {
     },
     /// The lines of a file.
     File(PathBuf),
+    /// The paths of the files under a folder, on its own file system.
+    Paths(PathBuf),
+    /// Their names.
+    Names(PathBuf),
     /// The rows of TPC-H's LINEITEM, all columns as one key.
     Tpch {
         /// The scale factor: about 6 million rows at 1.
@@ -55,6 +62,8 @@ impl Data {
                 Ok(())
             }),
             Data::File(path) => Keys::lines(path, most),
+            Data::Paths(folder) => files(folder, most, |path| Some(path.as_os_str())),
+            Data::Names(folder) => files(folder, most, Path::file_name),
             Data::Tpch { sf } => Keys::collect(|push| {
                 let rows = tpchgen::generators::LineItemGenerator::new(*sf, 1, 1);
                 rows.iter().take(most).for_each(|row| push(row.to_string().as_bytes()));
@@ -62,6 +71,29 @@ impl Data {
             }),
         }
     }
+}
+
+/// Something of each file and folder under `folder`, without other file systems; at most `most` of them. What cannot be
+/// read is left out.
+fn files(folder: &Path, most: usize, of: impl Fn(&Path) -> Option<&OsStr>) -> Result<Keys> {
+    let device = std::fs::metadata(folder).map_err(|cause| format!("{}: {cause}", folder.display()))?.dev();
+    Keys::collect(|push| {
+        let (mut folders, mut found) = (vec![folder.to_owned()], 0);
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten().take(most - found) {
+                let path = entry.path();
+                if let Some(key) = of(&path) {
+                    push(key.as_bytes());
+                    found += 1;
+                }
+                if entry.metadata().is_ok_and(|about| about.is_dir() && about.dev() == device) {
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(())
+    })
 }
 
 /// One number of the normal distribution around the middle of all that have [`NORMAL_DIGITS`] digits.
@@ -80,6 +112,12 @@ impl FromStr for Data {
         if let Some(path) = text.strip_prefix("file:") {
             return Ok(Data::File(path.into()));
         }
+        if let Some(folder) = text.strip_prefix("paths:") {
+            return Ok(Data::Paths(folder.into()));
+        }
+        if let Some(folder) = text.strip_prefix("names:") {
+            return Ok(Data::Names(folder.into()));
+        }
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let mut given = BTreeMap::new();
         for part in rest.split(',').filter(|part| !part.is_empty()) {
@@ -94,7 +132,7 @@ impl FromStr for Data {
             },
             "normal" => Data::Normal { n: take(&mut given, "n", KEYS)?, scale: take(&mut given, "scale", 1e6)? },
             "tpch" => Data::Tpch { sf: take(&mut given, "sf", 0.1)? },
-            _ => return Err("it begins with none of uniform, normal, file:, tpch".to_owned()),
+            _ => return Err("it begins with none of uniform, normal, file:, paths:, names:, tpch".to_owned()),
         };
         if let Some(name) = given.keys().next() {
             return Err(format!("{kind} has no {name:?}"));
@@ -152,6 +190,26 @@ mod tests {
             let least = (0..keys.len()).map(leading).min().expect("keys");
             assert!(least.abs_diff(common) <= 1, "{scale}: {least} digits agree");
         }
+    }
+
+    #[test]
+    fn files_under_a_folder_are_keys_by_path_and_by_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join("sub")).expect("a folder");
+        for name in ["one", "sub/one", "sub/two"] {
+            std::fs::write(root.path().join(name), "").expect("a file");
+        }
+        let all = |data: Data, most| {
+            let keys = data.keys(most, &mut Rng::with_seed(1)).expect("keys");
+            (0..keys.len()).map(|rank| String::from_utf8_lossy(keys.get(rank)).into_owned()).collect::<Vec<_>>()
+        };
+        let paths = all(Data::Paths(root.path().into()), usize::MAX);
+        let expected = ["one", "sub", "sub/one", "sub/two"].map(|name| root.path().join(name).display().to_string());
+        assert_eq!(paths, expected);
+        assert_eq!(all(Data::Names(root.path().into()), usize::MAX), ["one", "sub", "two"]);
+        assert_eq!(all(Data::Paths(root.path().into()), 1).len(), 1);
+        assert!(Data::Names("/no/such/folder".into()).keys(1, &mut Rng::with_seed(1)).is_err());
+        assert_eq!("paths:/usr".parse(), Ok(Data::Paths("/usr".into())));
     }
 
     #[test]

@@ -43,9 +43,7 @@ pub(super) struct Measured {
 }
 
 /// Measures every layout with every width of values; each width's `BTreeMap` comes before its layouts.
-pub(super) fn all(args: &Args) -> Result<Vec<Measured>> {
-    let mut rng = Rng::with_seed(args.seed);
-    let keys = args.data.keys(args.n.unwrap_or(usize::MAX), &mut rng)?;
+pub(super) fn all(args: &Args, keys: &Keys, rng: &mut Rng) -> Result<Vec<Measured>> {
     let mut measured = Vec::new();
     for &values in &args.values {
         let layouts = args.layouts.0.iter().copied().map(Some);
@@ -57,7 +55,7 @@ pub(super) fn all(args: &Args) -> Result<Vec<Measured>> {
         }));
     }
     for _ in 0..args.repeat {
-        Round::new(args, &keys, &mut rng).run(&mut measured)?;
+        Round::new(args, keys, rng).run(&mut measured)?;
     }
     Ok(measured)
 }

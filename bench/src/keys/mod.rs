@@ -2,8 +2,10 @@
 //! beside the standard library's `BTreeMap` in the same run. What the figures mean is in `docs/benchmarks/keys.md`.
 
 mod args;
+mod comparing;
 mod contestant;
 mod data;
+pub mod figures;
 mod measure;
 mod report;
 mod sizes;
@@ -12,6 +14,7 @@ pub use args::{Args, DiskKind, Format, Layout, Layouts};
 pub use data::Data;
 
 use crate::Result;
+use fastrand::Rng;
 
 /// Measures and prints.
 ///
@@ -19,7 +22,10 @@ use crate::Result;
 /// Options that make no sense, what the engine says, wrong answers.
 pub fn run(args: &Args) -> Result<()> {
     args.check()?;
-    let rows = report::rows(&measure::all(args)?);
+    let mut rng = Rng::with_seed(args.seed);
+    let keys = args.data.keys(args.n.unwrap_or(usize::MAX), &mut rng)?;
+    let comparing = comparing::measure(&keys, &mut rng);
+    let rows = report::rows(&measure::all(args, &keys, &mut rng)?, &comparing);
     match args.format {
         Format::Table => println!("{}", report::tables(args, &rows)),
         Format::Json => println!("{}", report::json(args, &rows)?),

@@ -1,6 +1,7 @@
 //! What the workload over key lists prints. Nothing is measured here.
 
 use super::args::Args;
+use super::comparing::Comparing;
 use super::measure::{Measured, Speeds};
 use super::sizes::Sizes;
 use crate::Result;
@@ -12,19 +13,19 @@ use std::io::Write;
 
 /// A speed: the median of the rounds, how far they lie apart, and the median of what it is to the `BTreeMap`'s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Speed {
-    kops: f64,
+pub(super) struct Speed {
+    pub(super) kops: f64,
     /// Greatest less least, to the median.
     spread: f64,
     x_btreemap: f64,
 }
 
 /// The same of each step, the scans in the order in which they were asked for.
-struct Steps<T> {
-    insert: T,
-    search: T,
-    range: Vec<T>,
-    delete: T,
+pub(super) struct Steps<T> {
+    pub(super) insert: T,
+    pub(super) search: T,
+    pub(super) range: Vec<T>,
+    pub(super) delete: T,
 }
 
 /// One layout with one width of values.
@@ -32,9 +33,10 @@ pub(super) struct Row {
     keys: String,
     separators: String,
     values: usize,
-    steps: Steps<Speed>,
+    pub(super) steps: Steps<Speed>,
     btreemap: Steps<f64>,
-    sizes: Sizes,
+    pub(super) sizes: Sizes,
+    pub(super) comparing: Comparing,
 }
 
 /// A layout as a program reads it.
@@ -57,6 +59,10 @@ struct Object<'a> {
     spread: Four,
     #[serde(flatten)]
     sizes: &'a Sizes,
+    /// Bytes that tell two keys apart in a search, on average.
+    comparison_bytes: f64,
+    /// The part of a search that comparing whole keys would take.
+    comparing_share: f64,
 }
 
 #[derive(Serialize)]
@@ -68,7 +74,7 @@ struct Four {
 }
 
 /// Sets each layout beside the `BTreeMap` with the same values.
-pub(super) fn rows(measured: &[Measured]) -> Vec<Row> {
+pub(super) fn rows(measured: &[Measured], comparing: &Comparing) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut map: &[Speeds] = &[];
     for one in measured {
@@ -80,6 +86,7 @@ pub(super) fn rows(measured: &[Measured]) -> Vec<Row> {
                 steps: each(&one.rounds, |pick| speed(&one.rounds, map, pick)),
                 btreemap: each(&one.rounds, |pick| median(map.iter().map(pick).collect())),
                 sizes: sizes.clone(),
+                comparing: *comparing,
             }),
             _ => map = &one.rounds,
         }
@@ -107,12 +114,18 @@ fn speed(rounds: &[Speeds], map: &[Speeds], pick: &dyn Fn(&Speeds) -> f64) -> Sp
     Speed { kops, spread: (most - least) / kops.max(f64::MIN_POSITIVE), x_btreemap }
 }
 
+/// Where the longest range is.
+fn longest(ranges: &[usize]) -> usize {
+    ranges.iter().enumerate().max_by_key(|(_, len)| **len).map_or(0, |(at, _)| at)
+}
+
 impl Row {
     fn object<'a>(&'a self, args: &Args) -> Object<'a> {
+        let longest = longest(&args.range);
         let of = |pick: fn(&Speed) -> f64| Four {
             insert: round(pick(&self.steps.insert)),
             search: round(pick(&self.steps.search)),
-            range: round(self.steps.range.last().map_or(0.0, pick)),
+            range: round(self.steps.range.get(longest).map_or(0.0, pick)),
             delete: round(pick(&self.steps.delete)),
         };
         let (kops, x_btreemap, spread) = (of(|s| s.kops), of(|s| s.x_btreemap), of(|s| s.spread));
@@ -134,11 +147,13 @@ impl Row {
             btreemap_kops: Four {
                 insert: round(self.btreemap.insert),
                 search: round(self.btreemap.search),
-                range: round(self.btreemap.range.last().copied().unwrap_or_default()),
+                range: round(self.btreemap.range.get(longest).copied().unwrap_or_default()),
                 delete: round(self.btreemap.delete),
             },
             spread,
             sizes: &self.sizes,
+            comparison_bytes: round(self.comparing.bytes),
+            comparing_share: round(self.comparing_share()),
         }
     }
 }
@@ -242,8 +257,30 @@ pub(super) fn tables(args: &Args, rows: &[Row]) -> String {
 }
 
 impl Row {
-    fn name(&self) -> String {
+    /// The layout's name.
+    pub(super) fn name(&self) -> String {
         format!("{}/{}", self.keys, self.separators)
+    }
+
+    /// What comparing whole keys would take of a search of this layout.
+    pub(super) fn comparing_share(&self) -> f64 {
+        self.comparing.nanos * self.steps.search.kops / 1e6
+    }
+}
+
+/// A row of that layout whose searches are so fast, and of which nothing else is known.
+#[cfg(test)]
+pub(super) fn row_for_tests(name: &str, search: f64) -> Row {
+    let (keys, separators) = name.split_once('/').expect("a layout");
+    let (none, search) = (Speed::default(), Speed { kops: search, ..Speed::default() });
+    Row {
+        keys: keys.to_owned(),
+        separators: separators.to_owned(),
+        values: 0,
+        steps: Steps { insert: none, search, range: Vec::new(), delete: none },
+        btreemap: Steps { insert: 0.0, search: 0.0, range: Vec::new(), delete: 0.0 },
+        sizes: Sizes::default(),
+        comparing: Comparing { bytes: 0.0, comparisons: 0.0, nanos: 0.0 },
     }
 }
 
@@ -259,5 +296,10 @@ mod tests {
         assert_eq!((speed.kops, speed.x_btreemap), (30.0, 1.5));
         assert!((speed.spread - 50.0 / 30.0).abs() < 1e-9);
         assert_eq!(median(Vec::new()), 0.0);
+    }
+
+    #[test]
+    fn scans_of_the_greatest_length_stand_for_all_in_whatever_order_they_were_asked_for() {
+        assert_eq!([longest(&[100, 10]), longest(&[10, 100]), longest(&[5])], [0, 1, 0]);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 const PAPER_HEADER: f64 = 4.0;
 
 /// The sizes of a loaded table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sizes {
     /// Pages times the size of a page, to a key.
     pub(super) page_bytes_per_key: f64,
@@ -29,6 +29,9 @@ pub(super) struct Sizes {
     pub(super) key_bytes: f64,
     /// Bytes of the key lists, slots and other fields included, to an entry of whatever page.
     pub(super) list_bytes: f64,
+    /// Bytes of the key lists that are bytes of keys, to an entry of whatever page; the rest of [`Sizes::list_bytes`] is slots,
+    /// lengths and the like.
+    pub(super) kept_bytes: f64,
     /// Bytes of page headers and fences, to an entry of whatever page.
     pub(super) front_bytes: f64,
     /// Average bytes of a whole key, and four, divided by [`Sizes::list_bytes`]: what the paper calls the compression ratio.
@@ -66,6 +69,7 @@ impl Sizes {
             leaf_fill: leaves.used_bytes as f64 / (leaves.pages as f64 * page_size as f64),
             key_bytes: sum(|level| level.raw_key_bytes) / entries,
             list_bytes,
+            kept_bytes: sum(|level| level.kept_key_bytes) / entries,
             front_bytes: sum(|level| level.front_bytes) / entries,
             ratio: (whole + PAPER_HEADER) / list_bytes,
             resident_bytes,

@@ -264,6 +264,11 @@ impl<'a> Page<'a> {
         sum
     }
 
+    /// Bytes of the key list that are bytes of keys: the others are slots, lengths and the like.
+    pub fn kept_key_bytes(&self) -> usize {
+        self.key_list().kept_bytes(self.key_bytes(), self.count())
+    }
+
     /// The first slot from `from` on whose key image is longer than `len`. An inner page's slot 0 may be said to be
     /// longer than it is.
     pub fn first_longer(&self, from: usize, len: usize) -> Option<usize> {

@@ -54,6 +54,8 @@ pub struct LevelStats {
     pub raw_key_bytes: u64,
     /// Bytes of the key lists, slots included.
     pub key_list_bytes: u64,
+    /// Bytes of the key lists that are bytes of keys: what is left of them is slots, lengths and the like.
+    pub kept_key_bytes: u64,
     /// Bytes of the record lists, slots included.
     pub record_list_bytes: u64,
     /// Bytes that the records of leaves would take side by side. Large records are not counted: see
@@ -215,6 +217,7 @@ impl<S: PageRead> Walk<'_, S> {
             stats.front_bytes += front as u64;
             stats.raw_key_bytes += raw as u64;
             stats.key_list_bytes += page.used().saturating_sub(front + records) as u64;
+            stats.kept_key_bytes += page.kept_key_bytes() as u64;
             stats.record_list_bytes += records as u64;
             stats.raw_record_bytes += raw_records as u64;
         }

@@ -144,6 +144,11 @@ impl<'a> Db2<'a> {
         self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
     }
 
+    /// Bytes of the prefixes and of the suffixes.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.prefixes.len() + (0..self.count).map(|slot| self.suffixes.suffix_len(slot)).sum::<usize>()
+    }
+
     pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         (from..self.count).find(|slot| self.suffix_len(*slot) > len)
     }

@@ -276,6 +276,17 @@ impl<'a> Delta<'a> {
         entry.shared + entry.len
     }
 
+    /// Bytes of the entries' rests.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let (mut at, mut sum) = (0, 0);
+        for _ in 0..self.count {
+            let entry = Entry::at(self.entries, at);
+            sum += entry.len;
+            at = entry.end();
+        }
+        sum
+    }
+
     /// The first slot from `from` on whose suffix is longer than `len`.
     pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         let span = self.span_of(from);

@@ -115,6 +115,17 @@ impl<'a> KeyList<'a> {
         }
     }
 
+    /// Bytes of the list that are bytes of keys: the others are slots, lengths, directories and what is kept twice. A list of
+    /// blocks, whose bits are both, counts whole.
+    pub(super) fn kept_bytes(&self, list: &[u8], count: usize) -> usize {
+        match self {
+            KeyList::Delta(delta) => delta.kept_bytes(),
+            KeyList::Db2(db2) => db2.kept_bytes(),
+            KeyList::Blocks(_) => list.len(),
+            _ => (0..count).map(|slot| self.suffix_len(slot)).sum(),
+        }
+    }
+
     /// The length of the suffix of `slot`.
     #[inline]
     pub(super) fn suffix_len(&self, slot: usize) -> usize {

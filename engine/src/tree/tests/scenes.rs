@@ -142,6 +142,22 @@ fn statistics_say_where_the_bytes_are() {
 }
 
 #[test]
+fn statistics_tell_keys_from_what_lists_add_to_them() {
+    for list in free_lists() {
+        let store = VecStore::new(4096);
+        let tree = new_tree(&store, layout(list, RecordListKind::None, SeparatorRule::TAIL));
+        for n in 0..3000u32 {
+            put(&tree, &store, format!("a/common/{:03}/{n:05}", n / 100).as_bytes(), b"");
+        }
+        let leaves = tree.verify(&store, &mut |_| ()).unwrap().levels[0];
+        let added = leaves.key_list_bytes - leaves.kept_key_bytes;
+        assert!(added >= 2 * leaves.entries && added <= 16 * leaves.entries, "{list:?}: {added}");
+        let whole = leaves.kept_key_bytes == leaves.raw_key_bytes;
+        assert_eq!(whole, list == KeyListKind::Plain, "{list:?}: all others cut something off");
+    }
+}
+
+#[test]
 fn a_removal_that_enlarges_a_block_past_its_page_splits_the_page() {
     let bp128 = layout(KeyListKind::Blocks32(Codec::Bp128), RecordListKind::None, SeparatorRule::Full);
     let store = VecStore::new(512);

@@ -1,0 +1,138 @@
+//! The runs that the figures are made from: which keys, pages and disks. What is made of the results must never be known
+//! here.
+
+use super::Args;
+use super::sources;
+use crate::Result;
+use crate::keys::args::{self, DiskKind, Format};
+use crate::keys::data::Data;
+use crate::keys::report::Row;
+use crate::keys::{comparing, measure, report};
+use bytesize::ByteSize;
+use fastrand::Rng;
+
+/// A series of runs that differ in one thing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Experiment {
+    Memory,
+    Disk,
+    Counts,
+    Lengths,
+    MemoryPages,
+    DiskPages,
+    Domains,
+    Scales,
+    TpchMemory,
+    TpchDisk,
+    Paths,
+    Titles,
+    RealSets,
+}
+
+/// One run of a series.
+pub(super) struct Point {
+    /// What is different in this run.
+    pub(super) mark: String,
+    /// One for each layout.
+    pub(super) rows: Vec<Row>,
+    /// How many keys there are of each length.
+    pub(super) lengths: Vec<(usize, usize)>,
+    /// Of 100 equal ranges of what there can be, how much of the keys each has; of keys that begin with digits.
+    pub(super) spread: Vec<f64>,
+}
+
+/// One run: its mark, its keys, bytes of a page, where the database lies.
+struct Setting {
+    mark: String,
+    data: Data,
+    page: u64,
+    disk: DiskKind,
+    layouts: &'static str,
+}
+
+impl Setting {
+    fn memory(mark: impl ToString, data: Data, page: u64) -> Setting {
+        Setting { mark: mark.to_string(), data, page, disk: DiskKind::Memory, layouts: "all" }
+    }
+
+    fn disk(mark: impl ToString, data: Data, page: u64) -> Setting {
+        Setting { disk: DiskKind::File, ..Setting::memory(mark, data, page) }
+    }
+}
+
+fn uniform(n: usize, len: usize, domain: u8) -> Data {
+    Data::Uniform { n, len, domain }
+}
+
+fn settings(experiment: Experiment, args: &Args) -> Vec<Setting> {
+    let n = args.n;
+    let default = || uniform(n, 32, 10);
+    // About 6 million rows at a scale of 1.
+    let tpch = || Data::Tpch { sf: (n as f64 / 5.9e6).max(1e-4) };
+    match experiment {
+        Experiment::Memory => vec![Setting::memory("memory", default(), 512)],
+        Experiment::Disk => vec![Setting::disk("disk", default(), 4096)],
+        Experiment::Counts => [n / 100, n / 10, n].map(|n| Setting::memory(n, uniform(n.max(10), 32, 10), 512)).into(),
+        Experiment::Lengths => [16, 32, 64, 96].map(|len| Setting::memory(len, uniform(n, len, 10), 512)).into(),
+        Experiment::MemoryPages => {
+            [256, 512, 1024, 2048, 4096].map(|page| Setting::memory(page, default(), page)).into()
+        }
+        Experiment::DiskPages => [4096, 8192, 16384].map(|page| Setting::disk(page, default(), page)).into(),
+        Experiment::Domains => {
+            [10, 26, 36, 62].map(|domain| Setting::memory(domain, uniform(n, 32, domain), 1024)).into()
+        }
+        Experiment::Scales => ["1", "1e3", "1e6", "1e9", "1e12"]
+            .map(|mark| {
+                let scale = mark.parse().unwrap_or(1.0);
+                Setting::memory(mark, Data::Normal { n, scale }, 512)
+            })
+            .into(),
+        Experiment::TpchMemory => vec![Setting::memory("memory", tpch(), 1024)],
+        Experiment::TpchDisk => vec![Setting::disk("disk", tpch(), 4096)],
+        Experiment::Paths => vec![Setting::memory("paths", sources::paths(args), 4096)],
+        Experiment::Titles => vec![Setting::memory("titles", sources::titles(args), 1024)],
+        Experiment::RealSets => {
+            let sets = [("titles", sources::titles(args)), ("paths", sources::paths(args)), ("TPC-H", tpch())];
+            let two = |(mark, data)| Setting { layouts: "plain/full,myisam/full", ..Setting::memory(mark, data, 1024) };
+            sets.map(two).into()
+        }
+    }
+}
+
+/// Runs the whole series.
+pub(super) fn measure(experiment: Experiment, args: &Args) -> Result<Vec<Point>> {
+    settings(experiment, args).into_iter().map(|setting| point(setting, args)).collect()
+}
+
+fn point(setting: Setting, args: &Args) -> Result<Point> {
+    let mut rng = Rng::with_seed(args.seed);
+    let keys = setting.data.keys(args.n, &mut rng)?;
+    // On a disk an eighth of the data is in the cache.
+    let cache = (setting.disk == DiskKind::File).then(|| ByteSize((keys.bytes() / 8).max(1 << 20) as u64));
+    let run = args::Args {
+        data: setting.data,
+        n: Some(args.n),
+        page_size: Some(ByteSize(setting.page)),
+        layouts: setting.layouts.parse()?,
+        disk: setting.disk,
+        cache,
+        range: vec![10, 100],
+        values: vec![0],
+        commit: 1_000,
+        repeat: args.repeat,
+        dir: args.dir.clone(),
+        seed: args.seed,
+        format: Format::Csv,
+    };
+    let mut lengths = std::collections::BTreeMap::new();
+    let mut spread = vec![0.0; 100];
+    for rank in 0..keys.len() {
+        *lengths.entry(keys.get(rank).len()).or_default() += 1;
+        if let [tens @ b'0'..=b'9', ones @ b'0'..=b'9', ..] = keys.get(rank) {
+            spread[usize::from((tens - b'0') * 10 + (ones - b'0'))] += 1.0 / keys.len() as f64;
+        }
+    }
+    let comparing = comparing::measure(&keys, &mut rng);
+    let rows = report::rows(&measure::all(&run, &keys, &mut rng)?, &comparing);
+    Ok(Point { mark: setting.mark, rows, lengths: lengths.into_iter().collect(), spread })
+}
