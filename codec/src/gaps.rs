@@ -58,10 +58,8 @@ pub(crate) trait GapFormat<T: Int> {
     fn splice(bytes: &mut [u8], used: usize, gaps: usize, place: Place, removed: usize, added: &[u64])
     -> Result<usize>;
 
-    /// Whether the codes of gaps that are not there, in the control byte of a last group that is not full, are zero.
-    fn spare_codes_are_zero(_body: &[u8], _gaps: usize) -> bool {
-        true
-    }
+    /// Whether `body`, which decodes to `keys`, has each gap in as few bytes as it needs, and zeros where no gap is.
+    fn is_exact(body: &[u8], keys: &[T]) -> bool;
 
     /// Which vector kernels read the format, if any.
     const KERNELS: Option<Kernels>;
@@ -274,9 +272,8 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         set(block, count + 1, used)
     }
 
-    /// No gap takes fewer bytes than it needs, and all of them together take the body: so none takes more.
     fn is_exact(_: &Block<T>, body: &[u8], keys: &[T]) -> Result<bool> {
-        Ok(Self::encoded_len(keys) == body.len() && F::spare_codes_are_zero(body, keys.len() - 1))
+        Ok(F::is_exact(body, keys))
     }
 
     fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {

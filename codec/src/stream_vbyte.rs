@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::bits::{get_bytes, put_bytes};
 use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, Kernels, Place, Walk};
-use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes};
+use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes, takes_no_more};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct StreamVByte;
@@ -120,8 +120,10 @@ impl<T: Int> GapFormat<T> for StreamVByte {
         }
     }
 
-    fn spare_codes_are_zero(body: &[u8], gaps: usize) -> bool {
-        body.get(gaps / per_control::<T>()).is_none_or(|&control| spare_codes::<T>(control, gaps) == 0)
+    fn is_exact(body: &[u8], keys: &[T]) -> bool {
+        let gaps = keys.len() - 1;
+        let last = body.get(gaps / per_control::<T>());
+        takes_no_more(body, keys) && last.is_none_or(|&control| spare_codes::<T>(control, gaps) == 0)
     }
 
     fn splice(

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes, width};
 use crate::error::{CUT, LEFT_OVER, LONG};
-use crate::gaps::{GapFormat, Kernels, Place, Walk};
+use crate::gaps::{GapFormat, Kernels, Place, Walk, gaps};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct VarIntGb;
@@ -43,6 +43,11 @@ pub(crate) fn len_in<T: Int>(control: u8, slot: usize) -> usize {
 #[expect(clippy::cast_possible_truncation, reason = "a length of at most 8")]
 pub(crate) fn code_of<T: Int>(len: usize, slot: usize) -> u8 {
     ((len - 1) as u8) << (slot * code_bits::<T>())
+}
+
+/// Whether the gaps of `keys` need all of `body`, which has them: none takes fewer bytes than it needs, so none more.
+pub(crate) fn takes_no_more<T: Int>(body: &[u8], keys: &[T]) -> bool {
+    body.len() == <VarIntGb as GapFormat<T>>::gaps_len(gaps(keys), keys.len() - 1)
 }
 
 /// What the control byte of the last of `gaps` gaps has for gaps that are not there.
@@ -188,8 +193,8 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         writer.finish();
     }
 
-    fn spare_codes_are_zero(body: &[u8], gaps: usize) -> bool {
-        body.last().is_none_or(|&control| spare_codes::<T>(control, gaps) == 0)
+    fn is_exact(body: &[u8], keys: &[T]) -> bool {
+        takes_no_more(body, keys) && body.last().is_none_or(|&control| spare_codes::<T>(control, keys.len() - 1) == 0)
     }
 
     /// The groups from the changed one on are written again, byte for byte, without looking at the gaps' values.

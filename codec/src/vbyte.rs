@@ -117,6 +117,12 @@ macro_rules! vbyte_format {
                 gaps.fold(0, |at, gap| at + write_gap(out, at, gap));
             }
 
+            /// A last byte of zero ends a gap of more bytes than it needs.
+            fn is_exact(body: &[u8], _keys: &[T]) -> bool {
+                let later = body.get(1..).unwrap_or_default();
+                !body.iter().zip(later).fold(false, |longer, (&byte, &next)| longer | ((byte >= 0x80) & (next == 0)))
+            }
+
             fn splice(
                 bytes: &mut [u8],
                 used: usize,

@@ -19,7 +19,7 @@ pub(super) fn keys<T: Int>(n: usize, bits: u32, random: &mut Random) -> Vec<T> {
 /// The blocks of one codec over the keys, their bytes packed one after the other.
 pub(super) struct Blocks<T> {
     pub(super) codec: Codec,
-    /// Keys a block.
+    /// Keys a block: 256 or 128.
     pub(super) size: usize,
     entries: Vec<(Block<T>, usize)>,
     bytes: Vec<u8>,
@@ -51,6 +51,17 @@ impl<T: Int> Blocks<T> {
     /// How many keys the blocks have.
     pub(super) fn count(&self) -> usize {
         self.entries.iter().map(|(block, _)| usize::from(block.count)).sum()
+    }
+
+    /// The block of a probe's key. Where a codec has two blocks to an array of 256, the key decides between them, as a
+    /// block index would.
+    #[inline(always)]
+    pub(super) fn of(&self, probe: &Probe<T>) -> usize {
+        let array = probe.place / MAX_BLOCK;
+        if self.size == MAX_BLOCK {
+            return array;
+        }
+        2 * array + usize::from(probe.key > self.entries[2 * array].0.last)
     }
 
     /// A block and the bytes from its first on.

@@ -106,6 +106,38 @@ const GROUP: usize = 17;
 /// The most control bytes of a block.
 const CONTROLS: usize = 64;
 
+/// How the gaps under one control byte lie. Most groups have that of the ones before: to guess that is faster than to
+/// wait for it.
+struct Shape {
+    control: u8,
+    len: usize,
+    shuffle: __m512i,
+}
+
+impl Shape {
+    /// # Safety
+    /// AVX-512.
+    #[inline(always)]
+    unsafe fn new() -> Shape {
+        // SAFETY: the caller's.
+        let shuffle = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast())) };
+        Shape { control: 0, len: 4, shuffle }
+    }
+
+    /// # Safety
+    /// AVX-512.
+    #[inline(always)]
+    unsafe fn become_of(&mut self, control: u8) {
+        if control != self.control {
+            let shuffle = SHUFFLES[usize::from(control)].as_ptr();
+            self.control = control;
+            self.len = usize::from(LENGTHS[usize::from(control)]);
+            // SAFETY: the caller's.
+            self.shuffle = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(shuffle.cast())) };
+        }
+    }
+}
+
 /// A block's groups, read sixteen gaps at a time.
 struct Groups<'a, const STREAM: bool> {
     /// StreamVByte: the control bytes, and zeros.
@@ -154,6 +186,63 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
         }
     }
 
+    /// The control bytes from the next group on; where they lie apart, what they are apart is for the caller to know.
+    ///
+    /// # Safety
+    /// The next group has its control byte.
+    #[inline(always)]
+    unsafe fn controls(&self) -> *const u8 {
+        // SAFETY: the caller's; StreamVByte's control bytes have zeros after them.
+        unsafe {
+            if STREAM { self.controls.as_ptr().add(self.gap / 4 % CONTROLS) } else { self.data.as_ptr().add(self.at) }
+        }
+    }
+
+    /// The next four groups, if they have one control byte in common.
+    ///
+    /// # Safety
+    /// AVX-512; `data` has four groups as long as the first, and 16 bytes from the last one's gaps on.
+    #[inline(always)]
+    unsafe fn alike(&mut self, shape: &mut Shape) -> Option<__m512i> {
+        // SAFETY: the caller's.
+        unsafe {
+            let (from, controls) = (self.data.as_ptr().add(self.at), self.controls());
+            shape.become_of(*controls);
+            let (step, apart) = if STREAM { (shape.len, 1) } else { (shape.len + 1, shape.len + 1) };
+            let (one, two, three) = (*controls.add(apart), *controls.add(2 * apart), *controls.add(3 * apart));
+            if (one ^ shape.control) | (two ^ shape.control) | (three ^ shape.control) != 0 {
+                return None;
+            }
+            self.at += 4 * step;
+            Some(_mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), shape.shuffle))
+        }
+    }
+
+    /// Whether `data` has what `alike` reads.
+    #[inline(always)]
+    fn has_four_alike(&self) -> bool {
+        if self.at + GROUP > self.data.len() {
+            return false;
+        }
+        // SAFETY: the control byte is there.
+        let len = usize::from(LENGTHS[usize::from(unsafe { *self.controls() })]);
+        self.at + 3 * (len + usize::from(!STREAM)) + GROUP <= self.data.len()
+    }
+
+    /// Feeds sixteen keys; true to stop.
+    ///
+    /// # Safety
+    /// AVX-512.
+    #[inline(always)]
+    unsafe fn feed(&mut self, gaps: __m512i, sink: &mut impl WideSink) -> bool {
+        self.gap += 16;
+        // SAFETY: the caller's.
+        unsafe {
+            let keys = self.keys(gaps);
+            sink.upto_sixteen(keys, 16)
+        }
+    }
+
     /// Feeds the groups that `data` has whole, sixteen gaps at a time; true if `sink` stopped it.
     ///
     /// # Safety
@@ -162,32 +251,20 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
         // SAFETY: the caller's; groups' bytes are read only where `data` has them.
         unsafe {
-            // Most groups have the control byte of the ones before: to guess that is faster than to wait for it.
-            let (mut known, mut len) = (0, 4);
-            let mut shuffle = _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast()));
-            while self.gap + 16 <= gaps && self.at + GROUP <= self.data.len() {
-                let from = self.data.as_ptr().add(self.at);
-                let controls = if STREAM { self.controls.as_ptr().add(self.gap / 4 % CONTROLS) } else { from };
-                let control = *controls;
-                if control != known {
-                    known = control;
-                    len = usize::from(LENGTHS[usize::from(control)]);
-                    shuffle = _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast()));
-                }
-                let (step, apart) = if STREAM { (len, 1) } else { (len + 1, len + 1) };
-                let other = |n: usize| *controls.add(n * apart) ^ control;
-                let alike = self.at + 3 * step + GROUP <= self.data.len() && other(1) | other(2) | other(3) == 0;
-                let gaps = if alike {
-                    self.at += 4 * step;
-                    _mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), shuffle)
-                } else if self.at + 4 * GROUP <= self.data.len() {
-                    self.mixed(gaps)
-                } else {
-                    return false;
+            let mut shape = Shape::new();
+            while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
+                let spread = match self.alike(&mut shape) {
+                    Some(spread) => spread,
+                    None => self.mixed(gaps),
                 };
-                let keys = self.keys(gaps);
-                self.gap += 16;
-                if sink.upto_sixteen(keys, 16) {
+                if self.feed(spread, sink) {
+                    return true;
+                }
+            }
+            // Short groups are still there.
+            while self.gap + 16 <= gaps && self.has_four_alike() {
+                let Some(spread) = self.alike(&mut shape) else { return false };
+                if self.feed(spread, sink) {
                     return true;
                 }
             }

@@ -1,0 +1,129 @@
+//! The timed loops of `duramen-bench codecs`: each gives operations a second. Which of them run, and what becomes of
+//! their figures, is for `measure.rs` to say.
+//!
+//! All loops take the codec from a variable that the compiler cannot see through, as the engine would. The references
+//! are the same work on the plain keys: a copy of each array of 256, and `slice::partition_point` in it.
+
+use std::hint::black_box;
+
+use crate::clock::thread_seconds;
+use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
+
+use super::workload::{Blocks, Probe};
+
+/// The least time that is measured.
+const LEAST_SECONDS: f64 = 0.002;
+
+/// Bytes for any block of a codec.
+pub(super) const ROOM: usize = MAX_BLOCK * 10;
+
+/// Operations a second of `work`, which does `ops` of them. The clock is read before and after as many repetitions as
+/// take long enough, which shorter tries have found.
+fn rate(ops: usize, mut work: impl FnMut()) -> f64 {
+    let mut times = 1;
+    loop {
+        let start = thread_seconds();
+        (0..times).for_each(|_| work());
+        let seconds = thread_seconds() - start;
+        if seconds >= LEAST_SECONDS {
+            return (ops * times) as f64 / seconds;
+        }
+        times *= 2;
+    }
+}
+
+/// Copies every array of 256 keys.
+pub(super) fn memcpy<T: Int>(keys: &[T]) -> f64 {
+    let mut out: Buffer<T> = [T::default(); MAX_BLOCK];
+    rate(keys.len(), || {
+        for array in keys.chunks_exact(MAX_BLOCK) {
+            out.copy_from_slice(black_box(array));
+            black_box(&mut out);
+        }
+    })
+}
+
+/// Searches the array of 256 keys that each probe is in.
+pub(super) fn partition<T: Int>(keys: &[T], probes: &[Probe<T>]) -> f64 {
+    rate(probes.len(), || {
+        for probe in probes {
+            let array = &keys[probe.place / MAX_BLOCK * MAX_BLOCK..][..MAX_BLOCK];
+            black_box(array.partition_point(|&key| key < probe.key));
+        }
+    })
+}
+
+pub(super) fn decode<T: Int>(codec: Codec, blocks: &Blocks<T>, n: usize) -> f64 {
+    let mut out: Buffer<T> = [T::default(); MAX_BLOCK];
+    rate(n, || {
+        for (block, bytes) in blocks.iter() {
+            black_box(codec.decode(block, bytes, &mut out).expect("a sound block").len());
+            black_box(&mut out);
+        }
+    })
+}
+
+pub(super) fn sum<T: Int>(codec: Codec, blocks: &Blocks<T>, n: usize) -> f64 {
+    rate(n, || {
+        for (block, bytes) in blocks.iter() {
+            black_box(codec.sum(block, bytes).expect("a sound block"));
+        }
+    })
+}
+
+/// The block of each place, and the index in it, are known before.
+pub(super) fn select<T: Int>(codec: Codec, blocks: &Blocks<T>, places: &[(usize, usize)]) -> f64 {
+    rate(places.len(), || {
+        for &(block, index) in places {
+            let (block, bytes) = blocks.get(block);
+            black_box(codec.select(block, bytes, index).expect("inside"));
+        }
+    })
+}
+
+/// Searches the same 256 keys as `partition`; which block of them to look in, where a codec needs two, is timed too.
+pub(super) fn search<T: Int>(codec: Codec, blocks: &Blocks<T>, probes: &[Probe<T>]) -> f64 {
+    rate(probes.len(), || {
+        for probe in probes {
+            let (block, bytes) = blocks.get(blocks.of(probe));
+            black_box(codec.lower_bound(block, bytes, probe.key).expect("a sound block"));
+        }
+    })
+}
+
+/// A way of adding a key to a block.
+pub(super) type Add<T> = fn(Codec, &mut Block<T>, &mut [u8], T);
+
+/// Adds the keys to an empty block, the next `blocks.size` of them to another, and so on.
+pub(super) fn build<T: Int>(codec: Codec, blocks: &Blocks<T>, keys: &[T], add: Add<T>) -> f64 {
+    let mut bytes = [0; ROOM];
+    rate(keys.len(), || {
+        for keys in keys.chunks_exact(blocks.size) {
+            let mut block = Block::default();
+            for &key in keys {
+                add(codec, &mut block, &mut bytes, key);
+            }
+            black_box((&block, &mut bytes));
+        }
+    })
+}
+
+#[inline]
+pub(super) fn insert<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8], key: T) {
+    black_box(codec.insert(block, bytes, key).expect("there is room"));
+}
+
+/// Insertion by decoding, moving up and encoding again, whatever the codec could do in place.
+pub(super) fn naive_insert<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8], key: T) {
+    let mut out: Buffer<T> = [T::default(); MAX_BLOCK];
+    let count = codec.decode(block, bytes, &mut out).expect("a sound block").len();
+    let at = out[..count].partition_point(|&other| other < key);
+    out.copy_within(at..count, at + 1);
+    out[at] = key;
+    *block = codec.encode(&out[..=count], bytes).expect("there is room");
+}
+
+#[inline]
+pub(super) fn append<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8], key: T) {
+    codec.append(block, bytes, key).expect("there is room");
+}
