@@ -84,3 +84,40 @@ pub fn run(args: &Args) -> Result<()> {
     println!("{}", path.display());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_each_figure_that_was_asked_for_with_charts_and_verdicts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lines = folder.path().join("lines");
+        let text: String = (0..1500).map(|i| format!("http://host{}/page/{i}\n", i % 7)).collect();
+        std::fs::write(&lines, text).expect("a file");
+        let only = ["9", "table3", "12", "17", "25", "26", "8"].map(str::to_owned).to_vec();
+        let args = Args {
+            n: 1_000,
+            out: folder.path().join("out"),
+            only,
+            repeat: 1,
+            seed: 1,
+            paths: Some(lines.clone()),
+            titles: Some(lines),
+            dir: None,
+        };
+        run(&args).expect("figures");
+        let read = |name: &str| std::fs::read_to_string(args.out.join(name)).expect(name);
+        let page = read("index.html");
+        for expected in
+            ["Figure 9.", "Table 3.", "Figure 12.", "Figure 17.", "Figure 25.", "Figure 26.", "Not made again"]
+        {
+            assert!(page.contains(expected), "{expected}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("Figure 10."));
+        assert_eq!(page.matches("<svg").count(), 4 + 4 + 3 + 1 + 3 + 1);
+        assert_eq!(read("figure9.csv").lines().count(), 1 + 8);
+        assert!(read("figure12b.svg").contains("head/tail") && read("figure26.svg").contains("TPC-H"));
+        assert!(run(&Args { only: vec!["7".to_owned()], ..args }).is_err(), "there is no figure 7");
+    }
+}
