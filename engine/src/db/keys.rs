@@ -41,11 +41,15 @@ impl<K: for<'a> Key<View<'a> = K>> Keys<'_, K> {
     }
 }
 
-/// The key whose encoding is that integer.
+/// The key whose encoding is that integer, of 4 or 8 bytes: of the right width the compiler sees that encoding it and
+/// decoding it again is nothing.
 #[inline(always)]
 fn read<K: for<'a> Key<View<'a> = K>>(integer: u64, table: &str) -> Result<K> {
-    let width = K::fixed_width().unwrap_or(8).min(8);
-    decode::<K>(integer.to_be_bytes().get(8 - width..).unwrap_or_default(), table, "keys")
+    if K::fixed_width() == Some(4) {
+        let [a, b, c, d, ..] = integer.to_le_bytes();
+        return decode::<K>(&[d, c, b, a], table, "keys");
+    }
+    decode::<K>(&integer.to_be_bytes(), table, "keys")
 }
 
 impl<K: for<'a> Key<View<'a> = K>> Iterator for Keys<'_, K> {

@@ -250,7 +250,7 @@ impl WriteTransaction {
     pub fn drop_table(&self, name: &str) -> Result<bool> {
         let Some(state) = self.take_name(name)? else { return Ok(false) };
         let mut adopted = self.adopted.lock();
-        let run_records = state.writes.points().values().flatten().filter(|record| record.large);
+        let run_records = state.writes.points().filter_map(|(_, record)| record).filter(|record| record.large);
         for record in run_records {
             crate::txn::large::unwrite(&self.shared.engine, &mut adopted, &record.bytes);
         }
@@ -440,7 +440,7 @@ impl WriteTransaction {
         }
         if state.created {
             // A bulk load has counted its entries already.
-            let own = state.writes.points().values().flatten().count();
+            let own = state.writes.points().filter(|(_, record)| record.is_some()).count();
             return Ok(EntryDelta { entries: i64::try_from(own).unwrap_or(i64::MAX), leaves: Vec::new() });
         }
         self.shared.engine.entry_delta(&state.entry.tree, &state.writes)

@@ -93,7 +93,7 @@ pub(crate) struct EntryDelta {
 pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, leaves: &[PageId]) {
     steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
     let leaves = leaves.iter().copied().chain(std::iter::repeat(PageId::NONE));
-    steps.extend(writes.points().iter().zip(leaves).map(|((key, record), near)| match record {
+    steps.extend(writes.points().zip(leaves).map(|((key, record), near)| match record {
         Some(record) => Step::Put { tree, key, record, near },
         None => Step::Remove { tree, key, near },
     }));
@@ -391,7 +391,7 @@ impl Engine {
             delta.entries = delta.entries.saturating_sub_unsigned(super::count::entries(&pages, tree, range)?);
         }
         let (keys, written): (Vec<&[u8]>, Vec<bool>) =
-            writes.points().iter().map(|(key, record)| (key.as_slice(), record.is_some())).unzip();
+            writes.points().map(|(key, record)| (key, record.is_some())).unzip();
         let has_cleared = !writes.cleared().is_empty();
         tree.get_many(&pages, &keys, |i, leaf: Page<'_>, old: Option<Record<'_>>| {
             let existed = old.is_some() && !(has_cleared && keys.get(i).is_some_and(|key| writes.is_cleared(key)));

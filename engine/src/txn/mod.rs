@@ -24,6 +24,7 @@ mod layout;
 mod leaves;
 mod logical;
 mod page_ids;
+mod point_writes;
 mod reclaim;
 mod record;
 mod redo;

@@ -2,15 +2,14 @@
 //!
 //! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
 
+use super::point_writes::{PointWrite, PointWrites};
 use super::versions::OwnedRecord;
 use crate::tree::Stretch;
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// The writes to one table.
 #[derive(Default, Debug)]
 pub(crate) struct WriteSet {
-    points: BTreeMap<Vec<u8>, Option<OwnedRecord>>,
+    points: PointWrites,
     /// Sorted and disjoint.
     cleared: Vec<Stretch>,
 }
@@ -28,7 +27,7 @@ pub(crate) enum Written<'a> {
 impl WriteSet {
     /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before.
     pub(crate) fn put(&mut self, key: &[u8], record: Option<OwnedRecord>) -> Option<OwnedRecord> {
-        self.points.insert(key.to_vec(), record).flatten()
+        self.points.insert(key, record).flatten()
     }
 
     /// Removes every key of a range; returns the large records that this transaction had written there.
@@ -63,8 +62,7 @@ impl WriteSet {
         if to.is_some_and(|to| to <= from) {
             return false;
         }
-        let upper = to.map_or(Bound::Unbounded, Bound::Excluded);
-        !self.cleared.is_empty() || self.points.range::<[u8], _>((Bound::Included(from), upper)).next().is_some()
+        !self.cleared.is_empty() || self.points.range(from, to).next().is_some()
     }
 
     /// The point writes of `[from, to)` in key order.
@@ -72,19 +70,13 @@ impl WriteSet {
         &'a self,
         from: &[u8],
         to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&'a [u8], Option<&'a OwnedRecord>)> + use<'a> {
-        let upper = match to {
-            Some(to) => Bound::Excluded(to.max(from)),
-            None => Bound::Unbounded,
-        };
-        self.points
-            .range::<[u8], _>((Bound::Included(from), upper))
-            .map(|(key, record)| (key.as_slice(), record.as_ref()))
+    ) -> impl Iterator<Item = PointWrite<'a>> + use<'a> {
+        self.points.range(from, to)
     }
 
     /// All point writes, in key order.
-    pub(crate) fn points(&self) -> &BTreeMap<Vec<u8>, Option<OwnedRecord>> {
-        &self.points
+    pub(crate) fn points(&self) -> impl Iterator<Item = PointWrite<'_>> {
+        self.points.iter()
     }
 
     /// The cleared ranges, sorted and disjoint.

@@ -12,11 +12,7 @@ use std::ops::Range;
 pub(super) const MAX_BLOCK_BYTES: usize = 2560;
 
 /// Appends the bytes of a list of `blocks`; nothing for a list of none.
-pub(super) fn lay_out<'b, T: IntKey>(
-    codec: Codec,
-    blocks: impl Iterator<Item = (Block<T>, &'b [u8])> + Clone,
-    out: &mut Vec<u8>,
-) {
+fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, &'b [u8])> + Clone, out: &mut Vec<u8>) {
     let count = blocks.clone().count();
     if count == 0 {
         return;

@@ -1,7 +1,7 @@
 //! Changing a list of blocks in place: a key inserted, keys removed, blocks split, merged and laid out anew. Which
 //! block a key goes to is told by its value alone, so that redo does what commit did.
 
-use super::build::{Builder, MAX_BLOCK_BYTES, lay_out};
+use super::build::{Builder, MAX_BLOCK_BYTES};
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::{append_cost, dear};
@@ -281,11 +281,7 @@ fn splice<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, pieces:
     let body_at = used - index.body().len();
     let added: usize = pieces.iter().map(|(_, body)| body.len()).sum();
     if pieces.len() != range.len() {
-        let before = (0..range.start).map(|at| index.block(at));
-        let behind = (range.end..blocks).map(|at| index.block(at));
-        let all = before.chain(pieces.iter().copied()).chain(behind);
-        let mut out = Vec::with_capacity(used + added + pieces.len() * entry_bytes::<T>(codec) + FRONT);
-        lay_out(codec, all, &mut out);
+        let out = spliced(list, &place, &index, range, pieces);
         return put_all(list, &out, used, room);
     }
     let total = (used + added).checked_sub(to.checked_sub(from)?)?;
@@ -309,6 +305,66 @@ fn splice<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, pieces:
     add_to_all(list, offsets + 2 * range.end..offsets + 2 * blocks, offset.wrapping_sub(to));
     bytes::zero(list, total, used);
     Some(total)
+}
+
+/// The list with `pieces` in the place of the blocks of `range`, of which there are as many or not. The parts that stay
+/// are copied whole, whatever the number of blocks: a page may have more than a thousand.
+fn spliced<T: IntKey>(
+    list: &[u8],
+    place: &Place,
+    index: &Index<'_, T>,
+    range: Range<usize>,
+    pieces: &[Piece<'_, T>],
+) -> Vec<u8> {
+    let (codec, blocks) = (place.codec, index.len());
+    let after = blocks - range.len() + pieces.len();
+    if after == 0 {
+        return Vec::new();
+    }
+    let body_at = place.used - index.body().len();
+    let (start, end) = (index.start(range.start), index.start(range.end));
+    let (from, to) = (index.offset(range.start), index.offset(range.end));
+    let (mut slot, mut offset) = (start, from);
+    let places: Vec<[u16; 2]> = pieces
+        .iter()
+        .map(|(block, body)| {
+            let here = [bytes::u16_of(slot), bytes::u16_of(offset)];
+            slot += usize::from(block.count);
+            offset += body.len();
+            here
+        })
+        .collect();
+    let mut out = Vec::with_capacity(place.used + offset + pieces.len() * entry_bytes::<T>(codec));
+    out.extend_from_slice(&bytes::u16_of(after).to_le_bytes());
+    let mut at = FRONT;
+    // An array of the index, with the pieces' fields in the middle; where those behind them begin.
+    let mut array = |out: &mut Vec<u8>, width: usize, piece: &dyn Fn(usize, &mut Vec<u8>)| {
+        out.extend_from_slice(bytes::slice(list, at, at + width * range.start));
+        (0..pieces.len()).for_each(|i| piece(i, out));
+        let behind = out.len();
+        out.extend_from_slice(bytes::slice(list, at + width * range.end, at + width * blocks));
+        at += width * blocks;
+        behind
+    };
+    let key = |key: Option<T>, out: &mut Vec<u8>| {
+        out.extend_from_slice(bytes::slice(&key.unwrap_or_default().widen().to_le_bytes(), 0, T::BYTES));
+    };
+    array(&mut out, T::BYTES, &|i, out| key(pieces.get(i).map(|(block, _)| block.first), out));
+    array(&mut out, T::BYTES, &|i, out| key(pieces.get(i).map(|(block, _)| block.last), out));
+    let number = |i: usize, which: usize| places.get(i).and_then(|place| place.get(which)).copied().unwrap_or_default();
+    for (which, change) in [(0, slot.wrapping_sub(end)), (1, offset.wrapping_sub(to))] {
+        let behind = array(&mut out, 2, &|i, out| out.extend_from_slice(&number(i, which).to_le_bytes()));
+        let all = behind..out.len();
+        add_to_all(&mut out, all, change);
+    }
+    if is_packed(codec) {
+        let width = |i: usize| pieces.get(i).map_or(0, |(block, _)| u8::try_from(block.extent).unwrap_or(u8::MAX));
+        array(&mut out, 1, &|i, out| out.push(width(i)));
+    }
+    out.extend_from_slice(bytes::slice(list, body_at, body_at + from));
+    pieces.iter().for_each(|(_, body)| out.extend_from_slice(body));
+    out.extend_from_slice(bytes::slice(list, body_at + to, place.used));
+    out
 }
 
 /// Adds to every number of an array in the list, modulo 2^16.
