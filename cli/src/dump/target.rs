@@ -104,7 +104,8 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn folder(path: &Path) -> &Path {
+/// The folder that a file is in.
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -126,6 +127,7 @@ fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
 }
 
 /// Makes the file's name durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Makes names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -1,6 +1,8 @@
 //! A restored database has what the dumped one had; a damaged dump leaves nothing behind.
 
 use crate::place::Place;
+use std::io::Write;
+use std::process::Stdio;
 
 fn forest() -> Place {
     let place = Place::new();
@@ -146,4 +148,20 @@ mod unix {
         assert!(!metadata("/dev/null").unwrap().is_file());
         assert!(place.error("dump t.duramen .", "").contains("cannot create ."));
     }
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_nothing_that_looks_like_a_database() {
+    let place = forest();
+    place.ok("dump t.duramen t.dump", "");
+    let dump = std::fs::read(place.path("t.dump")).unwrap();
+    let mut child = place.command(&["restore", "u.duramen"]).stdin(Stdio::piped()).spawn().unwrap();
+    // All but the end: the tables are there, and more is awaited.
+    child.stdin.take().unwrap().write_all(&dump[..dump.len() - 1]).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(place.error("tables u.duramen", "").contains("there is no database"));
+    place.ok("restore u.duramen t.dump", "");
+    assert_eq!(place.ok("scan u.duramen numbers --count", ""), "30000\n");
+    assert!(place.error("restore u.duramen t.dump", "").contains("exists already"));
 }
