@@ -9,6 +9,7 @@ pub mod codecs;
 pub mod integers;
 pub mod keys;
 mod keyset;
+mod options;
 mod random;
 mod stats;
 mod value;

@@ -10,7 +10,7 @@ mod workload;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::ValueEnum;
+use crate::options::{Format, KeyType};
 use duramen_codec::Codec;
 
 /// The integer codecs alone: size, decode, select, search, insert, append, sum, beside memcpy and partition_point.
@@ -26,8 +26,8 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_values_t = Codec::ALL)]
     codecs: Vec<Codec>,
     /// The key type.
-    #[arg(long, value_enum, default_value_t = Keys::U32)]
-    keys: Keys,
+    #[arg(long, value_enum, default_value_t = KeyType::U32)]
+    keys: KeyType,
     /// Rounds; each measures everything once, and the medians are shown.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -40,19 +40,6 @@ pub struct Args {
     /// Also writes the figures as SVG into this directory.
     #[arg(long)]
     svg: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Keys {
-    U32,
-    U64,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    Table,
-    Json,
-    Csv,
 }
 
 /// Bit widths, increasing.
@@ -89,8 +76,8 @@ pub fn run(args: &Args) -> crate::Result<()> {
     let mut rows = Vec::new();
     for &bits in &args.bits.0 {
         rows.extend(match args.keys {
-            Keys::U32 => measure::all::<u32>(args, bits)?,
-            Keys::U64 => measure::all::<u64>(args, bits)?,
+            KeyType::U32 => measure::all::<u32>(args, bits)?,
+            KeyType::U64 => measure::all::<u64>(args, bits)?,
         });
     }
     match args.format {
@@ -123,7 +110,7 @@ mod tests {
             n: 512,
             bits: Bits(vec![8]),
             codecs: Codec::ALL.to_vec(),
-            keys: Keys::U32,
+            keys: KeyType::U32,
             rounds: 1,
             seed: 1,
             format: Format::Table,

@@ -14,8 +14,8 @@ pub use layout::Layout;
 pub use measure::Operation;
 
 use crate::Result;
+use crate::options::{Format, KeyType};
 use bytesize::ByteSize;
-use clap::ValueEnum;
 use std::path::PathBuf;
 
 /// Measures tables of integer keys in memory, codec by codec, beside a sorted `Vec` and a `BTreeMap`, in alternation
@@ -61,21 +61,6 @@ pub struct Args {
     /// Also writes the figures as SVG into this directory.
     #[arg(long)]
     svg: Option<PathBuf>,
-}
-
-/// The type of a table's keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KeyType {
-    U32,
-    U64,
-}
-
-/// How a result is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
-    Csv,
 }
 
 impl Args {

@@ -3,6 +3,7 @@
 
 use super::data::Data;
 use crate::Result;
+use crate::options::Format;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen::TableOptions;
@@ -90,17 +91,6 @@ pub enum DiskKind {
     File,
     /// On a disk in memory that counts bytes, with a log.
     Metered,
-}
-
-/// How a result is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// An array of objects, one a layout.
-    Json,
-    /// A line a layout.
-    Csv,
 }
 
 /// A key list and a separator rule.

@@ -10,7 +10,8 @@ mod measure;
 mod report;
 mod sizes;
 
-pub use args::{Args, DiskKind, Format, Layout, Layouts};
+pub use crate::options::Format;
+pub use args::{Args, DiskKind, Layout, Layouts};
 pub use data::Data;
 
 use crate::Result;

@@ -4,10 +4,11 @@
 use super::Args;
 use super::sources;
 use crate::Result;
-use crate::keys::args::{self, DiskKind, Format};
+use crate::keys::args::{self, DiskKind};
 use crate::keys::data::Data;
 use crate::keys::report::Row;
 use crate::keys::{comparing, measure, report};
+use crate::options::Format;
 use bytesize::ByteSize;
 use fastrand::Rng;
 

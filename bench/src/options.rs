@@ -1,0 +1,23 @@
+//! Options that several benchmarks have. What only one asks for stays with that one.
+
+use clap::ValueEnum;
+
+/// How the results of several contestants are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// An array of objects, one a contestant.
+    Json,
+    /// A line a contestant.
+    Csv,
+}
+
+/// The type of integer keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum KeyType {
+    /// Four bytes.
+    U32,
+    /// Eight bytes.
+    U64,
+}
