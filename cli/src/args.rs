@@ -99,7 +99,8 @@ pub(crate) struct NewTable {
     /// The type of values [default: the table's, or bytes, or () if there are none]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
-    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, myisam, pkb or blocks [default: what suits the type]
+    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, wiredtiger-best, wiredtiger-both, myisam, pkb or blocks
+    /// [default: what suits the type]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) keys: Option<KeyLayout>,
     /// How blocks of u32, u64, i32 or i64 keys are compressed: plain, vbyte, masked-vbyte, varint-gb, stream-vbyte, for,

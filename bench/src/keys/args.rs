@@ -135,7 +135,7 @@ impl FromStr for Layout {
     fn from_str(text: &str) -> std::result::Result<Layout, String> {
         let (keys, separators) = match text.split_once('/') {
             Some(pair) => pair,
-            None => (text, if text == "wiredtiger" { "tail" } else { "full" }),
+            None => (text, if text.starts_with("wiredtiger") { "tail" } else { "full" }),
         };
         let why = |cause: duramen::Error| cause.to_string();
         Ok(Layout { keys: keys.parse().map_err(why)?, separators: separators.parse().map_err(why)? })

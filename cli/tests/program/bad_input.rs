@@ -55,7 +55,10 @@ fn other_types_and_layouts_than_the_tables_own_are_refused() {
 fn options_that_cannot_be_are_refused_in_one_line() {
     let place = Place::new();
     for (arguments, word) in [
-        ("load t.duramen t --keys tail", "plain or fixed or head or db2 or wiredtiger or myisam or pkb"),
+        (
+            "load t.duramen t --keys tail",
+            "plain or fixed or head or db2 or wiredtiger or wiredtiger-best or wiredtiger-both or myisam or pkb",
+        ),
         ("load t.duramen t --key-type u7", "u7"),
         ("load t.duramen t --key-type f64", "f64"),
         ("load t.duramen t --keys fixed", "fixed"),

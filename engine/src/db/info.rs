@@ -1,7 +1,7 @@
 //! What a table is, in words and numbers, for people and programs.
 
 use super::catalog::TableEntry;
-use crate::page::{KeyListKind, SeparatorRule};
+use crate::page::{Instantiation, KeyListKind, SeparatorRule};
 use duramen_codec::Codec;
 
 /// A table's name, types, size and layout.
@@ -29,7 +29,8 @@ pub struct TableInfo {
     pub value_type: String,
     /// How many entries it has.
     pub entries: u64,
-    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `myisam`, `pkb` or `blocks`.
+    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
+    /// `wiredtiger-both`, `myisam`, `pkb` or `blocks`.
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
     pub codec: Option<Codec>,
@@ -51,7 +52,9 @@ impl TableInfo {
                 KeyListKind::Fixed => "fixed",
                 KeyListKind::Head => "head",
                 KeyListKind::Db2 => "db2",
-                KeyListKind::WiredTiger => "wiredtiger",
+                KeyListKind::WiredTiger(Instantiation::RollForward) => "wiredtiger",
+                KeyListKind::WiredTiger(Instantiation::BestGroup) => "wiredtiger-best",
+                KeyListKind::WiredTiger(Instantiation::Both) => "wiredtiger-both",
                 KeyListKind::MyIsam => "myisam",
                 KeyListKind::Pkb | KeyListKind::PkbLong => "pkb",
                 KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",

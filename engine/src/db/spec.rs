@@ -3,7 +3,7 @@
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::base::limits::{max_entry, max_inline_key};
 use crate::base::{Error, Result};
-use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
+use crate::page::{Instantiation, KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 use duramen_codec::Codec;
 
@@ -102,7 +102,9 @@ impl<'a> TableSpec<'a> {
             }
             (Some(KeyLayout::Head | KeyLayout::Blocks) | None, _) => KeyListKind::Head,
             (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
-            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger,
+            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger(Instantiation::RollForward),
+            (Some(KeyLayout::WiredTigerBest), _) => KeyListKind::WiredTiger(Instantiation::BestGroup),
+            (Some(KeyLayout::WiredTigerBoth), _) => KeyListKind::WiredTiger(Instantiation::Both),
             (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
             (Some(KeyLayout::Pkb), _) if in_memory => KeyListKind::Pkb,
             (Some(KeyLayout::Pkb), _) => KeyListKind::PkbLong,

@@ -249,7 +249,7 @@ impl PageBuilder {
         let mut out = Vec::with_capacity(self.used());
         out.extend_from_slice(&self.front);
         let keys_at = out.len();
-        self.keys.finish(&mut out);
+        self.keys.finish(self.page_size.saturating_sub(keys_at + self.record_bytes), &mut out);
         let records_at = out.len();
         self.records.finish(&mut out);
         let record_bytes = out.len() - records_at;

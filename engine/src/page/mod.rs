@@ -31,7 +31,7 @@ mod window;
 pub use apply::{apply, would_insert};
 pub use builder::{PageBuilder, PageSpec};
 pub use header::{PageKind, set_lsn};
-pub use keys::{Index, IntKey, KeyListKind};
+pub use keys::{Index, Instantiation, IntKey, KeyListKind};
 pub use op::PageOp;
 pub use order::compare_images;
 pub use pack::unpack;

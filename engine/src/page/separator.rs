@@ -2,7 +2,7 @@
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
 use super::block_cut;
-use super::keys::{KeyList, KeyListKind, KeyWalk, granule};
+use super::keys::{KeyList, KeyListKind, KeyWalk, LEAST_FOOT, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -139,6 +139,7 @@ impl<'a> Cutter<'a> {
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
         let spare = match page.keys() {
             kind @ (KeyListKind::Pkb | KeyListKind::PkbLong) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
+            kind if kind.has_best() => LEAST_FOOT,
             _ => 0,
         };
         Cutter {

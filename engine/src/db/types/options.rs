@@ -24,9 +24,15 @@ pub enum KeyLayout {
     Head,
     /// Several prefixes a page, each for a run of keys, chosen anew when a page is full, and four bytes of each key apart.
     Db2,
-    /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from. The smallest
-    /// for keys that resemble their neighbours, such as paths and URLs, where pages are large.
+    /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from (WiredTiger's
+    /// *roll-forward distance control*). The smallest for keys that resemble their neighbours, such as paths and URLs, where
+    /// pages are large.
     WiredTiger,
+    /// Prefix deltas without whole keys, and in what room a page has left its *best prefix group*: the longest run of keys
+    /// that one of them, kept whole there, completes. A search halves that run and goes through the rest.
+    WiredTigerBest,
+    /// Prefix deltas with both: about every tenth key whole, and the best prefix group.
+    WiredTigerBoth,
     /// Prefix deltas without whole keys: smaller by a little, and a page is searched from its first key on. For pages
     /// of few keys.
     MyIsam,
@@ -39,12 +45,14 @@ pub enum KeyLayout {
 
 impl KeyLayout {
     /// All of them.
-    pub const ALL: [KeyLayout; 8] = [
+    pub const ALL: [KeyLayout; 10] = [
         KeyLayout::Plain,
         KeyLayout::Fixed,
         KeyLayout::Head,
         KeyLayout::Db2,
         KeyLayout::WiredTiger,
+        KeyLayout::WiredTigerBest,
+        KeyLayout::WiredTigerBoth,
         KeyLayout::MyIsam,
         KeyLayout::Pkb,
         KeyLayout::Blocks,
@@ -106,6 +114,8 @@ impl fmt::Display for KeyLayout {
             KeyLayout::Head => "head",
             KeyLayout::Db2 => "db2",
             KeyLayout::WiredTiger => "wiredtiger",
+            KeyLayout::WiredTigerBest => "wiredtiger-best",
+            KeyLayout::WiredTigerBoth => "wiredtiger-both",
             KeyLayout::MyIsam => "myisam",
             KeyLayout::Pkb => "pkb",
             KeyLayout::Blocks => "blocks",
@@ -168,7 +178,8 @@ mod tests {
     #[test]
     fn a_wrong_name_is_told_with_what_would_be_right() {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
-        let right = "plain or fixed or head or db2 or wiredtiger or myisam or pkb or blocks";
+        let wiredtiger = "wiredtiger or wiredtiger-best or wiredtiger-both";
+        let right = format!("plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or blocks");
         assert_eq!(told, format!("option keys cannot be \"Plain\": it must be {right}"));
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");

@@ -29,9 +29,7 @@ impl KeyListBuilder {
                 KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes))
             }
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
-            KeyListKind::MyIsam | KeyListKind::WiredTiger => {
-                KeyListBuilder::Delta(DeltaBuilder::new(kind.has_groups(), bytes))
-            }
+            KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyListBuilder::Delta(DeltaBuilder::new(kind, bytes)),
             KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),
             KeyListKind::Blocks64(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, true)),
         }
@@ -128,14 +126,14 @@ impl KeyListBuilder {
         }
     }
 
-    /// Appends the finished list to `out`.
-    pub(in crate::page) fn finish(self, out: &mut Vec<u8>) {
+    /// Appends the finished list to `out`. It may take `room` bytes, no fewer than have been promised.
+    pub(in crate::page) fn finish(self, room: usize, out: &mut Vec<u8>) {
         match self {
             KeyListBuilder::Slotted(list) => list.finish(out),
             KeyListBuilder::Fixed(list) => list.finish(out),
             KeyListBuilder::Pkb(list) => list.finish(out),
             KeyListBuilder::Db2(list) => list.finish(out),
-            KeyListBuilder::Delta(list) => list.finish(out),
+            KeyListBuilder::Delta(list) => list.finish(room, out),
             KeyListBuilder::Blocks(list) => list.finish(out),
         }
     }

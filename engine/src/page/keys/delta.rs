@@ -1,6 +1,7 @@
 //! The prefix-delta key list: each key as the length of what it shares with the key before, and the rest. One encoding,
 //! two searches: *MyISAM*'s goes through the entries from the first one, *WiredTiger*'s begins at the last key below the
-//! one sought among those that are kept whole, about every [`DISTANCE`]th. Reading, searching and checking are here,
+//! one sought among those that are kept whole, about every [`DISTANCE`]th (*roll-forward distance control*), or halves
+//! the entries that one whole key completes (`best`). Reading, searching and checking are here,
 //! changing in `edit`. What a page prefix, a fence or a long key is must never be known here.
 //!
 //! MyISAM: `[entries]`. WiredTiger: `[directory] [entries]`, a group's offset being that of its first entry, which shares
@@ -11,14 +12,16 @@
 //! No search builds a key. With m bytes of the sought key agreeing with the entry before, an entry that shares more than m
 //! is below it like the one before, one that shares less is above it, and one that shares m is compared from there on.
 
+pub(super) mod best;
 mod build;
 pub(super) mod edit;
 
-use super::Place;
 use super::directory::{self, FIELD, GROUP, Group};
 use super::slotted::head_of;
+use super::{KeyListKind, Place};
 use crate::base::bytes;
 use crate::page::varint;
+use best::{Best, Found};
 pub(super) use build::DeltaBuilder;
 use std::cmp::Ordering;
 
@@ -116,18 +119,31 @@ pub(crate) struct Delta<'a> {
     groups: &'a [[u8; GROUP]],
     entries: &'a [u8],
     count: usize,
+    best: Best<'a>,
 }
 
 impl<'a> Delta<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, grouped: bool) -> Delta<'a> {
         if !grouped {
-            return Delta { groups: &[], entries: list, count: count.min(list.len() / LEAST) };
+            let count = count.min(list.len() / LEAST);
+            return Delta { groups: &[], entries: list, count, best: Best::default() };
         }
         let front = entries_at(list);
         let groups = directory::groups(list);
         let entries = list.get(front..).unwrap_or_default();
-        Delta { groups, entries, count: count.min(entries.len() / LEAST) }
+        Delta { groups, entries, count: count.min(entries.len() / LEAST), best: Best::default() }
+    }
+
+    /// The same of a list that may have a foot with its best prefix group.
+    #[inline(always)]
+    pub(super) fn of_kind(list: &'a [u8], count: usize, kind: KeyListKind) -> Delta<'a> {
+        if !kind.has_best() {
+            return Delta::new(list, count, kind.has_groups());
+        }
+        let (best, foot) = Best::of(list).unwrap_or_default();
+        let list = bytes::slice(list, 0, list.len() - foot);
+        Delta { best, ..Delta::new(list, count, kind.has_groups()) }
     }
 
     /// The span of that number, which there is.
@@ -167,8 +183,16 @@ impl<'a> Delta<'a> {
     pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
         let span = self.span_for(suffix);
         let entries = self.entries;
-        let (mut at, mut agreed, mut wanted) = (span.at, 0, suffix);
-        for slot in span.first..span.end {
+        let (mut first, mut at, mut agreed) = (span.first, span.at, 0);
+        if self.best.is_in(span) {
+            match self.best.search(entries, suffix) {
+                Found::Here(found) => return found,
+                Found::Before => {}
+                Found::Behind(slot, end, common) => (first, at, agreed) = (slot, end, common),
+            }
+        }
+        let mut wanted = suffix.get(agreed..).unwrap_or_default();
+        for slot in first..span.end {
             let entry = Entry::at(entries, at);
             at = entry.end();
             if entry.shared > agreed {
@@ -249,7 +273,13 @@ impl<'a> Delta<'a> {
         if slot >= self.count {
             return;
         }
-        let (span, base) = (self.span_of(slot), out.len());
+        let base = out.len();
+        if let Some((whole, entry)) = self.best.member(self.entries, slot) {
+            out.extend_from_slice(bytes::slice(whole, 0, entry.shared));
+            out.extend_from_slice(entry.rest_in(self.entries));
+            return;
+        }
+        let span = self.span_of(slot);
         let mut at = span.at;
         for _ in span.first..=slot {
             let entry = Entry::at(self.entries, at);
@@ -299,7 +329,18 @@ impl<'a> Delta<'a> {
     }
 
     /// Structure: the entries tile the list, each shares as much as it can, and the directory says where they are.
-    pub(super) fn check(&self, list: &[u8], count: usize, grouped: bool) -> Result<(), String> {
+    pub(super) fn check(&self, list: &[u8], count: usize, kind: KeyListKind) -> Result<(), String> {
+        if !kind.has_best() {
+            return self.check_entries(list, count, kind.has_groups());
+        }
+        let Some((best, foot)) = Best::of(list) else { return Err("its foot is not whole".into()) };
+        let list = bytes::slice(list, 0, list.len() - foot);
+        let entries = Delta { best: Best::default(), ..*self };
+        entries.check_entries(list, count, kind.has_groups())?;
+        best.check(&entries)
+    }
+
+    fn check_entries(&self, list: &[u8], count: usize, grouped: bool) -> Result<(), String> {
         if self.count != count {
             return Err(format!("{} bytes cannot hold {count} entries", list.len()));
         }

@@ -43,7 +43,8 @@ pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
             pkb::is_changeable(list, state.count, state.granule, state.kind.part())
         }
         KeyListKind::Db2 => db2::is_changeable(list, state.count, state.granule),
-        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+        kind if kind.has_best() => delta::best::is_changeable(list, state.count, kind.has_groups()),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::is_changeable(list, state.count, state.kind.has_groups())
         }
         KeyListKind::Blocks32(codec) => blocks::is_changeable(list, codec, false, state.count),
@@ -63,6 +64,9 @@ pub(in crate::page) fn insert(
 ) -> Result<Option<usize>> {
     if let Some(blocks) = state.kind.blocks() {
         return blocks::insert(list, blocks, state, slot, suffix).map_err(|what| Error::corrupt(page, what));
+    }
+    if state.kind.has_best() {
+        return Ok(delta::best::insert(list, state, state.kind.has_groups(), slot, suffix));
     }
     let plan = plan(page, bytes::slice(list, 0, state.bytes), state, slot, suffix)?;
     if plan.bytes > state.room {
@@ -97,7 +101,8 @@ fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) 
             Ok(Plan::of(pkb::edit::bytes_with(state, state.kind.part(), suffix)))
         }
         KeyListKind::Db2 => Ok(db2::edit::plan(list, state, slot, suffix)),
-        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+        kind if kind.has_best() => Ok(delta::best::plan(list, state, kind.has_groups(), slot, suffix)),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             Ok(delta::edit::plan(list, state, state.kind.has_groups(), slot, suffix))
         }
         _ => Ok(Plan::of(slotted::edit::bytes_with(state, suffix))),
@@ -111,7 +116,7 @@ fn insert_planned(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], 
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
         KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
         KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
-        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+        KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
         }
         _ => slotted::edit::insert(list, state, slot, suffix),
@@ -135,7 +140,8 @@ pub(in crate::page) fn remove(
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
         KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::remove(list, state, state.kind.part(), from, to),
         KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
-        KeyListKind::MyIsam | KeyListKind::WiredTiger => {
+        kind if kind.has_best() => delta::best::remove(list, state, kind.has_groups(), from, to),
+        KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::edit::remove(list, state, state.kind.has_groups(), from, to)
         }
         _ => slotted::edit::remove(list, state, from, to),
@@ -144,5 +150,8 @@ pub(in crate::page) fn remove(
 
 /// Lays the list out anew so that it takes at most `state.room` bytes, and returns how many; `None` where it cannot.
 pub(in crate::page) fn vacuumize(list: &mut [u8], state: KeyState) -> Option<usize> {
+    if state.kind.has_best() {
+        return delta::best::vacuumize(list, state, state.kind.has_groups());
+    }
     blocks::vacuumize(list, state.kind.blocks()?, state)
 }

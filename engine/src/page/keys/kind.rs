@@ -4,6 +4,18 @@
 use super::{db2, delta, pkb, slotted};
 use duramen_codec::Codec;
 
+/// How WiredTiger's list gets at a key without building all those before it (paper, section 2.5.3). A list with neither
+/// way is [`KeyListKind::MyIsam`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instantiation {
+    /// Roll-forward distance control: about every tenth key is whole.
+    RollForward,
+    /// The best prefix group: the longest run of entries that one whole key completes, each by itself.
+    BestGroup,
+    /// Both.
+    Both,
+}
+
 /// The kind of a key list; [`KeyListKind::tag`] is its tag in the page header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyListKind {
@@ -21,8 +33,8 @@ pub enum KeyListKind {
     Pkb,
     /// The same in five bytes: for pages on a device.
     PkbLong,
-    /// Prefix deltas in groups of about ten that begin with a whole key, searched from the last such one below.
-    WiredTiger,
+    /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
+    WiredTiger(Instantiation),
     /// Integer keys of 4 bytes in compressed blocks.
     Blocks32(Codec),
     /// Integer keys of 8 bytes in compressed blocks.
@@ -50,7 +62,9 @@ impl KeyListKind {
             KeyListKind::Head => 3,
             KeyListKind::Db2 => 4,
             KeyListKind::MyIsam => 5,
-            KeyListKind::WiredTiger => 0x15,
+            KeyListKind::WiredTiger(Instantiation::RollForward) => 0x15,
+            KeyListKind::WiredTiger(Instantiation::BestGroup) => 0x25,
+            KeyListKind::WiredTiger(Instantiation::Both) => 0x35,
             KeyListKind::Pkb => 6,
             KeyListKind::PkbLong => 0x16,
             KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
@@ -72,19 +86,21 @@ impl KeyListKind {
 
     /// All kinds.
     #[allow(clippy::indexing_slicing)]
-    pub const ALL: [KeyListKind; 24] = {
-        let mut all = [KeyListKind::Plain; 24];
+    pub const ALL: [KeyListKind; 26] = {
+        let mut all = [KeyListKind::Plain; 26];
         all[1] = KeyListKind::Fixed;
         all[2] = KeyListKind::Head;
         all[3] = KeyListKind::MyIsam;
-        all[4] = KeyListKind::WiredTiger;
-        all[5] = KeyListKind::Db2;
-        all[6] = KeyListKind::Pkb;
-        all[7] = KeyListKind::PkbLong;
+        all[4] = KeyListKind::WiredTiger(Instantiation::RollForward);
+        all[5] = KeyListKind::WiredTiger(Instantiation::BestGroup);
+        all[6] = KeyListKind::WiredTiger(Instantiation::Both);
+        all[7] = KeyListKind::Db2;
+        all[8] = KeyListKind::Pkb;
+        all[9] = KeyListKind::PkbLong;
         let mut codec = 0;
         while codec < Codec::ALL.len() {
-            all[8 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
-            all[16 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
+            all[10 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
+            all[18 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
             codec += 1;
         }
         all
@@ -114,7 +130,7 @@ impl KeyListKind {
     /// quicker and says what each takes.
     #[inline(always)]
     pub(crate) fn is_walked(self) -> bool {
-        matches!(self, KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger)
+        matches!(self, KeyListKind::Db2 | KeyListKind::MyIsam | KeyListKind::WiredTiger(_))
     }
 
     /// True where a tree may have inner pages of this list: any run of a page's entries fits in a page again that has the
@@ -132,7 +148,13 @@ impl KeyListKind {
     /// True for the prefix-delta list with groups.
     #[inline(always)]
     pub(super) fn has_groups(self) -> bool {
-        self == KeyListKind::WiredTiger
+        matches!(self, KeyListKind::WiredTiger(Instantiation::RollForward | Instantiation::Both))
+    }
+
+    /// True for the prefix-delta lists that keep their best prefix group, in room that nothing else has asked for.
+    #[inline(always)]
+    pub(in crate::page) fn has_best(self) -> bool {
+        matches!(self, KeyListKind::WiredTiger(Instantiation::BestGroup | Instantiation::Both))
     }
 
     /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
@@ -150,7 +172,7 @@ impl KeyListKind {
         match self {
             KeyListKind::Plain | KeyListKind::Fixed => self.entry_bytes(len),
             KeyListKind::Db2 => slotted::entry_bytes(len.saturating_sub(common)),
-            KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::least_entry_bytes(len.saturating_sub(common)),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::least_entry_bytes(len.saturating_sub(common)),
             // Of blocks nothing is sure but their index.
             KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => 0,
             KeyListKind::Head | KeyListKind::Pkb | KeyListKind::PkbLong => self.entry_bytes(len.saturating_sub(common)),
@@ -164,7 +186,7 @@ impl KeyListKind {
             KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => suffix_len,
             KeyListKind::Db2 => db2::entry_bytes(suffix_len),
             KeyListKind::Pkb | KeyListKind::PkbLong => pkb::entry_bytes(suffix_len, self.part()),
-            KeyListKind::MyIsam | KeyListKind::WiredTiger => delta::entry_bytes(suffix_len, self.has_groups()),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }
 }

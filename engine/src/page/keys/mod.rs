@@ -21,10 +21,11 @@ pub use blocks::{Index, IntKey};
 pub(super) use build::KeyListBuilder;
 use db2::Db2;
 use delta::Delta;
+pub(super) use delta::best::LEAST_FOOT;
 use edit::Plan;
 pub(super) use edit::{KeyState, insert, is_changeable, remove, vacuumize, would_insert};
 use fixed::Fixed;
-pub use kind::KeyListKind;
+pub use kind::{Instantiation, KeyListKind};
 use pkb::Pkb;
 use slotted::Slotted;
 pub(super) use walk::{KeyWalk, Place, Walked};
@@ -61,7 +62,7 @@ impl<'a> KeyList<'a> {
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
             KeyListKind::Pkb | KeyListKind::PkbLong => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
-            KeyListKind::MyIsam | KeyListKind::WiredTiger => KeyList::Delta(Delta::new(list, count, kind.has_groups())),
+            KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyList::Delta(Delta::of_kind(list, count, kind)),
             KeyListKind::Blocks32(codec) => KeyList::Blocks(Blocks::new(codec, false, list, count)),
             KeyListKind::Blocks64(codec) => KeyList::Blocks(Blocks::new(codec, true, list, count)),
         }
@@ -228,7 +229,7 @@ impl<'a> KeyList<'a> {
             KeyList::Fixed(_) => fixed::check(list, count),
             KeyList::Pkb(pkb) => pkb.check(count),
             KeyList::Db2(db2) => db2.check(list, count),
-            KeyList::Delta(delta) => delta.check(list, count, kind.has_groups()),
+            KeyList::Delta(delta) => delta.check(list, count, kind),
             KeyList::Blocks(blocks) => blocks.check(),
         }
         .map_err(|what| format!("key list {kind:?}: {what}"))

@@ -3,6 +3,7 @@
 use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::limits;
+use crate::page::Instantiation;
 use crate::tree::{LeafCopy, PageRead, Removal, Stretch, Target};
 use proptest::prelude::*;
 use std::ops::Bound;
@@ -295,7 +296,15 @@ proptest! {
 
     #[test]
     fn a_wiredtiger_tree_is_a_map(size in sizes(), records in records(), rule in separators(), steps in steps(any_key())) {
-        run(size, layout(KeyListKind::WiredTiger, records, rule), steps);
+        run(size, layout(KeyListKind::WiredTiger(Instantiation::RollForward), records, rule), steps);
+    }
+
+    #[test]
+    fn a_tree_of_best_prefix_groups_is_a_map(
+        size in sizes(), records in records(), rule in separators(), both: bool, steps in steps(any_key()),
+    ) {
+        let ways = if both { Instantiation::Both } else { Instantiation::BestGroup };
+        run(size, layout(KeyListKind::WiredTiger(ways), records, rule), steps);
     }
 
     #[test]

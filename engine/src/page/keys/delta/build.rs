@@ -1,13 +1,17 @@
 //! Building a prefix-delta key list entry by entry, in order.
 
+use super::best::{self, LEAST_FOOT};
 use super::{DISTANCE, GROUP, Group, directory, entry_size};
 use crate::base::bytes;
+use crate::page::keys::KeyListKind;
 use crate::page::keys::slotted::head_of;
 use crate::page::varint;
 
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
     grouped: bool,
+    /// The list has a foot.
+    best: bool,
     groups: Vec<[u8; GROUP]>,
     entries: Vec<u8>,
     last: Vec<u8>,
@@ -20,9 +24,10 @@ pub(crate) struct DeltaBuilder {
 
 impl DeltaBuilder {
     /// Begins a list of up to some `bytes`.
-    pub(in crate::page::keys) fn new(grouped: bool, bytes: usize) -> DeltaBuilder {
+    pub(in crate::page::keys) fn new(kind: KeyListKind, bytes: usize) -> DeltaBuilder {
+        let (grouped, best) = (kind.has_groups(), kind.has_best());
         let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::new());
-        DeltaBuilder { grouped, groups, entries, last, count: 0, in_group: 0, origin: None }
+        DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }
     }
 
     /// True where the next entry begins a group. An entry taken from another list begins one only where it did there:
@@ -44,7 +49,8 @@ impl DeltaBuilder {
         let shared = self.shared(suffix, origin);
         let groups = self.groups.len() + usize::from(self.starts(origin));
         let directory = if self.grouped { directory::end(groups) } else { 0 };
-        directory + self.entries.len() + entry_size(shared, suffix.len() - shared)
+        let foot = if self.best { LEAST_FOOT } else { 0 };
+        directory + self.entries.len() + entry_size(shared, suffix.len() - shared) + foot
     }
 
     #[inline]
@@ -65,11 +71,18 @@ impl DeltaBuilder {
         self.origin = origin;
     }
 
-    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+    /// Appends the list, which may take `room` bytes.
+    pub(in crate::page::keys) fn finish(self, room: usize, out: &mut Vec<u8>) {
+        let at = out.len();
         if self.grouped && self.count > 0 {
             out.extend_from_slice(&bytes::u16_of(self.groups.len()).to_le_bytes());
             out.extend_from_slice(self.groups.as_flattened());
         }
         out.extend_from_slice(&self.entries);
+        if self.best && self.count > 0 {
+            let list = out.get(at..).unwrap_or_default();
+            let foot = best::foot(list, self.count, self.grouped, room.saturating_sub(list.len()));
+            out.extend_from_slice(&foot);
+        }
     }
 }

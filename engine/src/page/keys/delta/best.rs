@@ -1,0 +1,258 @@
+//! WiredTiger's best prefix group: the longest run of entries that one whole key can complete, each by itself, and what it
+//! takes to halve such a run. It lies behind a prefix-delta list as a foot that says nothing new, in room that nothing else
+//! has asked for. How entries are coded and changed must never be known here.
+//!
+//! Foot: `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`, or
+//! `[0]` where there is no group, for want of one or of room. The members are the entries behind the base, none of which
+//! shares more than the one before it: so what a member shares with the entry before, it shares with the base.
+
+use super::{Delta, Entry, Span, bytes, edit};
+use crate::page::keys::{KeyState, Plan};
+
+/// Bytes of a foot without a group, which every list with entries has room for.
+pub(in crate::page) const LEAST_FOOT: usize = 1;
+/// Bytes of the fields behind the offsets.
+const FIELDS: usize = 5;
+/// The fewest members: halving fewer saves nothing.
+const LEAST_MEMBERS: usize = 2;
+/// The most, so that their number is one byte.
+const MOST_MEMBERS: usize = 255;
+
+/// The best prefix group of a list; one without members is none.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Best<'a> {
+    /// The slot of its base.
+    slot: usize,
+    /// The base's key.
+    base: &'a [u8],
+    /// Where the entry of each member is.
+    members: &'a [[u8; 2]],
+}
+
+/// Where a sought key is, as far as the group tells.
+pub(super) enum Found {
+    /// The search is over.
+    Here(Result<usize, usize>),
+    /// Before the base.
+    Before,
+    /// Behind the last member: the slot behind that one, where its entry is, and how many bytes agree with the member.
+    Behind(usize, usize, usize),
+}
+
+impl<'a> Best<'a> {
+    /// The group at the end of `list` and the bytes of its foot; `None` where the foot is not within the list.
+    pub(super) fn of(list: &'a [u8]) -> Option<(Best<'a>, usize)> {
+        let Some((&members, rest)) = list.split_last() else { return Some((Best::default(), 0)) };
+        let members = usize::from(members);
+        if members == 0 {
+            return Some((Best::default(), LEAST_FOOT));
+        }
+        let (rest, fields) = rest.split_last_chunk::<{ FIELDS - 1 }>()?;
+        let (len, slot) = (usize::from(bytes::get_u16(fields, 0)), usize::from(bytes::get_u16(fields, 2)));
+        let (rest, offsets) = rest.split_at(rest.len().checked_sub(2 * members)?);
+        let base = rest.get(rest.len().checked_sub(len)?..)?;
+        Some((Best { slot, base, members: offsets.as_chunks().0 }, FIELDS + 2 * members + len))
+    }
+
+    fn entry(entries: &[u8], member: [u8; 2]) -> Entry {
+        Entry::at(entries, usize::from(u16::from_le_bytes(member)))
+    }
+
+    /// True where there is a group and all of it is in the span.
+    pub(super) fn is_in(&self, span: Span) -> bool {
+        !self.members.is_empty() && self.slot >= span.first && self.slot + self.members.len() < span.end
+    }
+
+    /// Halves the group. Only lengths are looked at where they tell: a member that shares more with the base than the
+    /// sought key does is below it as the base is, one that shares less has risen above it.
+    pub(super) fn search(&self, entries: &[u8], suffix: &[u8]) -> Found {
+        let agreed = bytes::common_prefix(self.base, suffix);
+        let wanted = suffix.get(agreed..).unwrap_or_default();
+        match (self.base.get(agreed), wanted.first()) {
+            (None, None) => return Found::Here(Ok(self.slot)),
+            (Some(_), None) => return Found::Before,
+            (Some(there), Some(wanted)) if there > wanted => return Found::Before,
+            _ => {}
+        }
+        let below = self.members.partition_point(|&member| {
+            let entry = Self::entry(entries, member);
+            entry.shared > agreed || (entry.shared == agreed && bytes::compare(entry.rest_in(entries), wanted).is_lt())
+        });
+        let slot = self.slot + 1 + below;
+        match (self.members.get(below), self.members.last()) {
+            (Some(&member), _) => {
+                let entry = Self::entry(entries, member);
+                let equal = entry.shared == agreed && entry.rest_in(entries) == wanted;
+                Found::Here(if equal { Ok(slot) } else { Err(slot) })
+            }
+            (None, Some(&last)) => {
+                let last = Self::entry(entries, last);
+                Found::Behind(slot, last.end(), last.agreed(entries, agreed, suffix))
+            }
+            (None, None) => Found::Before,
+        }
+    }
+
+    /// The entry of `slot` and the base's key, which completes it; `None` where it is no member.
+    pub(super) fn member(&self, entries: &[u8], slot: usize) -> Option<(&'a [u8], Entry)> {
+        let member = slot.checked_sub(self.slot + 1)?;
+        Some((self.base, Self::entry(entries, *self.members.get(member)?)))
+    }
+
+    /// Says whether the group is what the entries of `view` make of it.
+    pub(super) fn check(&self, view: &Delta<'_>) -> Result<(), String> {
+        if self.members.is_empty() {
+            return Ok(());
+        }
+        let wrong = Err(format!("the best prefix group at slot {} is not what its entries say", self.slot));
+        let span = view.span_of(self.slot);
+        let mut base = Vec::new();
+        view.append(self.slot, &mut base);
+        if !self.is_in(span) || base != self.base || self.members.len() < LEAST_MEMBERS {
+            return wrong;
+        }
+        let (mut at, mut most) = (view.offset(span, self.slot + 1), usize::MAX);
+        for member in self.members {
+            let entry = Entry::at(view.entries, at);
+            if usize::from(u16::from_le_bytes(*member)) != at || entry.shared > most {
+                return wrong;
+            }
+            (at, most) = (entry.end(), entry.shared);
+        }
+        Ok(())
+    }
+}
+
+/// A run of entries that their base completes.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// The base's slot.
+    slot: usize,
+    /// Where the first member is.
+    at: usize,
+    members: usize,
+}
+
+impl Run {
+    /// The longest run of the list, the first of several.
+    fn longest(view: &Delta<'_>) -> Run {
+        let (mut best, mut run, mut most, mut at) = (Run::default(), Run::default(), 0, 0);
+        let mut span = view.span(0);
+        for slot in 0..view.count {
+            let entry = Entry::at(view.entries, at);
+            if slot == span.end {
+                span = view.span(span.index + 1);
+            }
+            if slot == span.first {
+                (run, most) = (Run { slot, at: entry.end(), members: 0 }, usize::MAX);
+            } else if entry.shared <= most && run.members < MOST_MEMBERS {
+                run.members += 1;
+                most = entry.shared;
+            } else {
+                (run, most) = (Run { slot: slot - 1, at, members: 1 }, entry.shared);
+            }
+            if run.members > best.members {
+                best = run;
+            }
+            at = entry.end();
+        }
+        best
+    }
+}
+
+/// Writes the foot of a list that has `end` bytes without it, so that it has at most `room` with it, and returns how
+/// many: none for a list without entries. Of a group that is too long for the room its first members are in the foot.
+fn put_foot(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usize) -> usize {
+    if count == 0 {
+        return end;
+    }
+    let foot = foot(bytes::slice(list, 0, end), count, grouped, room.saturating_sub(end));
+    bytes::put(list, end, &foot);
+    end + foot.len()
+}
+
+/// The foot of a list that has entries, of at most `room` bytes where that is at least [`LEAST_FOOT`].
+pub(super) fn foot(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
+    let view = Delta::new(list, count, grouped);
+    let run = Run::longest(&view);
+    let mut foot = Vec::new();
+    if run.members >= LEAST_MEMBERS {
+        view.append(run.slot, &mut foot);
+    }
+    let (len, spare) = (foot.len(), room.saturating_sub(foot.len() + FIELDS));
+    let members = run.members.min(spare / 2);
+    if members < LEAST_MEMBERS {
+        return vec![0];
+    }
+    let mut at = run.at;
+    for _ in 0..members {
+        foot.extend_from_slice(&bytes::u16_of(at).to_le_bytes());
+        at = Entry::at(view.entries, at).end();
+    }
+    foot.extend_from_slice(&bytes::u16_of(len).to_le_bytes());
+    foot.extend_from_slice(&bytes::u16_of(run.slot).to_le_bytes());
+    foot.push(members.to_le_bytes()[0]);
+    foot
+}
+
+/// The state of the list without its foot, and with room for the least one.
+fn without_foot(list: &[u8], state: KeyState) -> KeyState {
+    let foot = Best::of(bytes::slice(list, 0, state.bytes)).map_or(0, |(_, foot)| foot);
+    let room = state.room.saturating_sub(LEAST_FOOT);
+    KeyState { bytes: state.bytes.saturating_sub(foot), room, ..state }
+}
+
+/// False where the foot is not within the list: then it must not be changed.
+pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
+    Best::of(list).is_some_and(|(_, foot)| {
+        super::is_changeable(bytes::slice(list, 0, list.len() - foot), count, grouped)
+            && (count == 0) == list.is_empty()
+    })
+}
+
+/// See [`crate::page::keys::plan`]; the group takes what room is left.
+pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Plan {
+    let inner = without_foot(list, state);
+    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix);
+    Plan { bytes: plan.bytes + LEAST_FOOT, ..plan }
+}
+
+/// See [`crate::page::keys::insert`]. The group is chosen anew.
+pub(in crate::page::keys) fn insert(
+    list: &mut [u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+) -> Option<usize> {
+    let inner = without_foot(list, state);
+    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix);
+    if plan.bytes > inner.room {
+        return None;
+    }
+    bytes::zero(list, inner.bytes, state.bytes);
+    let planned = list.get_mut(..plan.bytes.max(inner.bytes)).unwrap_or_default();
+    edit::insert(planned, inner, grouped, slot, suffix, plan);
+    Some(put_foot(list, plan.bytes, state.count + 1, grouped, state.room))
+}
+
+/// See [`crate::page::keys::remove`]. The group is chosen anew, but the list never gets longer.
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> usize {
+    if from >= to {
+        return state.bytes;
+    }
+    let inner = without_foot(list, state);
+    bytes::zero(list, inner.bytes, state.bytes);
+    let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to);
+    put_foot(list, end, state.count.saturating_sub(to - from), grouped, state.bytes)
+}
+
+/// See [`crate::page::keys::vacuumize`]: the group gives way to what else needs the room.
+pub(in crate::page::keys) fn vacuumize(list: &mut [u8], state: KeyState, grouped: bool) -> Option<usize> {
+    let inner = without_foot(list, state);
+    if inner.bytes > inner.room || state.count == 0 {
+        return None;
+    }
+    bytes::zero(list, inner.bytes, state.bytes);
+    Some(put_foot(list, inner.bytes, state.count, grouped, state.room))
+}
