@@ -36,6 +36,10 @@ pub struct Args {
     /// Bytes of cache of each database, such as 64MiB [default: more than the data]
     #[arg(long, value_name = "BYTES")]
     pub cache: Option<ByteSize>,
+    /// Where inner pages are, of databases on a disk: `cached` as leaves are, or `resident` in the cache as long as a leaf can
+    /// go instead, as in the paper
+    #[arg(long, default_value = "cached")]
+    pub inner: Inner,
     /// Entries that a scan reads; several are measured one after the other
     #[arg(long, value_delimiter = ',', default_values_t = [10, 100])]
     pub range: Vec<usize>,
@@ -91,6 +95,15 @@ pub enum DiskKind {
     File,
     /// On a disk in memory that counts bytes, with a log.
     Metered,
+}
+
+/// Which pages leave the cache first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Inner {
+    /// Those that have not been used for long, inner pages and leaves alike.
+    Cached,
+    /// Leaves.
+    Resident,
 }
 
 /// A key list and a separator rule.

@@ -1,7 +1,7 @@
 //! What is measured: a table of a Duramen database through its public interface, and a `BTreeMap`. Each does a chunk
 //! of operations at a time and checks every answer; who is timed when must never be known here.
 
-use super::args::{Args, DiskKind, Layout};
+use super::args::{Args, DiskKind, Inner, Layout};
 use crate::Result;
 use crate::keyset::{Gathered, Keys};
 use crate::value::Values;
@@ -131,6 +131,7 @@ impl Table {
         let data = entries.keys.bytes() + entries.keys.len() * (entries.values.width + 64);
         let cache = args.cache.map_or(4 * data + CACHE_SLACK, |size| size.0 as usize);
         let builder = Database::builder().page_size(args.page_bytes()).cache(cache).durability(Durability::None);
+        let builder = builder.resident_inner(args.inner == Inner::Resident);
         let (db, meter) = match args.disk {
             DiskKind::Memory => (builder.in_memory()?, None),
             DiskKind::File => (builder.create(folder.join(FILE))?, None),
@@ -168,6 +169,11 @@ impl Table {
     pub(super) fn device_bytes(&self) -> Result<u64> {
         self.db.checkpoint()?;
         Ok(self.db.stats().live_bytes)
+    }
+
+    /// Pages read from the disk so far.
+    pub(super) fn page_reads(&self) -> u64 {
+        self.db.stats().reads
     }
 
     /// Bytes read from and written to the disk so far, where that is counted.

@@ -138,13 +138,14 @@ impl<'a> Round<'a> {
             }
         }
         let order = self.keys.shuffled(self.rng);
-        let traffic: Vec<_> = entrants.iter().map(Entrant::traffic).collect();
+        let reads: Vec<_> = entrants.iter().map(Entrant::reads).collect();
         let searched =
             self.step(&mut entrants, "search", &order, |entrant, turn| entrant.store.contestant().search(turn))?;
-        for ((entrant, measured), before) in entrants.iter().zip(&mut *measured).zip(traffic) {
-            if let (Some(sizes), Some((before, _)), Some((after, _))) = (&mut measured.sizes, before, entrant.traffic())
-            {
-                sizes.read_bytes_per_search = Some((after - before) as f64 / order.len() as f64);
+        for ((entrant, measured), before) in entrants.iter().zip(&mut *measured).zip(reads) {
+            if let (Some(sizes), Some(before), Some(after)) = (&mut measured.sizes, before, entrant.reads()) {
+                let a_search = |count: u64| count as f64 / order.len() as f64;
+                sizes.read_pages_per_search = a_search(after.0 - before.0);
+                sizes.read_bytes_per_search = before.1.zip(after.1).map(|(before, after)| a_search(after - before));
             }
         }
         let mut scanned = Vec::new();
@@ -237,10 +238,11 @@ impl Entrant<'_> {
         format!("{}: {cause}", self.name).into()
     }
 
-    fn traffic(&self) -> Option<(u64, u64)> {
+    /// Pages that a table has read from its disk, and bytes, where these are counted.
+    fn reads(&self) -> Option<(u64, Option<u64>)> {
         match &self.store {
             Store::Map(_) => None,
-            Store::Table(table) => table.traffic(),
+            Store::Table(table) => Some((table.page_reads(), table.traffic().map(|(read, _)| read))),
         }
     }
 }

@@ -11,7 +11,7 @@ mod report;
 mod sizes;
 
 pub use crate::options::Format;
-pub use args::{Args, DiskKind, Layout, Layouts};
+pub use args::{Args, DiskKind, Inner, Layout, Layouts};
 pub use data::Data;
 
 use crate::Result;

@@ -42,6 +42,8 @@ pub(super) struct Sizes {
     pub(super) device_bytes: u64,
     /// Bytes written to the disk for each entry, the log's among them, where that is counted.
     pub(super) written_bytes_per_insert: Option<f64>,
+    /// Pages read from the disk for each search.
+    pub(super) read_pages_per_search: f64,
     /// Bytes read for each search, where that is counted.
     pub(super) read_bytes_per_search: Option<f64>,
 }
@@ -75,6 +77,7 @@ impl Sizes {
             resident_bytes,
             device_bytes,
             written_bytes_per_insert: written,
+            read_pages_per_search: 0.0,
             read_bytes_per_search: None,
         })
     }

@@ -284,7 +284,7 @@ impl Opened {
         let (store, meta) = TableStore::open(disk, &path)?;
         let (store, slot) = (Arc::new(store), Arc::new(LogSlot::default()));
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
-        let pool = Pool::new(options.frames(meta.page_size), backing);
+        let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);
         Ok(Opened { path, lock, meta, store, slot, pool })
     }
 

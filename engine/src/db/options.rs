@@ -44,6 +44,7 @@ pub const MIN_CACHE_PAGES: usize = 64;
 pub struct Builder {
     pub(crate) page_size: Option<usize>,
     pub(crate) cache: usize,
+    pub(crate) resident_inner: bool,
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
     pub(crate) checkpoint_bytes: u64,
@@ -55,6 +56,7 @@ impl Default for Builder {
         Builder {
             page_size: None,
             cache: DEFAULT_CACHE,
+            resident_inner: false,
             durability: Durability::Commit,
             flush_interval: Duration::from_millis(100),
             checkpoint_bytes: 64 << 20,
@@ -94,6 +96,36 @@ impl Builder {
     #[must_use]
     pub fn cache(mut self, bytes: usize) -> Builder {
         self.cache = bytes;
+        self
+    }
+
+    /// Whether inner pages stay in the cache once they are there: then one is given up only where no leaf or other page can
+    /// be, and a lookup reads one page of the file, its leaf, at the most. Default `false`: whatever has not been used for
+    /// long goes, inner page or not. It is for tables whose inner pages fit in the cache many times; of those that take most of
+    /// it, what they leave is all the room that leaves have.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::builder().page_size(4096).cache(1 << 20).resident_inner(true).create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// # for tree in 0..100_000 { trees.put(tree, 0)?; }
+    /// # drop(trees);
+    /// tx.commit()?;
+    /// # db.checkpoint()?;
+    /// let before = db.stats().reads;
+    /// for tree in [1, 50_000, 99_000] {
+    ///     db.begin_read()?.open_table(TREES)?.get(tree)?;
+    /// }
+    /// assert!(db.stats().reads - before <= 3);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn resident_inner(mut self, resident: bool) -> Builder {
+        self.resident_inner = resident;
         self
     }
 

@@ -2,7 +2,8 @@
 //! thread that holds latches of its own never waits for another's.
 //!
 //! Clean pages go first; then changed ones whose log is durable; then, after one sync of the log, any whose batch is in
-//! the log. A page of the batch that is being applied is never written out.
+//! the log. A page of the batch that is being applied is never written out. A pool that keeps inner pages gives one up
+//! only after it has gone through all frames several times and found no other page.
 
 use super::frame::{CLEAN, NO_PAGE, WriteGuard};
 use super::pool::{Backing, Pool};
@@ -16,9 +17,17 @@ const DURABLE_HOPE: usize = 64;
 /// How often the whole pool is searched while other threads hold what could be taken.
 const ROUNDS: usize = 200;
 
+/// How often a search goes through all frames: once to clear the reference bits, then enough to pass from each hope to the
+/// next.
+const TURNS: usize = 5;
+/// So many of these turns pass by inner pages, if the pool keeps them.
+const SPARING: usize = 4;
+
 /// What one search has seen.
 #[derive(Default)]
 struct Sweep {
+    /// Frames looked at.
+    looked: usize,
     /// Changed pages passed by.
     passed: usize,
     /// Frames that another thread was using: it may be done soon.
@@ -34,8 +43,7 @@ impl Pool {
         let Some(backing) = &self.backing else { return Err(full) };
         for round in 0..ROUNDS {
             let mut sweep = Sweep::default();
-            // One turn to clear the reference bits, then enough to pass from each hope to the next.
-            for _ in 0..5 * self.capacity() {
+            for _ in 0..TURNS * self.capacity() {
                 if let Some(taken) = self.try_next(backing, &mut sweep) {
                     return Ok(taken);
                 }
@@ -51,6 +59,7 @@ impl Pool {
     }
 
     fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, WriteGuard<'_>)> {
+        sweep.looked += 1;
         let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
         let frame = self.frames.get(u32::try_from(turn).ok()?)?;
         if frame.id.load(Ordering::Relaxed) == NO_PAGE {
@@ -70,6 +79,9 @@ impl Pool {
         };
         let guard = WriteGuard { page, frame, dirty: &self.dirty };
         if guard.id().0 == NO_PAGE {
+            return None;
+        }
+        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && Page::new(&guard).is_inner() {
             return None;
         }
         if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {

@@ -61,6 +61,8 @@ pub struct Pool {
     pub(super) frames: Frames,
     /// No more frames than this.
     pub(super) capacity: u32,
+    /// Inner pages stay as long as any other page can go.
+    pub(super) keeps_inner: bool,
     /// Frames that have their memory.
     pub(super) used: AtomicU32,
     /// Frames with memory and without a page.
@@ -87,12 +89,20 @@ impl Pool {
         Pool::assemble(page_size, NO_PAGE - 1, None)
     }
 
+    /// Whether inner pages stay as long as any other page can go. Else they go as all do, when they have not been used for
+    /// long.
+    #[must_use]
+    pub fn keeping_inner(self, keeps_inner: bool) -> Pool {
+        Pool { keeps_inner, ..self }
+    }
+
     fn assemble(page_size: usize, capacity: u32, backing: Option<Backing>) -> Pool {
         Pool {
             page_size,
             translation: Growing::new(unmapped),
             frames: Frames::new(page_size, capacity),
             capacity,
+            keeps_inner: false,
             used: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
             hand: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 use super::Args;
 use super::sources;
 use crate::Result;
-use crate::keys::args::{self, DiskKind};
+use crate::keys::args::{self, DiskKind, Inner};
 use crate::keys::data::Data;
 use crate::keys::report::Row;
 use crate::keys::{comparing, measure, report};
@@ -117,6 +117,7 @@ fn point(setting: Setting, args: &Args) -> Result<Point> {
         layouts: setting.layouts.parse()?,
         disk: setting.disk,
         cache,
+        inner: if setting.disk == DiskKind::File { Inner::Resident } else { Inner::Cached },
         range: vec![10, 100],
         values: vec![0],
         commit: 1_000,

@@ -1,6 +1,7 @@
 //! The pool on one thread: misses, eviction, the write-ahead rule, flushing, freeing, damage.
 
 use super::*;
+use crate::page::{KeyListKind, Page, PageBuilder, PageKind, PageSpec, Record, RecordListKind};
 use crate::store::{Backing, Pool, WriteGuard};
 
 struct Bench {
@@ -200,6 +201,50 @@ fn a_damaged_page_is_named_and_the_others_are_read() {
     }
     bench.disk.write_at(at, &byte).unwrap();
     bench.reads_as(3, 0, 3);
+}
+
+/// A sound inner page of one child.
+fn inner(id: u32) -> Vec<u8> {
+    let mut builder = PageBuilder::new(
+        PAGE_SIZE,
+        &PageSpec {
+            id: PageId(id),
+            table: TableId(7),
+            kind: PageKind::Inner,
+            level: 1,
+            keys: KeyListKind::Head,
+            records: RecordListKind::Fixed,
+            lower: b"",
+            upper: None,
+            right: PageId::NONE,
+        },
+    );
+    assert!(builder.push(b"", Record::inline(&[1, 0, 0, 0])));
+    let mut page = vec![0; PAGE_SIZE];
+    unpack(&builder.finish(), &mut page).unwrap();
+    page
+}
+
+#[test]
+fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them() {
+    for keeps in [true, false] {
+        let mut bench = bench(8);
+        bench.pool = bench.pool.keeping_inner(keeps);
+        for id in 0..12 {
+            bench.store.write(PageId(id), &inner(id)).unwrap();
+        }
+        bench.stored(12..60);
+        (0..5).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));
+        for id in 12..60 {
+            bench.reads_as(id, 0, u64::from(id));
+        }
+        let stayed = (0..5).filter(|&id| bench.pool.is_resident(PageId(id))).count();
+        assert_eq!(stayed, if keeps { 5 } else { 0 });
+        // More of them than there are frames: they give way to one another, and to leaves.
+        for id in (0..12).chain(12..20).chain(0..12) {
+            assert_eq!(Page::new(&bench.pool.read(PageId(id)).unwrap()).id(), PageId(id));
+        }
+    }
 }
 
 #[test]
