@@ -8,7 +8,8 @@ use super::takes::Takes;
 use super::write::{TableState, WriteTransaction, own_write};
 use crate::base::limits::{MAX_VALUE, max_entry, max_inline_key};
 use crate::base::{Error, Result};
-use crate::txn::{Cursor, OwnedRecord, Stretch, View, large};
+use crate::page::Record;
+use crate::txn::{Cursor, Stretch, View, large};
 use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
@@ -70,8 +71,8 @@ impl<'t> UntypedTable<'t> {
         let engine = &self.tx.shared.engine;
         match own_write(&self.state.writes, key) {
             Some(None) => Ok(None),
-            Some(Some(record)) if record.large => Ok(Some(f(&large::read(engine, &record.bytes)?))),
-            Some(Some(record)) => Ok(Some(f(&record.bytes))),
+            Some(Some(record)) if record.large => Ok(Some(f(&large::read(engine, record.bytes)?))),
+            Some(Some(record)) => Ok(Some(f(record.bytes))),
             None if self.state.created => Ok(None),
             None => large::get_at(engine, &self.state.entry.tree, key, crate::base::Lsn::MAX, f),
         }
@@ -100,7 +101,7 @@ impl<'t> UntypedTable<'t> {
         if image + value.len() > max_entry(page_size) {
             return self.put_large(key, value.len() as u64, &mut &*value);
         }
-        self.write(key, Some(OwnedRecord { bytes: value.into(), large: false }));
+        self.write(key, Some(Record::inline(value)));
         Ok(())
     }
 
@@ -161,7 +162,7 @@ impl<'t> UntypedTable<'t> {
         }
         let table = self.state.entry.tree.table;
         let record = large::write(&self.tx.shared.engine, &mut self.tx.adopted.lock(), table, len, input)?;
-        self.write(key, Some(record));
+        self.write(key, Some(record.view()));
         Ok(())
     }
 
@@ -241,11 +242,11 @@ impl<'t> UntypedTable<'t> {
         &self.state.name
     }
 
-    fn write(&mut self, key: &[u8], record: Option<OwnedRecord>) {
+    fn write(&mut self, key: &[u8], record: Option<Record<'_>>) {
         if record.is_some() {
             self.state.entry.note_key(key);
         }
-        if let Some(own) = self.state.writes.put(key, record).filter(|own| own.large) {
+        if let Some(own) = self.state.writes.put(key, record) {
             large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
         }
     }

@@ -11,9 +11,10 @@ use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
 use crate::base::limits::MAX_TABLE_NAME;
 use crate::base::{Error, PageId, Result, TableId};
+use crate::page::Record;
 use crate::store::Location;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, OwnedRecord, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{Durability, EntryDelta, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -252,7 +253,7 @@ impl WriteTransaction {
         let mut adopted = self.adopted.lock();
         let run_records = state.writes.points().filter_map(|(_, record)| record).filter(|record| record.large);
         for record in run_records {
-            crate::txn::large::unwrite(&self.shared.engine, &mut adopted, &record.bytes);
+            crate::txn::large::unwrite(&self.shared.engine, &mut adopted, record.bytes);
         }
         if state.created {
             let root = state.entry.tree.root;
@@ -390,20 +391,18 @@ impl WriteTransaction {
                 Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
             }
         }
-        let mut leaves = Vec::with_capacity(states.len());
+        let mut places = Vec::with_capacity(states.len());
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            leaves.push(delta.leaves);
+            places.push(delta.places);
             if state.created || state.moved || !state.writes.is_empty() {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
-                let record = OwnedRecord { bytes: entry.encode().into(), large: false };
-                catalog_writes.put(&catalog::table_key(name), Some(record));
+                catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
             }
         }
         if let Some(next) = *self.next_table.lock() {
-            let record = OwnedRecord { bytes: next.to_le_bytes().into(), large: false };
-            catalog_writes.put(catalog::NEXT_ID, Some(record));
+            catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
         }
         let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
         if catalog_writes.is_empty() && dropped.is_empty() {
@@ -422,8 +421,8 @@ impl WriteTransaction {
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
         steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
-        for ((_, state), leaves) in states.iter().zip(&leaves) {
-            push_steps(&mut steps, &state.entry.tree, &state.writes, leaves);
+        for ((_, state), places) in states.iter().zip(&places) {
+            push_steps(&mut steps, &state.entry.tree, &state.writes, places);
         }
         push_steps(&mut steps, &catalog, &catalog_writes, &[]);
         self.shared.engine.commit(&steps, &catalog).map(Some)
@@ -441,7 +440,7 @@ impl WriteTransaction {
         if state.created {
             // A bulk load has counted its entries already.
             let own = state.writes.points().filter(|(_, record)| record.is_some()).count();
-            return Ok(EntryDelta { entries: i64::try_from(own).unwrap_or(i64::MAX), leaves: Vec::new() });
+            return Ok(EntryDelta { entries: i64::try_from(own).unwrap_or(i64::MAX), places: Vec::new() });
         }
         self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
     }
@@ -542,7 +541,7 @@ fn open_twice(name: &str) -> Error {
 }
 
 /// What a transaction's own writes say of a key.
-pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<&'a OwnedRecord>> {
+pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<Record<'a>>> {
     match writes.get(key) {
         Written::Record(record) => Some(Some(record)),
         Written::Removed => Some(None),

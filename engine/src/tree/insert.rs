@@ -2,6 +2,7 @@
 
 use super::edit::slot_u16;
 use super::long_key::is_long;
+use super::many::Near;
 use super::search::{Target, child_of};
 use super::split::Pending;
 use super::{PageWrite, Tree};
@@ -28,18 +29,18 @@ impl Tree {
         record: Record<'_>,
         before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
-        self.put_near(store, PageId::NONE, key, record, before)
+        self.put_near(store, Near::NONE, key, record, before)
     }
 
-    /// As [`Tree::put`], first looking into the leaf `near`, where the key's place was when the writer looked last;
-    /// [`PageId::NONE`]: it does not know. No page of the tree may have been freed or detached since.
+    /// As [`Tree::put`], first looking where the key's place was when the writer looked last. No page of the tree may have
+    /// been freed or detached since.
     ///
     /// # Errors
     /// As [`Tree::put`].
     pub fn put_near<S: PageWrite>(
         &self,
         store: &S,
-        near: PageId,
+        near: Near,
         key: &[u8],
         record: Record<'_>,
         mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
@@ -49,9 +50,8 @@ impl Tree {
         // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
         let mut stored = None;
         for _ in 0..MAX_SPLITS {
-            let mut leaf = self.latch_near(store, near, key)?;
+            let (mut leaf, found) = self.latch_near(store, near, key)?;
             let page = Page::new(&leaf);
-            let found = self.locate(store, page, key)?;
             if !told {
                 before(found.ok().map(|slot| page.record(slot)))?;
                 told = true;
@@ -86,30 +86,67 @@ impl Tree {
         Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))
     }
 
-    /// As [`Tree::latch_leaf`], if it can be without a descent: a leaf of this tree says itself which keys it covers,
-    /// unless long ones are among them. Since the writer looked, the leaf may have been split: then its right sibling
-    /// may be the one.
+    /// The leaf that covers `key` under its exclusive latch, and what a search for the key finds there. If the leaf is as it
+    /// was when the writer looked, nothing has to be looked for.
     #[inline]
-    pub(super) fn latch_near<'s, S: PageWrite>(&self, store: &'s S, near: PageId, key: &[u8]) -> Result<S::Mut<'s>> {
-        if !near.is_none() && key.len() <= limits::long_key_head(store.page_size()) {
-            let leaf = store.latch(near)?;
-            let page = Page::new(&leaf);
-            if self.check_page(page, near, 0).is_ok() {
-                if page.covers(key) {
-                    return Ok(leaf);
+    pub(super) fn latch_near<'s, S: PageWrite>(
+        &self,
+        store: &'s S,
+        near: Near,
+        key: &[u8],
+    ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
+        if near.leaf.is_none() {
+            return self.latch_found(store, key);
+        }
+        let leaf = store.latch(near.leaf)?;
+        let page = Page::new(&leaf);
+        if page.lsn() == near.lsn && self.check_page(page, near.leaf, 0).is_ok() {
+            return Ok((leaf, near.found()));
+        }
+        self.latch_beside(store, leaf, near.leaf, key)
+    }
+
+    /// The same of a leaf that has changed: it says itself which keys it covers, unless long ones are among them. If it was
+    /// split, its right sibling may be the one.
+    fn latch_beside<'s, S: PageWrite>(
+        &self,
+        store: &'s S,
+        leaf: S::Mut<'s>,
+        id: PageId,
+        key: &[u8],
+    ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
+        let page = Page::new(&leaf);
+        if key.len() <= limits::long_key_head(store.page_size()) && self.check_page(page, id, 0).is_ok() {
+            if page.covers(key) {
+                let found = page.search(key);
+                return Ok((leaf, found));
+            }
+            let right = page.right();
+            if !page.below_upper(key) && !right.is_none() && right != id {
+                drop(leaf);
+                let leaf = store.latch(right)?;
+                let page = Page::new(&leaf);
+                if self.check_page(page, right, 0).is_ok() && page.covers(key) {
+                    let found = page.search(key);
+                    return Ok((leaf, found));
                 }
-                let right = page.right();
-                if !page.below_upper(key) && !right.is_none() && right != near {
-                    drop(leaf);
-                    let leaf = store.latch(right)?;
-                    let page = Page::new(&leaf);
-                    if self.check_page(page, right, 0).is_ok() && page.covers(key) {
-                        return Ok(leaf);
-                    }
-                }
+                drop(leaf);
+                return self.latch_found(store, key);
             }
         }
-        self.latch_leaf(store, key)
+        drop(leaf);
+        self.latch_found(store, key)
+    }
+
+    /// As [`Tree::latch_near`], from the root.
+    fn latch_found<'s, S: PageWrite>(
+        &self,
+        store: &'s S,
+        key: &[u8],
+    ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
+        let leaf = self.latch_leaf(store, key)?;
+        let found = self.locate(store, Page::new(&leaf), key)?;
+        Ok((leaf, found))
     }
 
     /// The leaf that covers `key` under its exclusive latch. Only the writer changes pages, so that between its

@@ -1,65 +1,123 @@
-//! Finding many keys at once, for the writer: level by level, so that the pages of some keys are on their way from
-//! memory while those of others are searched. What is done with what is found must never be known here.
+//! Finding many keys at once, for the writer: level by level, so that neighbours share a look at a page, and the pages of
+//! some keys are on their way from memory while others are searched. What is done with what is found must never be
+//! known here.
 
-use super::long_key::is_long;
+use super::edit::slot_u16;
 use super::search::{Target, child_of};
 use super::{PageRead, Tree};
-use crate::base::{PageId, Result};
-use crate::page::{Page, Record};
+use crate::base::{Lsn, PageId, Result};
+use crate::page::Page;
 
-/// How many keys are looked for side by side: as many as a processor has fetches in flight, or a few more.
-const ABREAST: usize = 16;
+/// How many keys are looked for side by side: what is known of them stays near the processor.
+const ABREAST: usize = 256;
+/// How many keys ahead pages are fetched from memory.
+const AHEAD: usize = 8;
+
+/// Where the writer found the place of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Near {
+    /// The leaf that covers it.
+    pub leaf: PageId,
+    /// The leaf's LSN: as long as it has that one, the rest is true as well.
+    pub lsn: Lsn,
+    /// The slot of the key, or where it would be inserted.
+    pub slot: u16,
+    /// The key is there.
+    pub there: bool,
+}
+
+impl Near {
+    /// Nothing is known.
+    pub const NONE: Near = Near { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false };
+
+    /// As [`Page::search`] says it.
+    #[inline]
+    pub(super) fn found(self) -> std::result::Result<usize, usize> {
+        if self.there { Ok(self.slot.into()) } else { Err(self.slot.into()) }
+    }
+}
 
 impl Tree {
-    /// Finds the leaf that covers each of `keys` and runs `each` on the key's index, the leaf, under its shared latch,
-    /// and the key's record. The keys are in order: they share the pages near the root, and neighbours their leaf.
+    /// Finds the places of `keys`, which are in order, and hands each to `each`, in that order.
     ///
     /// Only for the one writer: no latch is held from one level to the next, so no page may change meanwhile.
     ///
     /// # Errors
     /// What the store says, and pages that are not what their parents say.
-    pub fn get_many<S: PageRead>(
+    pub fn find_many<'k, S: PageRead>(
         &self,
         store: &S,
-        keys: &[&[u8]],
-        mut each: impl FnMut(usize, Page<'_>, Option<Record<'_>>),
+        keys: impl Iterator<Item = &'k [u8]>,
+        mut each: impl FnMut(Near),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
-        // The leaf of the last key, and where it ends, if it does.
-        let (mut known, mut upper, mut ends) = (PageId::NONE, Vec::new(), false);
-        for (group, keys) in keys.chunks(ABREAST).enumerate() {
-            let mut at = [self.root; ABREAST];
-            // Of neighbours the leaf is known already.
-            let near = keys.iter().take_while(|key| !known.is_none() && (!ends || **key < upper.as_slice())).count();
-            at.iter_mut().take(near).for_each(|at| *at = known);
+        let mut keys = keys.map(|key| (key, self.root)).peekable();
+        let mut abreast = Vec::with_capacity(ABREAST);
+        while keys.peek().is_some() {
+            abreast.clear();
+            abreast.extend(keys.by_ref().take(ABREAST));
             for level in (1..=height).rev() {
-                for (key, at) in keys.iter().zip(&mut at).skip(near) {
-                    *at = self.step_down(store, *at, level, key)?;
-                    store.prefetch(*at);
-                }
+                self.step_down(store, level, &mut abreast)?;
             }
-            for (i, (key, at)) in keys.iter().zip(at).enumerate() {
-                let latched = store.read(at)?;
-                let leaf = Page::new(&latched);
-                self.check_page(leaf, at, 0)?;
-                self.check_target(leaf, Target::Covering(key), store.page_size())?;
-                let found = self.locate(store, leaf, key)?;
-                each(group * ABREAST + i, leaf, found.ok().map(|slot| leaf.record(slot)));
-                if i + 1 == keys.len() {
-                    ends = leaf.upper_fence_into(&mut upper);
-                    known = if is_long(upper.len(), store.page_size()) { PageId::NONE } else { at };
-                }
-            }
+            self.look_into_leaves(store, &abreast, &mut each)?;
         }
         Ok(())
     }
 
-    /// The child that covers `key`.
-    #[inline]
-    fn step_down<S: PageRead>(&self, store: &S, id: PageId, level: u8, key: &[u8]) -> Result<PageId> {
-        let latched = store.read(id)?;
-        let page = Page::new(&latched);
-        self.check_page(page, id, level)?;
-        child_of(page, self.slot_for(store, page, Target::Covering(key))?)
+    /// Puts in the place of each key's page, of this level, the child that covers the key.
+    fn step_down<S: PageRead>(&self, store: &S, level: u8, keys: &mut [(&[u8], PageId)]) -> Result<()> {
+        let mut rest = keys;
+        while let Some(&(_, id)) = rest.first() {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            let mut same = 0;
+            while let Some((key, at)) = rest.get_mut(same).filter(|(_, at)| *at == id) {
+                *at = child_of(page, self.slot_for(store, page, Target::Covering(key))?)?;
+                same += 1;
+                fetch_ahead(store, rest.get(same..).unwrap_or_default());
+            }
+            rest = rest.get_mut(same..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn look_into_leaves<S: PageRead>(
+        &self,
+        store: &S,
+        keys: &[(&[u8], PageId)],
+        each: &mut impl FnMut(Near),
+    ) -> Result<()> {
+        let mut rest = keys;
+        while let Some(&(_, id)) = rest.first() {
+            let latched = store.read(id)?;
+            let leaf = Page::new(&latched);
+            self.check_page(leaf, id, 0)?;
+            let same = rest.iter().take_while(|(_, at)| *at == id).count();
+            let (here, others) = rest.split_at_checked(same.max(1)).unwrap_or_default();
+            // The keys are in order: if the outermost are within the fences, all are.
+            let outermost = [here.first(), here.last().filter(|_| here.len() > 1)];
+            for (key, _) in outermost.into_iter().flatten() {
+                self.check_target(leaf, Target::Covering(key), store.page_size())?;
+            }
+            for (i, (key, _)) in here.iter().enumerate() {
+                fetch_ahead(store, rest.get(i + 1..).unwrap_or_default());
+                let found = self.locate(store, leaf, key)?;
+                let (Ok(slot) | Err(slot)) = found;
+                each(Near { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });
+            }
+            rest = others;
+        }
+        Ok(())
+    }
+}
+
+/// Fetches the page of a key further on, unless the one before it did.
+#[inline]
+fn fetch_ahead<S: PageRead>(store: &S, keys: &[(&[u8], PageId)]) {
+    if let [.., (_, before), (_, id)] = keys.get(..AHEAD).unwrap_or_default()
+        && before != id
+    {
+        store.prefetch(*id);
     }
 }

@@ -39,6 +39,7 @@ pub use bulk::{BulkLoader, BulkSink, Loaded};
 pub use cursor::{Cursor, Entry};
 pub use free::{FreeProgress, SubtreeCount};
 pub use leaf_copy::LeafCopy;
+pub use many::Near;
 pub use range_delete::{DetachedSubtree, Removal, RemovedRange};
 pub use search::Target;
 pub use store::{PageRead, PageWrite};

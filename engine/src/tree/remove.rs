@@ -3,8 +3,9 @@
 use super::edit::{is_underfull, slot_u16};
 use super::insert::MAX_SPLITS;
 use super::long_key::is_long;
+use super::many::Near;
 use super::{PageWrite, Tree};
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, Result};
 use crate::page::{Page, PageOp, Record};
 
 impl Tree {
@@ -19,25 +20,25 @@ impl Tree {
         key: &[u8],
         before: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<bool> {
-        self.remove_near(store, PageId::NONE, key, before)
+        self.remove_near(store, Near::NONE, key, before)
     }
 
-    /// As [`Tree::remove`], first looking into the leaf `near`; see [`Tree::put_near`].
+    /// As [`Tree::remove`], first looking where the key was; see [`Tree::put_near`].
     ///
     /// # Errors
     /// As [`Tree::remove`].
     pub fn remove_near<S: PageWrite>(
         &self,
         store: &S,
-        near: PageId,
+        near: Near,
         key: &[u8],
         mut before: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut told = false;
         for _ in 0..MAX_SPLITS {
-            let mut leaf = self.latch_near(store, near, key)?;
+            let (mut leaf, found) = self.latch_near(store, near, key)?;
             let page = Page::new(&leaf);
-            let Ok(slot) = self.locate(store, page, key)? else { return Ok(false) };
+            let Ok(slot) = found else { return Ok(false) };
             if !told {
                 before(page.record(slot))?;
                 told = true;

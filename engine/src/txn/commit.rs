@@ -18,7 +18,7 @@ use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::{Page, Record, run_capacity};
 use crate::store::{Location, Pin};
-use crate::tree::{Removal, Stretch, Tree};
+use crate::tree::{Near, Removal, Stretch, Tree};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
@@ -38,10 +38,10 @@ pub(crate) enum Step<'a> {
     Drop { tree: &'a Tree, runs: Runs },
     /// A range of keys is removed.
     Clear { tree: &'a Tree, range: &'a Stretch },
-    /// A key gets a record. `near`: the leaf where its place is, or [`PageId::NONE`]; see [`EntryDelta`].
-    Put { tree: &'a Tree, key: &'a [u8], record: &'a OwnedRecord, near: PageId },
+    /// A key gets a record. `near`: where its place is, or [`Near::NONE`]; see [`EntryDelta`].
+    Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, near: Near },
     /// A key is removed.
-    Remove { tree: &'a Tree, key: &'a [u8], near: PageId },
+    Remove { tree: &'a Tree, key: &'a [u8], near: Near },
 }
 
 /// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
@@ -70,11 +70,11 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The leaf where the key's place is, if that is known.
-    fn near(&self) -> PageId {
+    /// Where the key's place is, if that is known.
+    fn near(&self) -> Near {
         match *self {
             Step::Put { near, .. } | Step::Remove { near, .. } => near,
-            _ => PageId::NONE,
+            _ => Near::NONE,
         }
     }
 }
@@ -84,16 +84,16 @@ impl<'a> Step<'a> {
 pub(crate) struct EntryDelta {
     /// Entries added, or, if negative, taken away.
     pub(crate) entries: i64,
-    /// The leaf of each point write, in the order of their keys, as long as nothing of the tree is freed or detached;
+    /// The place of each point write, in the order of their keys, as long as nothing of the tree is freed or detached;
     /// none at all if the writes themselves detach something.
-    pub(crate) leaves: Vec<PageId>,
+    pub(crate) places: Vec<Near>,
 }
 
-/// Adds the steps that carry out a table's writes; `leaves` as in [`EntryDelta`], or none.
-pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, leaves: &[PageId]) {
+/// Adds the steps that carry out a table's writes; `places` as in [`EntryDelta`], or none.
+pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, places: &[Near]) {
     steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
-    let leaves = leaves.iter().copied().chain(std::iter::repeat(PageId::NONE));
-    steps.extend(writes.points().zip(leaves).map(|((key, record), near)| match record {
+    let places = places.iter().copied().chain(std::iter::repeat(Near::NONE));
+    steps.extend(writes.points().zip(places).map(|((key, record), near)| match record {
         Some(record) => Step::Put { tree, key, record, near },
         None => Step::Remove { tree, key, near },
     }));
@@ -248,7 +248,7 @@ impl Engine {
         // An earlier piece of the transaction may have freed pages, this batch may do so yet.
         let mut near_holds = progress.is_none();
         for (i, step) in steps.iter().enumerate() {
-            if let Some(next) = steps.get(i + AHEAD).map(Step::near).filter(|next| !next.is_none()) {
+            if let Some(next) = steps.get(i + AHEAD).map(|step| step.near().leaf).filter(|next| !next.is_none()) {
                 self.pool.prefetch(next);
             }
             near_holds = near_holds && applier.freed_nothing();
@@ -284,7 +284,7 @@ impl Engine {
 
     /// `near_holds`: what the step says of its leaf is still so, or the leaf says itself that it is not.
     fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near_holds: bool, catalog: &Tree) -> Result<()> {
-        let near = if near_holds { step.near() } else { PageId::NONE };
+        let near = if near_holds { step.near() } else { Near::NONE };
         match *step {
             Step::Adopt { page, location } => applier.adopt(page, location),
             Step::Create { tree } => {
@@ -295,7 +295,6 @@ impl Engine {
             Step::Clear { tree, range } => self.clear(applier, catalog, tree, range),
             Step::Put { tree, key, record, .. } => {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
-                let record = Record { bytes: &record.bytes, large: record.large };
                 tree.put_near(applier, near, key, record, before).map(drop)
             }
             Step::Remove { tree, key, .. } => {
@@ -313,7 +312,7 @@ impl Engine {
         key: &[u8],
         old: Option<Record<'_>>,
     ) -> Result<()> {
-        let owned = old.map(|old| OwnedRecord { bytes: old.bytes.into(), large: old.large });
+        let owned = old.map(OwnedRecord::from);
         self.versions.add(table, key, applier.event_lsn(), owned);
         match old {
             Some(old) if old.large => large::free(self, applier, &[old]),
@@ -390,14 +389,14 @@ impl Engine {
         for range in writes.cleared() {
             delta.entries = delta.entries.saturating_sub_unsigned(super::count::entries(&pages, tree, range)?);
         }
-        let (keys, written): (Vec<&[u8]>, Vec<bool>) =
-            writes.points().map(|(key, record)| (key, record.is_some())).unzip();
         let has_cleared = !writes.cleared().is_empty();
-        tree.get_many(&pages, &keys, |i, leaf: Page<'_>, old: Option<Record<'_>>| {
-            let existed = old.is_some() && !(has_cleared && keys.get(i).is_some_and(|key| writes.is_cleared(key)));
-            delta.entries += i64::from(written.get(i) == Some(&true)) - i64::from(existed);
+        let mut points = writes.points();
+        tree.find_many(&pages, writes.points().map(|(key, _)| key), |place| {
+            let Some((key, record)) = points.next() else { return };
+            let existed = place.there && !(has_cleared && writes.is_cleared(key));
+            delta.entries += i64::from(record.is_some()) - i64::from(existed);
             if !has_cleared {
-                delta.leaves.push(leaf.id());
+                delta.places.push(place);
             }
         })?;
         Ok(delta)

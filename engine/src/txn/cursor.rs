@@ -432,7 +432,7 @@ impl Window {
         }
         let Stretch { lower, upper } = &self.stretch;
         let undone = engine.versions.points(tree.table, lower, upper.as_deref(), snapshot, until);
-        let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref()));
+        let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref().map(OwnedRecord::view)));
         self.merge(|_| false, changes);
         Ok(())
     }
@@ -447,7 +447,7 @@ impl Window {
     fn merge<'c>(
         &mut self,
         hidden: impl Fn(&[u8]) -> bool,
-        changes: impl Iterator<Item = (&'c [u8], Option<&'c OwnedRecord>)>,
+        changes: impl Iterator<Item = (&'c [u8], Option<Record<'c>>)>,
     ) {
         let mut merged = Vec::with_capacity(self.leaf.count());
         let mut changes = changes.peekable();
@@ -458,19 +458,16 @@ impl Window {
                 continue;
             }
             while let Some((changed, record)) = changes.next_if(|(changed, _)| *changed < key.as_slice()) {
-                merged.extend(record.map(|record| (changed.to_vec(), record.clone())));
+                merged.extend(record.map(|record| (changed.to_vec(), record.into())));
             }
             match changes.next_if(|(changed, _)| *changed == key.as_slice()) {
-                Some((_, record)) => merged.extend(record.map(|record| (key.clone(), record.clone()))),
+                Some((_, record)) => merged.extend(record.map(|record| (key.clone(), record.into()))),
                 None if hidden(&key) => {}
-                None => {
-                    let record = self.leaf.record(slot);
-                    merged.push((key.clone(), OwnedRecord { bytes: record.bytes.into(), large: record.large }));
-                }
+                None => merged.push((key.clone(), self.leaf.record(slot).into())),
             }
         }
         for (changed, record) in changes {
-            merged.extend(record.map(|record| (changed.to_vec(), record.clone())));
+            merged.extend(record.map(|record| (changed.to_vec(), record.into())));
         }
         self.body = Body::Merged(merged);
     }

@@ -189,8 +189,8 @@ impl Engine {
 
     /// Throws away what no snapshot can ask for any more: before-images, and pages held back for them.
     pub(crate) fn prune(&self) {
-        let oldest = self.snapshots.oldest();
-        self.versions.prune(oldest);
+        let (oldest, visible) = self.snapshots.oldest_and_visible();
+        self.versions.prune(oldest, visible);
         let mut deferred = self.deferred.lock();
         while deferred.front().is_some_and(|(lsn, _)| *lsn <= oldest) {
             let Some((_, pages)) = deferred.pop_front() else { break };

@@ -22,7 +22,7 @@ use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
 use crate::store::Location;
-use crate::tree::{Stretch, Tree};
+use crate::tree::{Near, Stretch, Tree};
 use std::collections::BTreeMap;
 
 /// Flags of a piece.
@@ -149,7 +149,7 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             push_varint(out, number);
             out.push(u8::from(record.large));
             push_bytes(out, key);
-            push_bytes(out, &record.bytes);
+            push_bytes(out, record.bytes);
         }
         Step::Remove { tree, key, .. } => {
             let number = tree_number(tree, out);
@@ -257,9 +257,9 @@ impl OwnedStep {
             OwnedStep::Drop { tree, runs } => Step::Drop { tree: trees.get(*tree)?, runs: *runs },
             OwnedStep::Clear { tree, range } => Step::Clear { tree: trees.get(*tree)?, range },
             OwnedStep::Put { tree, key, record } => {
-                Step::Put { tree: trees.get(*tree)?, key, record, near: PageId::NONE }
+                Step::Put { tree: trees.get(*tree)?, key, record: record.view(), near: Near::NONE }
             }
-            OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key, near: PageId::NONE },
+            OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key, near: Near::NONE },
         })
     }
 }

@@ -31,6 +31,7 @@ mod redo;
 mod snapshots;
 mod version_run;
 mod versions;
+mod write_arrays;
 mod write_set;
 
 pub(crate) use crate::tree::Stretch;
@@ -46,5 +47,4 @@ pub(crate) use logical::LogicalTransaction;
 pub(crate) use page_ids::{PageIds, ids_per_map};
 pub(crate) use reclaim::{Runs, Waiting};
 pub(crate) use redo::{Redo, Redone};
-pub(crate) use versions::OwnedRecord;
 pub(crate) use write_set::{WriteSet, Written};

@@ -1,60 +1,50 @@
-//! The point writes of a write set, by key. As long as they come in the order of their keys (loads, timestamps,
-//! counters) they are appended to arrays, at a fraction of what a map costs; the first one out of order moves them to a
-//! map. What a write means must never be known here.
+//! The point writes of a write set, by key. They are appended to arrays, at a fraction of what a map costs; the first one
+//! after a look at their order moves them to a map, unless they came in order. What a write means must never be known here.
 
 use super::versions::OwnedRecord;
+use super::write_arrays::WriteArrays;
+use crate::page::Record;
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 
-/// A record that was written, or a removal.
-type Write = Option<OwnedRecord>;
+/// A key and what was written there: a record, or a removal.
+pub(crate) type PointWrite<'a> = (&'a [u8], Option<Record<'a>>);
 
-/// A key and what was written there.
-pub(crate) type PointWrite<'a> = (&'a [u8], Option<&'a OwnedRecord>);
-
-/// Writes in key order, each key once: all of them in the arrays, or all in the map.
+/// Writes by key, each key once: all of them in the arrays, or all in the map.
 #[derive(Default, Debug)]
 pub(crate) struct PointWrites {
-    /// The keys, one after the other.
-    keys: Vec<u8>,
-    /// Where each key ends, and its write.
-    writes: Vec<(usize, Write)>,
-    map: BTreeMap<Vec<u8>, Write>,
+    arrays: WriteArrays,
+    map: BTreeMap<Vec<u8>, Option<OwnedRecord>>,
+    /// One of the records is a large one: what is written over must be told then.
+    any_large: bool,
 }
 
 impl PointWrites {
-    /// Writes at a key; returns what was written there before, if anything was.
-    pub(crate) fn insert(&mut self, key: &[u8], write: Write) -> Option<Write> {
+    /// Writes at a key; returns the large record that was written there before, if one was.
+    pub(crate) fn insert(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        self.any_large |= record.is_some_and(|record| record.large);
         if self.map.is_empty() {
-            let last = self.writes.len().checked_sub(1);
-            match last.map(|last| key.cmp(self.key(last))) {
-                None | Some(std::cmp::Ordering::Greater) => {
-                    self.keys.extend_from_slice(key);
-                    self.writes.push((self.keys.len(), write));
-                    return None;
-                }
-                Some(std::cmp::Ordering::Equal) => {
-                    return self.writes.last_mut().map(|(_, last)| std::mem::replace(last, write));
-                }
-                Some(std::cmp::Ordering::Less) => self.move_to_map(),
+            if !self.any_large && self.arrays.push(key, record) {
+                return None;
             }
+            self.move_to_map();
         }
-        self.map.insert(key.to_vec(), write)
+        let before = self.map.insert(key.to_vec(), record.map(OwnedRecord::from));
+        before.flatten().filter(|before| before.large)
     }
 
-    /// Forgets what was written at a key, and returns it.
-    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Write> {
+    /// Forgets what was written at a key; returns the record, if it was a large one.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<OwnedRecord> {
         self.move_to_map();
-        self.map.remove(key)
+        self.map.remove(key).flatten().filter(|record| record.large)
     }
 
     /// What was written at a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Write> {
-        if self.writes.is_empty() {
-            return self.map.get(key);
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        if self.arrays.is_empty() {
+            return self.map.get(key).map(view);
         }
-        let at = self.position(key);
-        self.writes.get(at).filter(|_| self.key(at) == key).map(|(_, write)| write)
+        self.arrays.get(key)
     }
 
     /// The writes of `[from, to)`, in key order.
@@ -64,52 +54,32 @@ impl PointWrites {
         to: Option<&[u8]>,
     ) -> impl Iterator<Item = PointWrite<'a>> + use<'a> {
         let to = to.map(|to| to.max(from));
-        let slots = self.position(from)..to.map_or(self.writes.len(), |to| self.position(to));
+        let ranks = self.arrays.position(from)..to.map_or_else(|| self.arrays.len(), |to| self.arrays.position(to));
         let bounds = (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded));
-        let in_map = self.map.range::<[u8], _>(bounds).map(|(key, write)| (key.as_slice(), write.as_ref()));
-        self.slots(slots).chain(in_map)
+        let in_map = self.map.range::<[u8], _>(bounds).map(|(key, write)| (key.as_slice(), view(write)));
+        self.arrays.ranks(ranks).chain(in_map)
     }
 
     /// All writes, in key order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = PointWrite<'_>> {
-        let in_map = self.map.iter().map(|(key, write)| (key.as_slice(), write.as_ref()));
-        self.slots(0..self.writes.len()).chain(in_map)
+        let in_map = self.map.iter().map(|(key, write)| (key.as_slice(), view(write)));
+        self.arrays.ranks(0..self.arrays.len()).chain(in_map)
     }
 
     /// True if there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.map.is_empty()
-    }
-
-    /// The key of a slot of the arrays.
-    fn key(&self, slot: usize) -> &[u8] {
-        let end = |slot: usize| self.writes.get(slot).map_or(0, |(end, _)| *end);
-        self.keys.get(slot.checked_sub(1).map_or(0, end)..end(slot)).unwrap_or_default()
-    }
-
-    /// The first slot of the arrays whose key is not below this one.
-    fn position(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.writes.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.key(middle) < key { low = middle + 1 } else { high = middle }
-        }
-        low
-    }
-
-    fn slots(&self, slots: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
-        let write = |slot: usize| self.writes.get(slot).and_then(|(_, write)| write.as_ref());
-        slots.map(move |slot| (self.key(slot), write(slot)))
+        self.arrays.is_empty() && self.map.is_empty()
     }
 
     fn move_to_map(&mut self) {
-        let mut start = 0;
-        for (end, write) in std::mem::take(&mut self.writes) {
-            self.map.insert(self.keys.get(start..end).unwrap_or_default().to_vec(), write);
-            start = end;
-        }
-        self.keys = Vec::new();
+        let arrays = std::mem::take(&mut self.arrays);
+        let writes = arrays.ranks(0..arrays.len());
+        self.map.extend(writes.map(|(key, record)| (key.to_vec(), record.map(OwnedRecord::from))));
     }
+}
+
+fn view(write: &Option<OwnedRecord>) -> Option<Record<'_>> {
+    write.as_ref().map(OwnedRecord::view)
 }
 
 #[cfg(test)]
@@ -120,57 +90,90 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Op {
-        Insert(u8, Option<u8>),
+        Insert(Vec<u8>, Option<u8>),
+        InsertLarge(Vec<u8>),
         /// Above all that were inserted so far.
         Append(Option<u8>),
-        Remove(u8),
+        Remove(Vec<u8>),
+        /// A look at the order.
+        Range,
+    }
+
+    /// Keys that agree in their first bytes, in many of them or in all but zeros at the end.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            (0u8..60).prop_map(|byte| vec![byte]),
+            (0usize..20, 0u8..3).prop_map(|(zeros, last)| [vec![7; 3], vec![0; zeros], vec![last]].concat()),
+            (0usize..12).prop_map(|zeros| vec![0; zeros]),
+        ]
     }
 
     fn op() -> impl Strategy<Value = Op> {
         let write = || prop::option::weighted(0.8, any::<u8>());
         prop_oneof![
-            2 => (0u8..60, write()).prop_map(|(key, write)| Op::Insert(key, write)),
-            30 => write().prop_map(Op::Append),
-            1 => (0u8..60).prop_map(Op::Remove),
+            20 => (key(), write()).prop_map(|(key, write)| Op::Insert(key, write)),
+            1 => key().prop_map(Op::InsertLarge),
+            20 => write().prop_map(Op::Append),
+            1 => key().prop_map(Op::Remove),
+            1 => Just(Op::Range),
         ]
     }
 
-    fn record(byte: u8) -> OwnedRecord {
-        OwnedRecord { bytes: [byte].as_slice().into(), large: false }
+    type Model = BTreeMap<Vec<u8>, Option<OwnedRecord>>;
+
+    fn same(writes: &PointWrites, model: &Model, from: &[u8], to: Option<&[u8]>) -> bool {
+        let inside = model.iter().filter(|(key, _)| key.as_slice() >= from && to.is_none_or(|to| key.as_slice() < to));
+        writes.range(from, to).eq(inside.map(|(key, write)| (key.as_slice(), view(write))))
     }
 
     proptest! {
         #[test]
-        fn writes_are_a_map_whatever_their_order(ops in prop::collection::vec(op(), 0..60), from in 0u8..70, to in 0u8..70) {
-            let (mut writes, mut model) = (PointWrites::default(), BTreeMap::<Vec<u8>, Write>::new());
+        fn writes_are_a_map_whatever_their_order(ops in prop::collection::vec(op(), 0..60), from in key(), to in key()) {
+            let (mut writes, mut model) = (PointWrites::default(), Model::new());
+            let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);
             for op in ops {
                 match op {
                     Op::Insert(key, write) => {
-                        let write = write.map(record);
-                        prop_assert_eq!(writes.insert(&[key], write.clone()), model.insert(vec![key], write));
+                        let bytes = write.map(|byte| [byte]);
+                        let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                        let before = model.insert(key.clone(), record.map(OwnedRecord::from));
+                        prop_assert_eq!(writes.insert(&key, record), large(before));
+                    }
+                    Op::InsertLarge(key) => {
+                        let record = Record { bytes: &[1; 12], large: true };
+                        let before = model.insert(key.clone(), Some(record.into()));
+                        prop_assert_eq!(writes.insert(&key, Some(record)), large(before));
                     }
                     Op::Append(write) => {
                         let key = model.last_key_value().map_or(vec![0], |(last, _)| [last.as_slice(), &[7]].concat());
-                        prop_assert_eq!(writes.insert(&key, write.map(record)), None);
-                        model.insert(key, write.map(record));
+                        let bytes = write.map(|byte| [byte]);
+                        let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                        prop_assert_eq!(writes.insert(&key, record), None);
+                        model.insert(key, record.map(OwnedRecord::from));
                     }
-                    Op::Remove(key) => prop_assert_eq!(writes.remove(&[key]), model.remove([key].as_slice())),
+                    Op::Remove(key) => prop_assert_eq!(writes.remove(&key), large(model.remove(&key))),
+                    Op::Range => prop_assert!(same(&writes, &model, &from, Some(&to))),
                 }
             }
             prop_assert_eq!(writes.is_empty(), model.is_empty());
-            prop_assert!(writes.iter().eq(model.iter().map(|(key, write)| (key.as_slice(), write.as_ref()))));
-            for key in 0..70u8 {
-                prop_assert_eq!(writes.get(&[key]), model.get([key].as_slice()));
+            prop_assert!(writes.iter().eq(model.iter().map(|(key, write)| (key.as_slice(), view(write)))));
+            for key in model.keys().chain([&from, &to]) {
+                prop_assert_eq!(writes.get(key), model.get(key).map(view));
             }
-            for to in [None, Some(to)] {
-                let inside = model
-                    .iter()
-                    .filter(|(key, _)| key.as_slice() >= [from].as_slice() && to.is_none_or(|to| key.as_slice() < [to].as_slice()));
-                let inside: Vec<_> = inside.map(|(key, write)| (key.as_slice(), write.as_ref())).collect();
-                let to = to.map(|to| [to]);
-                let to = to.as_ref().map(<[u8; 1]>::as_slice);
-                prop_assert_eq!(writes.range(&[from], to).collect::<Vec<_>>(), inside);
-            }
+            prop_assert!(same(&writes, &model, &from, Some(&to)) && same(&writes, &model, &from, None));
         }
+    }
+
+    #[test]
+    fn writes_over_and_over_take_no_more_than_their_keys() {
+        let (mut writes, record) = (PointWrites::default(), [7; 1000]);
+        for turn in 0..4_000u32 {
+            let bytes = &record[..1000 - turn as usize / 4];
+            writes.insert(&(turn * 7 % 100).to_be_bytes(), Some(Record::inline(bytes)));
+        }
+        assert!(writes.map.is_empty() && writes.arrays.bytes() < 2 << 20);
+        assert_eq!(writes.iter().count(), 100);
+        let last = writes.get(&(3_999u32 * 7 % 100).to_be_bytes()).flatten();
+        assert_eq!(last.map(|record| record.bytes.len()), Some(1000 - 3_999 / 4));
     }
 }

@@ -52,8 +52,13 @@ impl Snapshots {
 
     /// The oldest LSN that any snapshot, open or yet to begin, can have.
     pub(crate) fn oldest(&self) -> Lsn {
+        self.oldest_and_visible().0
+    }
+
+    /// The oldest LSN, and the one that snapshots begin at now.
+    pub(crate) fn oldest_and_visible(&self) -> (Lsn, Lsn) {
         let inner = self.inner.lock();
-        inner.open.keys().next().copied().unwrap_or(inner.visible)
+        (inner.open.keys().next().copied().unwrap_or(inner.visible), inner.visible)
     }
 
     /// How many snapshots are open.

@@ -24,6 +24,13 @@ pub(crate) struct OwnedRecord {
     pub(crate) large: bool,
 }
 
+impl OwnedRecord {
+    /// The record, borrowed.
+    pub(crate) fn view(&self) -> Record<'_> {
+        Record { bytes: &self.bytes, large: self.large }
+    }
+}
+
 impl From<Record<'_>> for OwnedRecord {
     fn from(record: Record<'_>) -> OwnedRecord {
         OwnedRecord { bytes: record.bytes.into(), large: record.large }
@@ -118,9 +125,9 @@ struct Inner {
 const MAX_RUNS: usize = 64;
 
 impl Inner {
-    /// Files the events of all runs key by key.
-    fn settle(&mut self) {
-        for run in std::mem::take(&mut self.runs) {
+    /// Files the events of the first so many runs key by key.
+    fn settle(&mut self, runs: usize) {
+        for run in self.runs.drain(..runs) {
             let (table, lsn) = (run.table(), run.lsn());
             let points = &mut self.tables.entry(table).or_default().points;
             for (key, before) in run.into_events() {
@@ -159,7 +166,8 @@ impl Versions {
             return;
         }
         if inner.runs.len() >= MAX_RUNS {
-            inner.settle();
+            let all = inner.runs.len();
+            inner.settle(all);
         }
         let mut run = Run::new(table, lsn);
         run.push(key, before);
@@ -241,12 +249,14 @@ impl Versions {
         found.into_iter().collect()
     }
 
-    /// Forgets the events that no snapshot from `oldest` on can ask for.
-    pub(crate) fn prune(&self, oldest: Lsn) {
+    /// Forgets the events that no snapshot from `oldest` on can ask for. Those of batches that new snapshots, which begin
+    /// at `visible`, do not see yet stay in their runs: mostly they are forgotten before anybody asks.
+    pub(crate) fn prune(&self, oldest: Lsn, visible: Lsn) {
         let mut guard = self.inner.write();
         let inner = &mut *guard;
         inner.runs.retain(|run| run.lsn() > oldest);
-        inner.settle();
+        let seen = inner.runs.iter().take_while(|run| run.lsn() <= visible).count();
+        inner.settle(seen);
         while inner.order.front().is_some_and(|(lsn, ..)| *lsn <= oldest) {
             let Some((lsn, table, key)) = inner.order.pop_front() else { break };
             let Some(versions) = inner.tables.get_mut(&table) else { continue };
@@ -339,8 +349,13 @@ mod tests {
         let look = || (range(10), range(15), at(b"d", 10), at(b"b", 15), at(b"a", 15));
         let in_runs = look();
         assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
-        // Nothing can go yet, so everything is filed key by key.
-        versions.prune(Lsn(5));
+        // Nothing can go yet, and nobody asks.
+        versions.prune(Lsn(5), Lsn(5));
+        assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
+        versions.prune(Lsn(5), Lsn(15));
+        assert_eq!((versions.len(), versions.inner.read().runs.len()), (5, 1));
+        assert_eq!(look(), in_runs);
+        versions.prune(Lsn(5), Lsn(21));
         assert_eq!((versions.len(), versions.inner.read().runs.len()), (5, 0));
         assert_eq!(look(), in_runs);
         let keys = |range: Vec<(Vec<u8>, Before)>| range.into_iter().flat_map(|(key, _)| key).collect::<Vec<u8>>();
@@ -353,10 +368,10 @@ mod tests {
         let versions = Versions::default();
         versions.add(TABLE, b"a", Lsn(11), record(b"x"));
         versions.add(TABLE, b"a", Lsn(21), record(b"y"));
-        versions.prune(Lsn(20));
+        versions.prune(Lsn(20), Lsn(30));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions.point(TABLE, b"a", Lsn(20), Lsn::MAX), Some(record(b"y")));
-        versions.prune(Lsn(30));
+        versions.prune(Lsn(30), Lsn(30));
         assert_eq!(versions.len(), 0);
         assert!(versions.inner.read().tables.is_empty());
     }

@@ -4,6 +4,7 @@
 
 use super::point_writes::{PointWrite, PointWrites};
 use super::versions::OwnedRecord;
+use crate::page::Record;
 use crate::tree::Stretch;
 
 /// The writes to one table.
@@ -17,7 +18,7 @@ pub(crate) struct WriteSet {
 /// What a write set says of a key.
 pub(crate) enum Written<'a> {
     /// It was written last with this record.
-    Record(&'a OwnedRecord),
+    Record(Record<'a>),
     /// It was removed.
     Removed,
     /// Nothing: the tree decides.
@@ -25,9 +26,10 @@ pub(crate) enum Written<'a> {
 }
 
 impl WriteSet {
-    /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before.
-    pub(crate) fn put(&mut self, key: &[u8], record: Option<OwnedRecord>) -> Option<OwnedRecord> {
-        self.points.insert(key, record).flatten()
+    /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before, if that is a
+    /// large one.
+    pub(crate) fn put(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        self.points.insert(key, record)
     }
 
     /// Removes every key of a range; returns the large records that this transaction had written there.
@@ -36,7 +38,7 @@ impl WriteSet {
             self.points_in(&range.lower, range.upper.as_deref()).map(|(key, _)| key.to_vec()).collect();
         let mut dropped = Vec::new();
         for key in inside {
-            dropped.extend(self.points.remove(&key).flatten().filter(|record| record.large));
+            dropped.extend(self.points.remove(&key));
         }
         range.merge_into(&mut self.cleared);
         dropped
@@ -95,8 +97,8 @@ impl WriteSet {
 mod tests {
     use super::*;
 
-    fn record(bytes: &[u8]) -> Option<OwnedRecord> {
-        Some(OwnedRecord { bytes: bytes.into(), large: false })
+    fn record(bytes: &[u8]) -> Option<Record<'_>> {
+        Some(Record::inline(bytes))
     }
 
     #[test]
@@ -107,7 +109,7 @@ mod tests {
         assert!(matches!(set.get(b"b"), Written::Removed));
         assert!(matches!(set.get(b"c"), Written::Nothing));
         set.put(b"b", record(b"2"));
-        assert!(matches!(set.get(b"b"), Written::Record(r) if *r.bytes == *b"2"));
+        assert!(matches!(set.get(b"b"), Written::Record(r) if r.bytes == b"2"));
         set.put(b"b", None);
         assert!(matches!(set.get(b"b"), Written::Removed));
         assert!(set.touches(b"x", None) && !set.is_empty());

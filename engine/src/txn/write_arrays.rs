@@ -1,0 +1,170 @@
+//! Writes in the order in which they came: keys and records lie in one arena, so that a write costs two copies and no
+//! memory of its own. The order of the keys is found when it is first asked for, at the latest at commit. What a write
+//! means must never be known here.
+
+use super::point_writes::PointWrite;
+use crate::base::bytes;
+use crate::page::Record;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// A write. Its key and the bytes of its record lie at `at`, one behind the other.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    at: usize,
+    key: u32,
+    what: What,
+}
+
+/// What was written at a key.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Removal,
+    /// A record of so many bytes.
+    Record {
+        len: u32,
+        large: bool,
+    },
+}
+
+/// Bytes that writes may take before those that were overwritten are thrown out for the first time.
+const FIRST_LIMIT: usize = 1 << 20;
+
+/// See the module's words.
+#[derive(Debug)]
+pub(super) struct WriteArrays {
+    arena: Vec<u8>,
+    writes: Vec<Write>,
+    /// The writes came in the order of their keys, each key once.
+    in_order: bool,
+    /// If not, and if it has been asked for: the last write of each key, in the order of the keys.
+    order: OnceLock<Vec<u32>>,
+    /// With more bytes than that, overwritten writes are looked for.
+    limit: usize,
+}
+
+impl Default for WriteArrays {
+    fn default() -> WriteArrays {
+        WriteArrays {
+            arena: Vec::new(),
+            writes: Vec::new(),
+            in_order: true,
+            order: OnceLock::new(),
+            limit: FIRST_LIMIT,
+        }
+    }
+}
+
+impl WriteArrays {
+    /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
+    pub(super) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
+        let (Ok(key_len), Ok(len)) = (u32::try_from(key.len()), u32::try_from(record.map_or(0, |r| r.bytes.len())))
+        else {
+            return false;
+        };
+        if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
+            return false;
+        }
+        self.in_order = self.in_order && self.writes.last().is_none_or(|last| self.key(last) < key);
+        let what = record.map_or(What::Removal, |record| What::Record { len, large: record.large });
+        self.writes.push(Write { at: self.arena.len(), key: key_len, what });
+        self.arena.extend_from_slice(key);
+        self.arena.extend_from_slice(record.map_or(&[], |record| record.bytes));
+        if self.bytes() > self.limit {
+            self.throw_out();
+        }
+        true
+    }
+
+    /// Bytes of all writes.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.len() + self.writes.len() * size_of::<Write>()
+    }
+
+    /// True if nothing was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// How many keys there are.
+    pub(super) fn len(&self) -> usize {
+        if self.in_order { self.writes.len() } else { self.order().len() }
+    }
+
+    /// The write at a rank, below [`WriteArrays::len`], of the order of the keys.
+    fn at(&self, rank: usize) -> Option<&Write> {
+        match self.in_order {
+            true => self.writes.get(rank),
+            false => self.writes.get(*self.order().get(rank)? as usize),
+        }
+    }
+
+    /// The first rank whose key is not below this one.
+    pub(super) fn position(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.at(middle).is_some_and(|write| self.key(write) < key) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// What was written last at a key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        let write = self.at(self.position(key))?;
+        (self.key(write) == key).then(|| self.record(write))
+    }
+
+    /// The last write of each key at these ranks, in the order of the keys.
+    pub(super) fn ranks(&self, ranks: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
+        ranks.filter_map(|rank| self.at(rank)).map(|write| (self.key(write), self.record(write)))
+    }
+
+    fn key(&self, write: &Write) -> &[u8] {
+        bytes::slice(&self.arena, write.at, write.at + write.key as usize)
+    }
+
+    fn record(&self, write: &Write) -> Option<Record<'_>> {
+        let What::Record { len, large } = write.what else { return None };
+        let at = write.at + write.key as usize;
+        Some(Record { bytes: bytes::slice(&self.arena, at, at + len as usize), large })
+    }
+
+    fn order(&self) -> &[u32] {
+        self.order.get_or_init(|| self.sorted())
+    }
+
+    /// The last write of each key, in the order of the keys. These are sorted by the eight bytes behind what all have in
+    /// common, which mostly tell them apart.
+    fn sorted(&self) -> Vec<u32> {
+        let first = self.writes.first().map_or(&[][..], |write| self.key(write));
+        let common = |write| bytes::common_prefix(first, self.key(write));
+        let common = self.writes.iter().map(common).min().unwrap_or(0);
+        let head = |write| match self.key(write).get(common..).unwrap_or_default() {
+            [a, b, c, d, e, f, g, h, ..] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+            rest => rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (64 - 8 * rest.len().max(1)),
+        };
+        let mut heads: Vec<(u64, u32)> = self.writes.iter().map(head).zip(0..).collect();
+        let key = |index: u32| self.writes.get(index as usize).map_or(&[][..], |write| self.key(write));
+        heads.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| bytes::compare(key(a.1), key(b.1))).then_with(|| a.1.cmp(&b.1))
+        });
+        let next = heads.iter().skip(1).map(Some).chain([None]);
+        let is_last = |(this, next): &(&(u64, u32), Option<&(u64, u32)>)| {
+            next.is_none_or(|next| this.0 != next.0 || key(this.1) != key(next.1))
+        };
+        heads.iter().zip(next).filter(is_last).map(|(this, _)| this.1).collect()
+    }
+
+    /// Keeps the last write of each key alone, in order.
+    fn throw_out(&mut self) {
+        let mut kept = WriteArrays { limit: usize::MAX, ..WriteArrays::default() };
+        for (key, record) in self.ranks(0..self.len()) {
+            kept.push(key, record);
+        }
+        *self = WriteArrays { limit: (2 * kept.bytes()).max(FIRST_LIMIT), ..kept };
+    }
+}
