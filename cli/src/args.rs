@@ -33,6 +33,11 @@ pub(crate) enum Command {
     Get(Get),
     /// Write one entry, making the database and the table if they are not there
     Put(Put),
+    /// Write values that get the next keys of a table, and print those
+    ///
+    /// Keys are 1, 2, 3 and so on, each given out once. The database and the table are made if they are not there; of those
+    /// that are, a table must have been made with --auto-increment.
+    Push(Push),
     /// Remove entries: those of some keys, or of a range of keys
     ///
     /// Prints nothing. Exit status 1 if one of the keys, or any key of the range, was not there.
@@ -66,6 +71,8 @@ pub(crate) enum Command {
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
     /// Move pages together and shrink the file
+    ///
+    /// Every table is written anew before its old pages are freed: meanwhile the file grows by as much as is in it.
     Compact(Compact),
 }
 
@@ -91,7 +98,7 @@ pub(crate) struct Look {
 }
 
 /// What a new table holds and how.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct NewTable {
     /// The type of keys, as bytes, str, u64, (str,u32) [default: the table's, or bytes]
     #[arg(long, value_name = "TYPE")]
@@ -176,7 +183,8 @@ pub(crate) struct Csv {
     /// The input is comma separated values, quoted where necessary
     #[arg(long, conflicts_with = "null")]
     pub(crate) csv: bool,
-    /// The column of keys: its number, from 1, or its name in the first line; several make a tuple [default: 1]
+    /// The column of keys: its number, from 1, or its name in the first line; given several times, the
+    /// columns make a tuple [default: 1]
     #[arg(long, value_name = "COLUMN", requires = "csv")]
     pub(crate) key_column: Vec<String>,
     /// The column of values, likewise [default: none, the table has keys alone]
@@ -220,6 +228,26 @@ pub(crate) struct Put {
     pub(crate) hex: bool,
     #[command(flatten)]
     pub(crate) new_table: NewTable,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Push {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The table
+    pub(crate) table: String,
+    /// The values
+    #[arg(required = true, allow_negative_numbers = true)]
+    pub(crate) values: Vec<OsString>,
+    /// Keys and values are their stored bytes, in hexadecimal
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// The type of the keys of a new table, u32 or u64 [default: u64]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) key_type: Option<DynType>,
+    /// The type of the values of a new table [default: bytes]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) value_type: Option<DynType>,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
+/// Characters of a text that are shown to people; programs get all of them.
+const WIDEST: usize = 200;
+
 /// Prints `report` to standard output.
 pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
     let value = serde_json::to_value(report).map_err(|error| Failure::Output(error.into()))?;
@@ -87,7 +90,11 @@ fn shown(name: &str, value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-        Value::String(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::String(text) => {
+            let ellipsis = if text.chars().nth(WIDEST).is_some() { "…" } else { "" };
+            let shown = text.chars().take(WIDEST).map(|c| if c.is_control() { '?' } else { c });
+            shown.chain(ellipsis.chars()).collect()
+        }
         Value::Number(number) => match number.as_u64() {
             Some(bytes) if name.ends_with("_bytes") => HumanBytes(bytes).to_string(),
             Some(count) => HumanCount(count).to_string(),

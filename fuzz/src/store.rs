@@ -47,6 +47,10 @@ pub fn image(data: &[u8]) -> bool {
 pub fn read_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     disk.write_at(0, data).expect("memory does not fail");
+    if let Ok((store, meta, _)) = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE) {
+        let mut page = vec![0; meta.page_size];
+        store.pages().into_iter().for_each(|id| drop(store.read(id, &mut page)));
+    }
     let Ok((store, meta)) = TableStore::open(disk.clone(), Path::new("fuzz")) else { return 0 };
     let mut page = vec![0; meta.page_size];
     let read = (0..2048).filter(|&id| matches!(store.read(PageId(id), &mut page), Ok(true))).count();
@@ -89,15 +93,22 @@ pub fn damage_store(data: &[u8]) -> usize {
         disk.read_at(at, &mut byte).expect("inside");
         disk.write_at(at, &[byte[0] ^ mask]).expect("inside");
     }
-    let Ok((store, _)) = TableStore::open(disk, Path::new("fuzz")) else { return 0 };
-    let mut page = vec![0; PAGE_SIZE];
-    let mut read = 0;
-    for id in 0..700 {
-        if let Ok(true) = store.read(PageId(id), &mut page) {
-            assert!(written.get(&id).is_some_and(|versions| versions.contains(&page)), "page {id} was never written");
-            read += 1;
+    let count = |store: &TableStore| {
+        let mut page = vec![0; PAGE_SIZE];
+        let mut read = 0;
+        for id in 0..700 {
+            if let Ok(true) = store.read(PageId(id), &mut page) {
+                let known = written.get(&id).is_some_and(|versions| versions.contains(&page));
+                assert!(known, "page {id} was never written");
+                read += 1;
+            }
         }
-    }
+        read
+    };
+    let rescued = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE);
+    let rescued = rescued.map_or(0, |(store, ..)| count(&store));
+    let read = TableStore::open(disk, Path::new("fuzz")).map_or(0, |(store, _)| count(&store));
+    assert!(rescued >= read, "{rescued} pages of {read} are found");
     read
 }
 

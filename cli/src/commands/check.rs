@@ -32,7 +32,11 @@ struct FindingRow {
     /// `-` for what is no page.
     page: Option<u32>,
     what: String,
+    /// What is lost by it: `nothing`, `tables`, `all keys`, or `keys`.
+    lost: &'static str,
+    /// The key that those lost begin at; `-`: at the first.
     lost_from: Option<String>,
+    /// The key that they end before; `-`: at the last.
     lost_to: Option<String>,
 }
 
@@ -62,11 +66,16 @@ pub(super) fn run(args: &Check) -> Result<Found> {
             let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
             let page = first.page.map_or_else(String::new, |page| format!("page {page}: "));
             let (path, what) = (args.database.db.display(), &first.what);
-            let advice = "where keys are lost, restore a backup, or save the rest with dump --skip-damaged";
+            let advice = "restore a backup, or save what is left with dump --skip-damaged";
+            let advice =
+                if report.findings.iter().all(|finding| finding.lost == NOTHING) { "nothing is lost" } else { advice };
             Err(Failure::Unsound(format!("{path} is damaged: {page}{what}{others}; {advice}")))
         }
     }
 }
+
+/// No key is lost.
+const NOTHING: &str = "nothing";
 
 fn row(finding: &Finding, tables: &[TableInfo]) -> FindingRow {
     let table = finding.table.as_ref().and_then(|name| tables.iter().find(|table| table.name == *name));
@@ -75,6 +84,12 @@ fn row(finding: &Finding, tables: &[TableInfo]) -> FindingRow {
         table: finding.table.clone(),
         page: Some(finding.page.0).filter(|_| !finding.page.is_none()),
         what: finding.what.clone(),
+        lost: match (finding.lost, table, &finding.upper) {
+            (false, ..) => NOTHING,
+            (true, None, _) => "tables",
+            (true, Some(_), None) if finding.lower.is_empty() => "all keys",
+            (true, ..) => "keys",
+        },
         lost_from: Some(&finding.lower).filter(|lower| !lower.is_empty()).and_then(|lower| key(lower)),
         lost_to: finding.upper.as_ref().and_then(|upper| key(upper)),
     }

@@ -25,16 +25,17 @@ struct Dumping {
 
 /// Writes the tables as they are at one moment.
 pub(super) fn run(args: &Dump) -> Result<Found> {
-    let db = open::reading(&args.database)?;
+    let (db, damage) =
+        if args.skip_damaged { open::damaged(&args.database)? } else { (open::reading(&args.database)?, Vec::new()) };
     let tx = db.begin_read()?;
-    let (tables, errors) = tables(args, &tx)?;
+    let tables = tables(args, &tx)?;
     let total = tables.iter().map(|table| table.entries).sum();
     let target = Target::create(&args.file, &args.database.db, args.skip_damaged)?;
     let meter = Meter::begin("dumping", Unit::Count("entries"), Some(total), args.progress.quiet);
     let writer = Writer::new(BufWriter::with_capacity(1 << 20, target))?;
     let mut dumping = Dumping { writer, meter, count: 0, losses: Losses::default() };
-    for error in &errors {
-        let line = dumping.losses.catalog(error);
+    for what in &damage {
+        let line = dumping.losses.damage(what);
         dumping.meter.tell(&line);
     }
     for info in tables {
@@ -54,22 +55,16 @@ pub(super) fn run(args: &Dump) -> Result<Found> {
     losses.end(&format!("{} of {} entries are dumped", HumanCount(count), HumanCount(total)))
 }
 
-/// The tables to dump, and what stands in the way of others.
-fn tables(args: &Dump, tx: &ReadTransaction) -> Result<(Vec<TableInfo>, Vec<Error>)> {
-    let (mut tables, mut errors) = if args.skip_damaged { tx.salvage_tables()? } else { (tx.tables()?, Vec::new()) };
+/// The tables to dump.
+fn tables(args: &Dump, tx: &ReadTransaction) -> Result<Vec<TableInfo>> {
+    let mut tables = tx.tables()?;
     if let Some(name) = &args.table {
         tables.retain(|table| table.name == *name);
-        // Found: the others are not asked for.
-        if !tables.is_empty() {
-            errors.clear();
+        if tables.is_empty() {
+            return Err(Error::NoTable { table: name.clone() }.into());
         }
     }
-    match (tables.is_empty(), &args.table) {
-        // A dump of nothing is of no use to anybody.
-        (true, _) if !errors.is_empty() => Err(errors.swap_remove(0).into()),
-        (true, Some(name)) => Err(Error::NoTable { table: name.clone() }.into()),
-        _ => Ok((tables, errors)),
-    }
+    Ok(tables)
 }
 
 impl Dumping {
@@ -110,14 +105,15 @@ impl Dumping {
 }
 
 fn head(table: TableInfo) -> Head {
-    let TableInfo { name, key_type, value_type, keys, codec, auto_increment, separators, .. } = table;
+    let TableInfo { name, key_type, value_type, keys, codec, next_key, separators, .. } = table;
     Head {
         table: name,
         key_type,
         value_type,
         keys: keys.to_owned(),
         codec: codec.map(|codec| codec.to_string()),
-        auto_increment,
+        auto_increment: next_key.is_some(),
+        next_key,
         separators: separators.to_owned(),
     }
 }

@@ -86,6 +86,9 @@ fn gather(args: &Load, target: &Target) -> Result<Gathered> {
             meter.show(bytes.get(), || format!("{} entries", HumanCount(entries)));
         }
     }
+    if let Some(doubt) = source.doubt() {
+        meter.tell(&format!("note: {doubt}"));
+    }
     drop(meter);
     let _sorting = Meter::begin("sorting", Unit::Count("entries"), None, args.progress.quiet);
     Ok(Gathered { sorted: sorter.finish()?, entries, bytes: bytes.get(), has_values })
@@ -112,6 +115,7 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         key_type: &keys.type_name(),
         value_type: &if has_values { values.type_name() } else { "()".to_owned() },
         options: options(&args.new_table),
+        next_key: None,
         fill: f32::from(args.fill) / 100.0,
     };
     let entries = write::bulk(&target.db, &new, sorted, &mut meter)?;

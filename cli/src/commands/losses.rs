@@ -10,8 +10,8 @@ use duramen::{Error, TableInfo};
 pub(super) struct Losses {
     ranges: u64,
     tables: Vec<String>,
-    /// Parts of the catalog, and with them whole tables.
-    catalog: u64,
+    /// Something is damaged that all else hangs on.
+    damaged: bool,
 }
 
 impl Losses {
@@ -32,35 +32,29 @@ impl Losses {
         format!("lost: table \"{}\", {keys}: {}", table.name.escape_debug(), cause(&lost.cause))
     }
 
-    /// Notes a part of the catalog; gives a line that tells it.
-    pub(super) fn catalog(&mut self, error: &Error) -> String {
-        self.catalog += 1;
-        format!("lost: tables whose names are not known: {}", cause(error))
-    }
-
-    /// True if nothing is lost so far.
-    pub(super) fn is_empty(&self) -> bool {
-        self.ranges + self.catalog == 0
+    /// Notes damage to what all else hangs on; gives a line that tells it.
+    pub(super) fn damage(&mut self, what: &str) -> String {
+        self.damaged = true;
+        format!("damaged: {what}")
     }
 
     /// Ends a command that has `written` how many entries of how many there should be: with a failure, if anything is
     /// lost.
     pub(super) fn end(self, written: &str) -> Result<Found> {
-        if self.is_empty() {
+        if self.ranges == 0 && !self.damaged {
             return Ok(Found::There);
         }
-        let mut lost = Vec::new();
-        if self.ranges > 0 {
-            let tables: Vec<_> = self.tables.iter().map(|table| format!("\"{}\"", table.escape_debug())).collect();
-            let ranges = if self.ranges == 1 { "range of keys" } else { "ranges of keys" };
-            lost.push(format!("{} {ranges} of {}", self.ranges, tables.join(", ")));
+        if self.ranges == 0 {
+            return Err(Failure::Incomplete(format!(
+                "the database is damaged: {written}; that nothing else was in it is not sure"
+            )));
         }
-        if self.catalog > 0 {
-            lost.push("tables whose names are not known".to_owned());
-        }
+        let tables: Vec<_> = self.tables.iter().map(|table| format!("\"{}\"", table.escape_debug())).collect();
+        let ranges = if self.ranges == 1 { "range of keys" } else { "ranges of keys" };
         Err(Failure::Incomplete(format!(
-            "the database is damaged, and not all was read: {written}; lost: {}",
-            lost.join(" and ")
+            "the database is damaged, and not all was read: {written}; lost: {} {ranges} of {}",
+            self.ranges,
+            tables.join(", ")
         )))
     }
 }

@@ -10,6 +10,7 @@ mod get;
 mod load;
 mod losses;
 mod open;
+mod push;
 mod put;
 mod query;
 mod rename;
@@ -28,6 +29,7 @@ pub(crate) fn run(command: Command) -> Result<Found> {
         Command::Load(args) => load::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Put(args) => put::run(&args),
+        Command::Push(args) => push::run(&args),
         Command::Del(args) => del::run(&args),
         Command::Drop(args) => drop::run(&args),
         Command::Rename(args) => rename::run(&args),

@@ -23,6 +23,11 @@ pub(super) fn reading(args: &args::Database) -> Result<Database> {
     }
 }
 
+/// Opens a database to read what is left of it, without changing it; gives what is damaged, in words.
+pub(super) fn damaged(args: &args::Database) -> Result<(Database, Vec<String>)> {
+    Ok(builder(args).open_damaged(&args.db)?)
+}
+
 /// Whether the system refuses to write here, whoever the fault is with, and not the device to read.
 fn may_not_write(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
@@ -145,7 +150,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
-    if new.auto_increment && !table.auto_increment {
+    if new.auto_increment && table.next_key.is_none() {
         let why = "it was made without --auto-increment: leave the option out, or load another table".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }

@@ -3,11 +3,15 @@
 use super::open::{Target, options};
 use crate::args::Put;
 use crate::failure::{Found, Result};
+use crate::typed::Half;
 
 /// Writes the entry, into a new database and a new table if need be.
 pub(super) fn run(args: &Put) -> Result<Found> {
     let target = Target::open(&args.database, &args.table, &args.new_table)?;
-    let (keys, values) = target.halves(&args.new_table, args.hex)?;
+    let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
+    if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
+        values = Half::new("()".parse()?, args.hex);
+    }
     let key = keys.encode(args.key.as_encoded_bytes())?;
     let value = values.encode(args.value.as_ref().map_or(&[], |value| value.as_encoded_bytes()))?;
     let tx = target.db.begin_write()?;

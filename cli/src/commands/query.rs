@@ -15,9 +15,19 @@ pub(super) fn run(args: &Query) -> Result<Found> {
     }
     let db = open::reading(&args.database)?;
     let outcomes = statement.run(&db.begin_read()?)?;
-    let fields = statement.names().map(str::to_owned).zip(outcomes.iter().map(shown));
-    report::print(&fields.collect::<Map<String, Value>>(), args.report.format)?;
+    report::print(&fields(statement.names(), outcomes.iter().map(shown)), args.report.format)?;
     Ok(Found::There)
+}
+
+/// One field an aggregate, by its name; what is asked for again gets a number.
+fn fields<'n>(names: impl Iterator<Item = &'n str>, values: impl Iterator<Item = Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (name, value) in names.zip(values) {
+        let again = (2..).map(|n| format!("{name} ({n})"));
+        let free = std::iter::once(name.to_owned()).chain(again).find(|name| !fields.contains_key(name));
+        fields.extend(free.map(|name| (name, value)));
+    }
+    fields
 }
 
 fn shown(outcome: &Outcome) -> Value {
@@ -41,6 +51,12 @@ fn json(number: Number) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_asked_twice_is_answered_twice() {
+        let fields = fields(["a", "b", "a", "a"].into_iter(), (1..).map(Value::from));
+        assert_eq!(Value::from(fields), serde_json::json!({"a": 1, "b": 2, "a (2)": 3, "a (3)": 4}));
+    }
 
     #[test]
     fn numbers_beyond_64_bits_become_strings() {

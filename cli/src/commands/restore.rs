@@ -91,6 +91,7 @@ pub(super) fn run(args: &Restore) -> Result<Found> {
             key_type: &head.key_type,
             value_type: &head.value_type,
             options,
+            next_key: head.next_key,
             fill: DEFAULT_FILL,
         };
         let entries = std::iter::from_fn(|| reader.entry().transpose());

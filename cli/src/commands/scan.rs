@@ -6,20 +6,19 @@ use super::open;
 use crate::args::Scan;
 use crate::failure::{Found, Result};
 use crate::output::Output;
-use crate::typed::Half;
-use duramen::db::{ReadOnlyUntypedTable, Salvaged, UntypedRange};
+use duramen::db::{Salvaged, UntypedRange};
 use indicatif::HumanCount;
 use std::io::Write;
 
 /// Prints the entries, or how many there are.
 pub(super) fn run(args: &Scan) -> Result<Found> {
+    if args.skip_damaged {
+        return salvage(args);
+    }
     let db = open::reading(&args.database)?;
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let bounds = Bounds::new(&args.range, &keys)?;
     let mut output = Output::new(args.look);
-    if args.skip_damaged {
-        return salvage(args, &table, &bounds, output, (&keys, &values));
-    }
     if args.count {
         output.count(match args.limit {
             None => table.count(bounds.range())?,
@@ -55,19 +54,20 @@ fn count(mut range: UntypedRange<'_>, limit: u64) -> Result<u64> {
 }
 
 /// Prints what can be read, or how many entries that is, and tells what cannot.
-fn salvage(
-    args: &Scan,
-    table: &ReadOnlyUntypedTable,
-    bounds: &Bounds,
-    mut output: Output,
-    (keys, values): (&Half, &Half),
-) -> Result<Found> {
-    let (info, limit) = (table.info(), args.limit.unwrap_or(u64::MAX));
-    let (mut losses, mut left) = (Losses::default(), 0);
+fn salvage(args: &Scan) -> Result<Found> {
+    let (db, damage) = open::damaged(&args.database)?;
+    let mut losses = Losses::default();
+    // Whoever closed standard error does not want to know.
+    let tell = |line: String| drop(writeln!(std::io::stderr(), "{line}"));
+    damage.iter().for_each(|what| tell(losses.damage(what)));
+    let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
+    let bounds = Bounds::new(&args.range, &keys)?;
+    let mut output = Output::new(args.look);
+    let (info, limit, mut left) = (table.info(), args.limit.unwrap_or(u64::MAX), 0);
     let mut entries = table.salvage(bounds.range());
     while left < limit {
         let print = |key: &[u8], value: &[u8]| {
-            if args.count { Ok(()) } else { output.entry((keys, key), (values, value)) }
+            if args.count { Ok(()) } else { output.entry((&keys, key), (&values, value)) }
         };
         match entries.next_with(print)? {
             None => break,
@@ -75,10 +75,7 @@ fn salvage(
                 printed?;
                 left += 1;
             }
-            Some(Salvaged::Lost(lost)) => {
-                // Whoever closed standard error does not want to know.
-                let _ = writeln!(std::io::stderr(), "{}", losses.range(&info, &lost));
-            }
+            Some(Salvaged::Lost(lost)) => tell(losses.range(&info, &lost)),
         }
     }
     if args.count {

@@ -120,7 +120,7 @@ fn database(stats: &DatabaseStats) -> DatabaseRow {
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
-    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, auto_increment, .. } = table;
+    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, next_key, .. } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
     let raw_value_bytes = leaves.raw_record_bytes + stats.large_value_bytes;
@@ -132,7 +132,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         keys,
         codec: codec.map(Codec::name),
         separators,
-        auto_increment,
+        auto_increment: next_key.is_some(),
         entries,
         height: stats.levels.len(),
         fanout: part(children, inner),

@@ -24,8 +24,9 @@ pub(super) struct Row {
 
 impl From<TableInfo> for Row {
     fn from(table: TableInfo) -> Row {
-        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, auto_increment, .. } = table;
-        Row { name, key_type, value_type, entries, keys, codec: codec.map(Codec::name), separators, auto_increment }
+        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, next_key, .. } = table;
+        let (codec, auto_increment) = (codec.map(Codec::name), next_key.is_some());
+        Row { name, key_type, value_type, entries, keys, codec, separators, auto_increment }
     }
 }
 

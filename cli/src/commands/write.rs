@@ -14,6 +14,8 @@ pub(super) struct NewTable<'a> {
     pub(super) key_type: &'a str,
     pub(super) value_type: &'a str,
     pub(super) options: TableOptions,
+    /// The least key that it may give out; 0: none.
+    pub(super) next_key: Option<u64>,
     /// How full its pages are made, a part of 1.
     pub(super) fill: f32,
 }
@@ -33,6 +35,9 @@ pub(super) fn bulk(
         if count % STEP == 0 {
             meter.show(count, String::new);
         }
+    }
+    if let Some(next) = new.next_key {
+        table.skip_keys(next);
     }
     let count = table.finish()?;
     tx.commit()?;

@@ -30,6 +30,9 @@ pub(crate) struct Head {
     /// Whether it gives out keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_increment: bool,
+    /// The key that it gives out next, if it gives out keys; 0: none is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next_key: Option<u64>,
     /// How long its separators are.
     pub(crate) separators: String,
 }
@@ -42,7 +45,16 @@ mod tests {
 
     fn head(table: &str) -> Head {
         let [key_type, value_type, keys, separators] = ["bytes", "str", "head", "tail"].map(str::to_owned);
-        Head { table: table.to_owned(), key_type, value_type, keys, codec: None, auto_increment: false, separators }
+        Head {
+            table: table.to_owned(),
+            key_type,
+            value_type,
+            keys,
+            codec: None,
+            auto_increment: false,
+            next_key: None,
+            separators,
+        }
     }
 
     fn written(tables: &[(Head, Vec<Pair>)]) -> Vec<u8> {

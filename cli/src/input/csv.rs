@@ -161,7 +161,8 @@ fn position(column: &str, names: &ByteRecord) -> Result<usize> {
             [] => ": the input is empty".to_owned(),
             names => format!(" among {}", names.join(", ")),
         };
-        Failure::input("line 1", format!("there is no column \"{column}\"{there}"))
+        let several = if column.contains(',') { "; name each column with an option of its own" } else { "" };
+        Failure::input("line 1", format!("there is no column \"{column}\"{there}{several}"))
     })
 }
 

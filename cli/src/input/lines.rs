@@ -17,12 +17,14 @@ pub(crate) struct LineSource<R> {
     end: u8,
     line: Vec<u8>,
     number: u64,
+    /// How many lines end with a carriage return before their newline.
+    returns: u64,
 }
 
 impl<R: BufRead> LineSource<R> {
     /// Reads lines that end with the byte `end`; the last one may lack it.
     pub(crate) fn new(reader: R, end: u8) -> LineSource<R> {
-        LineSource { reader, end, line: Vec::new(), number: 0 }
+        LineSource { reader, end, line: Vec::new(), number: 0, returns: 0 }
     }
 
     /// Appends to the line until it ends, but at most `limit` bytes; gives their number.
@@ -53,6 +55,7 @@ impl<R: BufRead> Source for LineSource<R> {
             }
         }
         let line = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
+        self.returns += u64::from(self.end == b'\n' && line.ends_with(b"\r"));
         let mut halves = line.splitn(2, |byte| *byte == b'\t');
         entry.key.clear();
         entry.key.extend_from_slice(halves.next().unwrap_or_default());
@@ -65,6 +68,13 @@ impl<R: BufRead> Source for LineSource<R> {
 
     fn place(&self) -> String {
         format!("line {}", self.number)
+    }
+
+    fn doubt(&self) -> Option<&'static str> {
+        let all = self.number > 0 && self.returns == self.number;
+        all.then_some(
+            "every line ends with CR LF, and the CR was loaded with it: convert the input if it has Windows line ends",
+        )
     }
 }
 
@@ -93,6 +103,18 @@ pub(crate) mod tests {
             (b"last".to_vec(), None),
         ];
         assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn carriage_returns_are_kept_and_told_where_every_line_has_one() {
+        for (text, end, told) in
+            [("a\r\nb\r\n", b'\n', true), ("a\r\nb\n", b'\n', false), ("", b'\n', false), ("a\r\0", 0, false)]
+        {
+            let mut source = LineSource::new(text.as_bytes(), end);
+            let mut entry = Entry::default();
+            while source.next(&mut entry).unwrap() {}
+            assert_eq!(source.doubt().is_some(), told, "{text:?}");
+        }
     }
 
     #[test]

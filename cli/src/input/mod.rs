@@ -8,9 +8,10 @@ pub(crate) use lines::LineSource;
 
 use crate::args::{Csv, Look};
 use crate::failure::{Failure, Result};
+use duramen::store::superblock::MAGIC;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -32,6 +33,11 @@ pub(crate) trait Source {
 
     /// Where the last entry stands, for errors: "line 7".
     fn place(&self) -> String;
+
+    /// What whoever made the input may not have meant; asked at the end.
+    fn doubt(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// An open input and what is known of it.
@@ -61,9 +67,15 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
 impl Input {
     /// Opens the input that the options of `load` describe.
     pub(crate) fn open(path: &Path, look: Look, csv: &Csv) -> Result<Input> {
-        let (reader, size) = open(path)?;
+        let (mut reader, size) = open(path)?;
+        let mut front = Vec::new();
+        reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut front).map_err(unreadable)?;
+        if front == MAGIC {
+            let why = "it is a Duramen database, not a list of entries: dump it, and restore that";
+            return Err(Failure::input(path.display().to_string(), why));
+        }
         let bytes = Rc::new(Cell::new(0));
-        let counted = Counted { reader, bytes: Rc::clone(&bytes) };
+        let counted = Counted { reader: Cursor::new(front).chain(reader), bytes: Rc::clone(&bytes) };
         let source: Box<dyn Source> = if csv.csv {
             Box::new(CsvSource::new(counted, csv)?)
         } else {

@@ -95,3 +95,14 @@ fn bad_hexadecimal_is_named() {
     assert!(place.error("load t.duramen t --hex", "00\nxy\n").contains("line 2"));
     assert!(place.error("put t.duramen t 0 --hex", "").contains("\"0\""));
 }
+
+#[test]
+fn a_database_is_no_list_and_windows_lines_are_noted() {
+    let place = Place::new();
+    place.ok("put t.duramen t oak", "");
+    assert!(place.error("load u.duramen t t.duramen -q", "").contains("is a Duramen database"));
+    assert_eq!(place.files(), ["t.duramen"]);
+    let run = place.run("load u.duramen t -q", "oak\t1\r\nelm\t2\r\n");
+    assert!(run.status == 0 && run.err.starts_with("note: every line ends with CR LF"), "{}", run.err);
+    assert_eq!(place.ok("get u.duramen t oak", ""), "1\r\n");
+}

@@ -54,3 +54,31 @@ fn tables_that_give_out_keys_say_so_and_others_do_not_become_them() {
     place.ok("put t.duramen serial 6", "");
     assert_eq!(place.ok("scan t.duramen serial", ""), "1\n5\n6\n");
 }
+
+#[test]
+fn pushed_values_get_keys_that_are_given_out_once() {
+    let place = Place::new();
+    assert_eq!(place.ok("push t.duramen events started stopped", ""), "1\n2\n");
+    place.ok("del t.duramen events 2", "");
+    place.ok("dump t.duramen d -q", "");
+    place.ok("restore u.duramen d -q", "");
+    for database in ["t.duramen", "u.duramen"] {
+        assert_eq!(place.ok(&format!("push {database} events again"), ""), "3\n", "{database}");
+        assert_eq!(place.ok(&format!("scan {database} events"), ""), "1\tstarted\n3\tagain\n");
+    }
+    assert_eq!(place.ok("push t.duramen typed --key-type u32 --value-type u32 7", ""), "1\n");
+    assert!(place.error("push t.duramen typed seven", "").contains("seven"));
+    place.ok("put t.duramen plain 1 x --key-type u64", "");
+    assert!(place.error("push t.duramen plain x", "").contains("auto_increment"));
+}
+
+#[test]
+fn a_key_that_is_put_alone_makes_a_table_of_keys() {
+    let place = Place::new();
+    place.ok("put t.duramen keys oak", "");
+    place.ok("put t.duramen pairs oak Quercus", "");
+    let tables = place.ok("tables t.duramen --format json", "");
+    let tables: serde_json::Value = serde_json::from_str(&tables).unwrap();
+    let types: Vec<_> = (0..2).map(|row| tables[row]["value_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["()", "bytes"]);
+}

@@ -124,6 +124,11 @@ pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     (common_prefix(front, prefix) == prefix.len()).then_some(rest)
 }
 
+/// Makes a byte string the least one above it.
+pub fn to_next(key: &mut Vec<u8>) {
+    key.push(0);
+}
+
 /// The least byte string above all that begin with `prefix`; `None` where there is none.
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let keep = prefix.iter().rposition(|&byte| byte != 0xff)?;

@@ -94,7 +94,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A database that was not closed cleanly has lost its redo log.
-    #[error("{path} was not closed cleanly and its log, {log}.000001 and on, is missing or belongs to another database: put the log back beside it, or restore a backup", path = path.display(), log = log.display())]
+    #[error("{path} was not closed cleanly and its log, {log}.000001 and on, is missing or belongs to another database: put the log back beside it, restore a backup, or save what the last checkpoint had with `duramen dump --skip-damaged`", path = path.display(), log = log.display())]
     MissingLog {
         /// The database file.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum Error {
         log: PathBuf,
     },
     /// A page does not hold what it should. Its key range is lost; the rest of the database stays readable.
-    #[error("page {page} is corrupt: {what}; run `duramen check`, then restore its key range from a backup")]
+    #[error("page {page} is corrupt: {what}; restore a backup, or save the rest with `duramen dump --skip-damaged`")]
     Corrupt {
         /// The page.
         page: PageId,
@@ -110,7 +110,9 @@ pub enum Error {
         what: String,
     },
     /// The log has a damaged batch before its end.
-    #[error("the log is corrupt at LSN {lsn}: {what}; restore a backup")]
+    #[error(
+        "the log is corrupt at LSN {lsn}: {what}; restore a backup, or save what was committed before with `duramen dump --skip-damaged`"
+    )]
     CorruptLog {
         /// Where.
         lsn: Lsn,
@@ -118,7 +120,7 @@ pub enum Error {
         what: String,
     },
     /// Something other than a tree page or the log is damaged: the superblock, the page table, a catalog entry.
-    #[error("{what} is corrupt: {why}; restore a backup")]
+    #[error("{what} is corrupt: {why}; restore a backup, or save what is left with `duramen dump --skip-damaged`")]
     CorruptMeta {
         /// Which structure.
         what: &'static str,
@@ -249,7 +251,7 @@ pub enum Error {
     /// A failure, or what opening found, left the handle unable to write. What was acknowledged before is safe and
     /// readable.
     #[error(
-        "all writing was stopped ({cause}): what is committed stays readable; mend the cause, then close the database and open it again, which recovers it"
+        "all writing was stopped ({cause}): what is committed stays readable; once the cause is mended, close the database and open it again, which recovers it"
     )]
     Poisoned {
         /// The first failure, in words.

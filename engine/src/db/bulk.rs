@@ -140,7 +140,27 @@ impl BulkTable<'_> {
         self.loader.push(key, Record { bytes: &record.bytes, large: true })
     }
 
-    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
+    /// Of a table that gives out keys ([`TableOptions::auto_increment`]): gives out none below `next`, or none at all where
+    /// that is 0. For a copy of a table, which shall go on where that one was: [`TableInfo::next_key`](super::TableInfo).
+    ///
+    /// ```
+    /// use duramen::{Database, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let options = TableOptions { auto_increment: true, ..TableOptions::default() };
+    /// let mut bulk = tx.bulk_load("notes", "u64", "str", options, 1.0)?;
+    /// bulk.push(&7u64.to_be_bytes(), b"the last one that was not removed")?;
+    /// bulk.skip_keys(100);
+    /// bulk.finish()?;
+    /// assert_eq!(tx.open_untyped("notes")?.push(b"next")?, 100u64.to_be_bytes());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn skip_keys(&mut self, next: u64) {
+        self.entry.skip_keys(next);
+    }
+
+    /// Makes and returns how many entries there are. The table is in the transaction from now on, and in the
     /// database once that commits. A transaction with a load that is not finished cannot commit.
     ///
     /// ```

@@ -88,6 +88,13 @@ impl TableEntry {
         }
     }
 
+    /// Sees to it that no key below `next` is given out; 0: none at all.
+    pub(crate) fn skip_keys(&mut self, next: u64) {
+        if let Some(key) = self.next_key.as_mut().filter(|key| **key != 0) {
+            *key = if next == 0 { 0 } else { next.max(*key) };
+        }
+    }
+
     /// Reads a record.
     pub(crate) fn decode(record: &[u8]) -> Result<TableEntry> {
         TableEntry::try_decode(record).ok_or_else(|| corrupt("a table's record is damaged"))

@@ -4,7 +4,7 @@ use super::Database;
 use super::catalog::{self, TableEntry, catalog_tree};
 use super::salvage;
 use super::shared::Handle;
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result, bytes};
 use crate::page::Page;
 use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
 use crate::txn::{Pages, Runs, ids_per_map, large};
@@ -30,7 +30,9 @@ use std::collections::BTreeSet;
 /// let report = Database::open(&path)?.verify(|_| ())?;
 /// for finding in &report.findings {
 ///     println!("page {} of {:?}: {}", finding.page, finding.table, finding.what);
-///     println!("lost are keys from {:?} to {:?}", finding.lower, finding.upper);
+///     if finding.lost {
+///         println!("lost are keys from {:?} to {:?}", finding.lower, finding.upper);
+///     }
 /// }
 /// assert_eq!(report.findings[0].table.as_deref(), Some("trees"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,6 +45,8 @@ pub struct Finding {
     pub page: PageId,
     /// What is wrong.
     pub what: String,
+    /// Whether keys may be lost by it; of which table is not known where it is the catalog that is damaged.
+    pub lost: bool,
     /// No key that is lost is below this one.
     pub lower: Vec<u8>,
     /// All keys that are lost are below this one; `None`: up to the end.
@@ -101,13 +105,13 @@ impl Database {
         let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
         // Damaged pages of the catalog are found already.
         for error in errors.iter().filter(|error| !matches!(error, Error::Corrupt { .. })) {
-            check.find(None, anywhere(PageId::NONE, error.to_string()));
+            check.find(None, true, anywhere(PageId::NONE, error.to_string()));
         }
         for (name, entry) in tables {
             let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
             if stats.entries() != entry.entries && stats.problems.is_empty() {
                 let what = format!("the catalog says {} entries, there are {}", entry.entries, stats.entries());
-                check.find(Some(&name), anywhere(entry.tree.root, what));
+                check.find(Some(&name), false, anywhere(entry.tree.root, what));
             }
             check.report.tables.push((name, stats));
         }
@@ -119,16 +123,16 @@ impl Database {
         match shared.engine.store.as_ref().and_then(|store| store.damage()) {
             // Which pages are taken is lost with it.
             Some(Error::CorruptMeta { what, why }) => {
-                check.find(None, anywhere(PageId::NONE, format!("{what} is damaged: {why}")))
+                check.find(None, false, anywhere(PageId::NONE, format!("{what} is damaged: {why}")))
             }
-            Some(damage) => check.find(None, anywhere(PageId::NONE, damage.to_string())),
+            Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.to_string())),
             None => check.account(),
         }
         if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.damaged_superblock()) {
             let what = format!(
                 "superblock {slot} is damaged: nothing is lost while the other one is sound, and opening the database for writing writes it anew"
             );
-            check.find(None, anywhere(PageId::NONE, what));
+            check.find(None, false, anywhere(PageId::NONE, what));
         }
         check.report.pages = check.reached.len() as u64;
         Ok(check.report)
@@ -197,9 +201,9 @@ fn told(error: &Error, page: PageId) -> (PageId, String) {
 }
 
 impl Check<'_> {
-    fn find(&mut self, table: Option<&str>, problem: Problem) {
+    fn find(&mut self, table: Option<&str>, lost: bool, problem: Problem) {
         let Problem { page, what, lower, upper } = problem;
-        self.report.findings.push(Finding { table: table.map(str::to_owned), page, what, lower, upper });
+        self.report.findings.push(Finding { table: table.map(str::to_owned), page, what, lost, lower, upper });
     }
 
     fn tree(
@@ -241,18 +245,20 @@ impl Check<'_> {
                 TreeStats { problems: vec![anywhere(page, what)], ..TreeStats::default() }
             }
         };
-        stats.problems.extend(twice.into_iter().map(|page| anywhere(page, "it is reached from two places".to_owned())));
         for (leaf, lower, record) in runs {
             stats.large_value_bytes += large::len(&record).unwrap_or_default();
             if let Err(error) = self.run(&record) {
                 let (page, what) = told(&error, leaf);
-                // The least key above this one.
-                let upper = Some([lower.as_slice(), &[0]].concat());
-                stats.problems.push(Problem { page, what, lower, upper });
+                let mut upper = lower.clone();
+                bytes::to_next(&mut upper);
+                stats.problems.push(Problem { page, what, lower, upper: Some(upper) });
             }
         }
-        for problem in &stats.problems {
-            self.find(name, problem.clone());
+        // What waits to be freed is no loss.
+        stats.problems.iter().for_each(|problem| self.find(name, !detached, problem.clone()));
+        for problem in twice.into_iter().map(|page| anywhere(page, "it is reached from two places".to_owned())) {
+            self.find(name, false, problem.clone());
+            stats.problems.push(problem);
         }
         Ok(stats)
     }
@@ -283,7 +289,11 @@ impl Check<'_> {
                 }
                 Err(error) => {
                     let (_, what) = told(&error, map);
-                    self.find(None, anywhere(map, format!("an allocation map is damaged: {what}")));
+                    let what = format!(
+                        "an allocation map is damaged ({what}): nothing is lost, but nothing can be written any more \
+                         until the database is dumped and restored"
+                    );
+                    self.find(None, false, anywhere(map, what));
                     return;
                 }
             }
@@ -298,7 +308,7 @@ impl Check<'_> {
         let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not taken"));
         let found: Vec<_> = lost.chain(stray).collect();
         for (page, what) in found {
-            self.find(None, anywhere(page, what.to_owned()));
+            self.find(None, false, anywhere(page, what.to_owned()));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::gaps::Gaps;
 use super::write::WriteTransaction;
 use crate::base::Result;
 use crate::tree::{BulkLoader, BulkSink, Tree};
-use crate::txn::{Cursor, Runs, View};
+use crate::txn::{Cursor, Pages, Runs, View};
 use std::ops::Bound;
 
 /// How far a compaction has come.
@@ -83,7 +83,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// What reading and writing meet; the database is whole whenever it stops.
+    /// What reading and writing meet; the database is whole whenever it stops. A damaged table is not compacted: what
+    /// would be left of it is for [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage) to save.
     pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
         let shared = self.shared();
         let store = shared.engine.store.as_ref();
@@ -111,6 +112,8 @@ impl WriteTransaction {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
         let old = entry.tree;
+        // Entries are read by right links, past inner pages; what only a damaged one leads to could not be freed.
+        old.check_inner_pages(&Pages(&engine.pool))?;
         let fill = grain_fill(engine, DEFAULT_FILL);
         let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);

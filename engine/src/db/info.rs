@@ -34,8 +34,9 @@ pub struct TableInfo {
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
     pub codec: Option<Codec>,
-    /// Whether it gives out keys of its own.
-    pub auto_increment: bool,
+    /// The key that the table gives out next, if it gives out any ([`crate::TableDef::auto_increment`]); 0 once it has given
+    /// out the last.
+    pub next_key: Option<u64>,
     /// How its separators are chosen: `full` or `tail`.
     pub separators: &'static str,
 }
@@ -63,7 +64,7 @@ impl TableInfo {
                 KeyListKind::Blocks32(codec) | KeyListKind::Blocks64(codec) => Some(codec),
                 _ => None,
             },
-            auto_increment: entry.next_key.is_some(),
+            next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => "full",
                 SeparatorRule::Tail { .. } => "tail",

@@ -25,6 +25,7 @@ mod open;
 mod options;
 mod range;
 mod read;
+mod rescue;
 mod salvage;
 mod shared;
 mod spec;

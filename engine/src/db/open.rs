@@ -78,7 +78,11 @@ impl Builder {
         // Under another name until it is whole, so that a crash leaves no half a database under this one.
         let database_id = new_database_id();
         let unfinished = unfinished_name(name, database_id);
-        let disk = volume.open(&unfinished, OpenMode::CreateNew)?;
+        let disk = volume.open(&unfinished, OpenMode::CreateNew).map_err(|error| match error {
+            // Of the name that was asked for something can be known.
+            Error::Io { action, source, .. } => Error::Io { action, path: volume.path(name), source },
+            other => other,
+        })?;
         let in_work = volume.lock(&unfinished, true)?;
         let meta = Meta {
             database_id,
@@ -257,23 +261,23 @@ fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
+pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
     LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed }
 }
 
 /// Where the log of a clean database begins when it is opened to write.
-fn next_epoch(meta: &Meta) -> LogPosition {
+pub(super) fn next_epoch(meta: &Meta) -> LogPosition {
     LogPosition { lsn: meta.last, epoch: meta.epoch.saturating_add(1) }
 }
 
 /// A database's file, locked, before anything has been done with it.
-struct Opened {
+pub(super) struct Opened {
     path: PathBuf,
     lock: Box<dyn LockGuard>,
-    meta: Meta,
-    store: Arc<TableStore>,
+    pub(super) meta: Meta,
+    pub(super) store: Arc<TableStore>,
     slot: Arc<LogSlot>,
-    pool: Pool,
+    pub(super) pool: Pool,
 }
 
 impl Opened {
@@ -282,10 +286,19 @@ impl Opened {
         let lock = volume.lock(name, mode == OpenMode::Write)?;
         let path = volume.path(name);
         let (store, meta) = TableStore::open(disk, &path)?;
-        let (store, slot) = (Arc::new(store), Arc::new(LogSlot::default()));
+        Ok(Opened::of(options, path, lock, (Arc::new(store), meta)))
+    }
+
+    pub(super) fn of(
+        options: &Builder,
+        path: PathBuf,
+        lock: Box<dyn LockGuard>,
+        (store, meta): (Arc<TableStore>, Meta),
+    ) -> Opened {
+        let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);
-        Ok(Opened { path, lock, meta, store, slot, pool })
+        Opened { path, lock, meta, store, slot, pool }
     }
 
     fn maps(&self) -> impl Iterator<Item = PageId> {
@@ -301,7 +314,7 @@ impl Opened {
 
     /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
     /// allocation maps only the check has need, so a damaged one keeps nobody out.
-    fn into_reader(self, options: &Builder, stopped: Option<&Error>) -> Database {
+    pub(super) fn into_reader(self, options: &Builder, stopped: Option<&Error>) -> Database {
         let maps: Vec<PageId> = self.maps().collect();
         let Opened { path, lock, meta, store, slot, pool } = self;
         let ids = PageIds::new(meta.page_size, meta.high_water.max(1));
@@ -341,17 +354,21 @@ fn goes_on(config: &LogConfig, end: LogPosition) -> Result<bool> {
     }
 }
 
+/// There should be a log, and is none.
+pub(super) fn missing_log(config: &LogConfig) -> Error {
+    Error::MissingLog {
+        path: config.volume.path(config.prefix.trim_end_matches("-log")),
+        log: config.volume.path(&config.prefix),
+    }
+}
+
 /// Redoes the log of a database that was not closed, and starts the next epoch of it. Where there is no room for that, the
 /// error is in the place of the log: what was redone can be read.
 fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
-    let missing = || Error::MissingLog {
-        path: config.volume.path(config.prefix.trim_end_matches("-log")),
-        log: config.volume.path(&config.prefix),
-    };
-    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(missing)?;
+    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     Redo::reserve_places(store, meta.table, &mut ahead)?;
-    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(missing)?;
+    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     let redone = Redo::new(pool, store, meta.table).run(&mut reader)?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     match Log::resume(reader) {

@@ -9,7 +9,7 @@ use super::bounds;
 use super::catalog::{self, TableEntry, catalog_tree};
 use super::info::TableInfo;
 use super::read::{ReadOnlyUntypedTable, ReadTransaction};
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Error, Lsn, Result, bytes};
 use crate::tree::Tree;
 use crate::txn::{Cursor, Engine, Pages, Stretch, View, large};
 use std::ops::{Bound, RangeBounds};
@@ -141,7 +141,7 @@ pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, Vec<Erro
 }
 
 /// Whether an error costs the keys that were read with it, and not more.
-fn costs_a_range(error: &Error) -> bool {
+pub(super) fn costs_a_range(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::Io { .. })
 }
 
@@ -171,8 +171,7 @@ impl<'t> Salvage<'t> {
                     let value = record.large.then(|| large::read(self.engine, record.bytes)).transpose();
                     self.position.clear();
                     self.position.extend_from_slice(key);
-                    // The least key above this one.
-                    self.position.push(0);
+                    bytes::to_next(&mut self.position);
                     return Ok(Some(match value {
                         Ok(Some(value)) => Salvaged::Entry(f(key, &value)),
                         Ok(None) => Salvaged::Entry(f(key, record.bytes)),

@@ -5,9 +5,11 @@
 
 mod file;
 mod memory;
+mod overlay;
 
 pub use file::{FileDisk, FileVolume};
 pub use memory::{MemoryDisk, MemoryVolume};
+pub use overlay::OverlayVolume;
 
 use crate::base::Result;
 use std::fmt::Debug;

@@ -49,6 +49,8 @@ pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<
         known_durable,
         doubtful: VecDeque::new(),
         finished: false,
+        tolerant: false,
+        damage: None,
     };
     reader.skip_to(from.lsn)?;
     Ok(Some(reader))
@@ -86,6 +88,9 @@ pub struct LogReader {
     /// Start and file offset of the batches of this segment that nothing later has shown to be durable.
     doubtful: VecDeque<(Lsn, u64)>,
     finished: bool,
+    /// Damage is an end like any other.
+    tolerant: bool,
+    damage: Option<Error>,
 }
 
 impl LogReader {
@@ -96,6 +101,27 @@ impl LogReader {
     /// acknowledged are damaged.
     #[allow(clippy::should_implement_trait, reason = "an iterator would go on after an error")]
     pub fn next(&mut self) -> Result<Option<Batch>> {
+        match self.advance() {
+            Err(error @ Error::CorruptLog { .. }) if self.tolerant => {
+                self.finished = true;
+                self.damage = Some(error);
+                Ok(None)
+            }
+            next => next,
+        }
+    }
+
+    /// From here on takes damage for the end of the log, and keeps what it is: for reading what is left.
+    pub fn tolerate(&mut self) {
+        self.tolerant = true;
+    }
+
+    /// The damage that was taken for the end.
+    pub fn damage(&mut self) -> Option<Error> {
+        self.damage.take()
+    }
+
+    fn advance(&mut self) -> Result<Option<Batch>> {
         while !self.finished {
             let limit = self.plan.get(self.index.saturating_add(1)).copied();
             if let Some(next) = limit.filter(|next| next.start == self.end.lsn) {

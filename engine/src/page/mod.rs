@@ -37,7 +37,7 @@ pub use order::compare_images;
 pub use pack::unpack;
 pub use records::{Record, RecordListKind};
 pub use separator::{SeparatorRule, Split, choose_split};
-pub use special::{map_bits, map_page, run_capacity, run_page};
+pub use special::{map_bits, map_page, map_page_size, run_capacity, run_page};
 pub use view::Page;
 pub use window::KeyWindow;
 

@@ -8,7 +8,7 @@
 use super::header::{self, PageKind};
 use super::view::Page;
 use crate::base::limits::PAGE_HEADER;
-use crate::base::{PageId, TableId, bytes};
+use crate::base::{PageId, TableId, bytes, limits};
 
 /// The most payload bytes that a run page holds.
 pub fn run_capacity(page_size: usize) -> usize {
@@ -43,6 +43,13 @@ pub fn map_page(page_size: usize, id: PageId) -> Vec<u8> {
     page.resize(PAGE_HEADER + page_size / 2, 0);
     header::set_lists(&mut page, 0, 0, page_size / 2);
     page
+}
+
+/// The page size of a database one of whose allocation maps is this packed page; `None` for another page.
+pub fn map_page_size(packed: &[u8]) -> Option<usize> {
+    let page = Page::new(packed);
+    Some(2 * page.bits().len())
+        .filter(|size| page.kind() == PageKind::Map && limits::check_page_size(*size, true).is_ok())
 }
 
 impl<'a> Page<'a> {

@@ -48,6 +48,16 @@ pub fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
     }
 }
 
+/// The image that begins where `bytes` begin, if one does: its page, its checksum and the packed page in it. For finding
+/// images without a page table.
+pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, &[u8])> {
+    let header = bytes.get(..IMAGE_HEADER).filter(|header| get_u32(header, MARK) == MARK_PACKED)?;
+    let len = Some(get_u32(header, LENGTH) as usize).filter(|len| *len <= page_size)?;
+    let image = bytes.get(..(IMAGE_HEADER + len).next_multiple_of(GRAIN))?;
+    let (page, crc) = (PageId(get_u32(header, PAGE)), get_u32(header, 0));
+    open_image(image, page, crc).ok().map(|packed| (page, crc, packed))
+}
+
 #[derive(Debug)]
 struct Entry {
     page: PageId,

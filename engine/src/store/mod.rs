@@ -5,6 +5,7 @@
 //!
 //! * [`TableStore`] maps page ids to places in the file and writes every image to a new place; `checkpoint` makes the
 //!   map durable.
+//! * `rescue` opens a file whose page table is damaged, by what images say of themselves.
 //! * [`Pool`] keeps pages in memory in front of it.
 
 #![deny(
@@ -29,6 +30,7 @@ mod pool;
 mod prefetch;
 mod region;
 mod relocate;
+mod rescue;
 mod room;
 pub mod superblock;
 mod table_store;
@@ -41,5 +43,6 @@ pub use image::{IMAGE_HEADER, ImageBatch};
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
+pub use rescue::{FoundImage, RescuedStore};
 pub use superblock::Meta;
 pub use table_store::{StoreStats, TableStore, WriteKind};

@@ -131,6 +131,14 @@ impl Superblock {
         })
     }
 
+    /// A superblock for a file that has no sound one: of a database that was closed in order, without a page table.
+    pub(crate) fn without_table(page_size: usize) -> Superblock {
+        let never = Lsn(1);
+        let (redo, table, last) = (never, never, never);
+        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1 };
+        Superblock { meta, sequence: 0, directory_first: 0, directory_len: 0, directory_crc: 0 }
+    }
+
     pub(crate) fn directory(&self) -> Extent {
         Extent { first: self.directory_first, grains: self.directory_len.div_ceil(super::GRAIN as u64) }
     }

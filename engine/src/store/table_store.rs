@@ -7,6 +7,7 @@ use super::allocator::PlaceAllocator;
 use super::image::{IMAGE_HEADER, ImageBatch, open_image};
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
+use super::rescue::begins_with_images;
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
@@ -62,7 +63,7 @@ pub(super) struct State {
 }
 
 impl State {
-    fn new(page_size: usize) -> State {
+    pub(super) fn new(page_size: usize) -> State {
         let longest_image = u32::try_from(grains_of(page_size + IMAGE_HEADER)).unwrap_or(u32::MAX);
         State {
             table: PageTable::default(),
@@ -139,15 +140,27 @@ impl TableStore {
     /// Errors: those of [`superblock::choose`]; [`Error::CorruptMeta`] where the directory of the page table is damaged,
     /// where two pages lie at one place, or where the file is cut short.
     pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(TableStore, Meta)> {
-        let size = disk.size()?;
-        let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
-        disk.read_at(0, &mut front)?;
-        let (superblock, slot) = superblock::choose(&front, path)?;
+        let front = TableStore::front(&*disk)?;
+        let (superblock, slot) = match superblock::choose(&front, path) {
+            Err(Error::NotADatabase { .. }) if begins_with_images(&*disk)? => {
+                let why = "both copies are overwritten".to_owned();
+                return Err(Error::CorruptMeta { what: "the superblock", why });
+            }
+            chosen => chosen?,
+        };
         let mut state = State::new(superblock.meta.page_size);
-        let damage = load_table(&*disk, size, &superblock, &mut state)?;
+        let damaged = load_table(&*disk, disk.size()?, &superblock, &mut state)?;
+        let damage = damaged.first().map(|chunk| describe_damage(*chunk));
         let other_damaged = !superblock::is_sound(&front, 1 - slot.min(1));
         let store = TableStore::assemble(disk, path, state, Current { superblock, slot, other_damaged })?;
         Ok((TableStore { damage, ..store }, superblock.meta))
+    }
+
+    /// The bytes of the superblocks, as far as the file has them.
+    pub(super) fn front(disk: &dyn Disk) -> Result<Vec<u8>> {
+        let mut front = vec![0; usize::try_from(disk.size()?.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
+        disk.read_at(0, &mut front)?;
+        Ok(front)
     }
 
     /// The page table is damaged in a part: pages can be read, but none must be written, since nothing says where the
@@ -163,7 +176,7 @@ impl TableStore {
         current.other_damaged.then(|| 1 - current.slot.min(1))
     }
 
-    fn assemble(disk: Arc<dyn Disk>, path: &Path, state: State, current: Current) -> Result<TableStore> {
+    pub(super) fn assemble(disk: Arc<dyn Disk>, path: &Path, state: State, current: Current) -> Result<TableStore> {
         let len = disk.size()?;
         Ok(TableStore {
             disk,
@@ -368,11 +381,18 @@ fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
-/// Reads the directory and all chunks, and takes every place that they name. Gives what is wrong with chunks.
-fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<Option<String>> {
+/// What is wrong with a chunk of the page table that has not its checksum.
+pub(super) fn describe_damage(chunk: usize) -> String {
+    let first = chunk * CHUNK_PAGES;
+    format!("its chunk {chunk}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1)
+}
+
+/// Reads the directory and all chunks, and takes every place that they name. Gives the chunks that are damaged.
+pub(super) fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<Vec<usize>> {
     let extent = superblock.directory();
+    let mut damaged = Vec::new();
     if extent.grains == 0 {
-        return Ok(None);
+        return Ok(damaged);
     }
     let file = size / GRAIN as u64;
     let claim = |allocator: &mut PlaceAllocator, extent: Extent, what: &dyn Fn() -> String| {
@@ -393,7 +413,6 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
     }
     let most = grains_of(superblock.meta.page_size + IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
-    let mut damage = None;
     for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {
         let Some(home) = home else { continue };
         if home.place.len() != CHUNK_BYTES {
@@ -402,11 +421,8 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
         claim(&mut state.allocator, home.place.extent(), &|| format!("its chunk {index}"))?;
         disk.read_at(home.place.offset(), &mut chunk)?;
         if checksum(&chunk) != home.crc {
-            let first = index * CHUNK_PAGES;
-            let what =
-                format!("its chunk {index}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1);
-            tracing::error!(what, "a part of the page table is damaged");
-            damage.get_or_insert(what);
+            tracing::error!(what = describe_damage(index), "a part of the page table is damaged");
+            damaged.push(index);
             continue;
         }
         let State { table, allocator, .. } = state;
@@ -417,5 +433,5 @@ fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut S
             claim(allocator, location.place.extent(), &|| format!("page {id}"))
         })?;
     }
-    Ok(damage)
+    Ok(damaged)
 }

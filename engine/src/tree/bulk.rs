@@ -40,6 +40,8 @@ pub struct BulkLoader<K> {
     /// Bytes that a page is filled to.
     target: usize,
     levels: Vec<Level>,
+    /// The lowest level that it builds: 1 where the leaves are there already.
+    bottom: usize,
     last: Option<Vec<u8>>,
     entries: u64,
     pages: u64,
@@ -160,7 +162,14 @@ impl<K: BulkSink> BulkLoader<K> {
         let tree = Tree { root: PageId::NONE, table, layout };
         let target = page_size * thousandths / 1000;
         let levels = vec![Level::default()];
-        BulkLoader { sink, page_size, tree, target, levels, last: None, entries: 0, pages: 0 }
+        BulkLoader { sink, page_size, tree, target, levels, bottom: 0, last: None, entries: 0, pages: 0 }
+    }
+
+    /// Appends a leaf that is there already, in a loader that gets no entries. `lower`: its lower fence, or the image of
+    /// its first key; of the leftmost one nothing.
+    pub(super) fn push_leaf(&mut self, lower: &[u8], leaf: PageId) -> Result<()> {
+        self.bottom = 1;
+        self.add(1, lower, Record::inline(&child_record(leaf)), None)
     }
 
     /// Appends an entry. Its key must be above the one before.
@@ -186,9 +195,15 @@ impl<K: BulkSink> BulkLoader<K> {
         }
     }
 
+    /// As [`BulkLoader::push_leaf`], with a whole key.
+    pub(super) fn push_leaf_from(&mut self, lower: &[u8], leaf: PageId) -> Result<()> {
+        let lower = self.store_key(lower)?;
+        self.push_leaf(&lower, leaf)
+    }
+
     /// Writes what is left. `root` is the page that the caller will give the content of the root.
     pub fn finish(mut self, root: PageId) -> Result<Loaded> {
-        let mut height = 0;
+        let mut height = self.bottom;
         loop {
             let level = u8::try_from(height).map_err(|_| Error::corrupt(root, "a bulk load of too many levels"))?;
             while !self.is_one_page(height) {

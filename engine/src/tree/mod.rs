@@ -26,6 +26,7 @@ mod long_key;
 mod many;
 mod merge;
 mod range_delete;
+mod regrow;
 mod remove;
 mod search;
 mod split;

@@ -1,5 +1,6 @@
 //! A stretch of keys: the half-open form that every range of keys is brought into.
 
+use crate::base::bytes;
 use std::ops::Bound;
 
 /// The keys from `lower` to below `upper`; without `upper` to the end.
@@ -14,9 +15,8 @@ pub struct Stretch {
 impl Stretch {
     /// The stretch between two bounds.
     pub fn of(lower: Bound<impl Into<Vec<u8>>>, upper: Bound<impl Into<Vec<u8>>>) -> Stretch {
-        // The least key above a key is that key and a zero byte.
         let after = |mut key: Vec<u8>| {
-            key.push(0);
+            bytes::to_next(&mut key);
             key
         };
         let lower = match lower {

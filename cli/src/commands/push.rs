@@ -1,0 +1,39 @@
+//! `push`: values that get the next keys of a table.
+
+use super::open::{Target, halves, options};
+use crate::args::{self, Look, Push};
+use crate::failure::{Found, Result};
+use crate::output::Output;
+use crate::typed::Half;
+
+/// Writes the values, into a new database and a new table if need be, and prints their keys.
+pub(super) fn run(args: &Push) -> Result<Found> {
+    let target = Target::open(&args.database, &args.table, &args::NewTable::default())?;
+    let (keys, values) = match &target.table {
+        Some(table) => halves(table, args.hex)?,
+        None => {
+            let type_ = |asked: &Option<_>, default: &str| asked.clone().map_or_else(|| default.parse(), Ok);
+            let (keys, values) = (type_(&args.key_type, "u64")?, type_(&args.value_type, "bytes")?);
+            (Half::new(keys, args.hex), Half::new(values, args.hex))
+        }
+    };
+    let mut output = Output::new(Look { null: false, hex: args.hex });
+    let tx = target.db.begin_write()?;
+    let mut given = Vec::new();
+    {
+        let mut table = match &target.table {
+            Some(table) => tx.open_untyped(&table.name)?,
+            None => {
+                let new = args::NewTable { auto_increment: true, ..args::NewTable::default() };
+                tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options(&new))?
+            }
+        };
+        for value in &args.values {
+            given.push(table.push(&values.encode(value.as_encoded_bytes())?)?);
+        }
+    }
+    tx.commit()?;
+    target.close()?;
+    given.iter().try_for_each(|key| output.value(&keys, key))?;
+    output.finish().map(|()| Found::There)
+}

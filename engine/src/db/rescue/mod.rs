@@ -1,0 +1,137 @@
+//! Opening a database that is damaged where all else hangs on it: superblocks, page table, log, catalog, inner pages.
+//! What is left is put together over the file, in memory; the file itself is never changed here. Single damaged pages
+//! are for [`super::salvage`].
+//!
+//! * `survey` — what the pages that can be read say of themselves;
+//! * `mend` — a catalog and inner pages that lead to them.
+
+mod mend;
+mod survey;
+
+use super::Database;
+use super::open::{Opened, log_config, missing_log, next_epoch};
+use super::options::Builder;
+use crate::base::{Error, Lsn, Result};
+use crate::io::{OpenMode, OverlayVolume, Volume};
+use crate::log::{self, LogConfig, LogPosition};
+use crate::store::{Meta, TableStore};
+use crate::txn::{Redo, Redone};
+use std::path::Path;
+use std::sync::Arc;
+
+impl Builder {
+    /// Opens a damaged database to read what is left of it, without changing anything: also where superblocks, the page
+    /// table, the log, the catalog or the inner pages of trees are damaged, so that [`Builder::open`] fails or finds
+    /// nothing. Then the whole file is read once to find its pages.
+    ///
+    /// Also gives what was damaged, in words; nothing for a database that opens as any other does. What single pages have
+    /// lost is told by [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
+    ///
+    /// Where a log is damaged, what was committed after the damage is lost. Tables whose entries in the catalog are lost
+    /// get the names that older copies of it have, or `table-N`, with keys and values of type `bytes`. Where neither a page
+    /// nor what leads to it is left, an older copy of the page may take its place. [`Builder::page_size`] counts only where
+    /// nothing in the file says it.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("forest.duramen");
+    /// # let db = Database::create(&path)?;
+    /// # let tx = db.begin_write()?;
+    /// # tx.open_table(TREES)?.put("oak", 700)?;
+    /// # tx.commit()?;
+    /// # db.close()?;
+    /// # let mut bytes = std::fs::read(&path)?;
+    /// # bytes[..8192].fill(0); // both superblocks
+    /// # std::fs::write(&path, bytes)?;
+    /// assert!(Database::open(&path).is_err());
+    /// let (db, damage) = Database::builder().open_damaged(&path)?;
+    /// println!("{damage:?}");
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.get("oak")?.unwrap().value(), 700);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] where nothing in the
+    /// file is a page.
+    pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<String>)> {
+        let (volume, name) = super::open::split_path(path.as_ref())?;
+        self.open_damaged_on(volume, &name)
+    }
+
+    /// [`Builder::open_damaged`] on any volume.
+    ///
+    /// ```
+    /// use duramen::{Database, io::MemoryVolume};
+    /// use std::sync::Arc;
+    ///
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// Database::builder().create_on(volume.clone(), "forest")?.close()?;
+    /// let (db, damage) = Database::builder().open_damaged_on(volume, "forest")?;
+    /// assert!(db.begin_read()?.tables()?.is_empty() && damage.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open_damaged`].
+    pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<String>)> {
+        let path = volume.path(name);
+        let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(volume));
+        let disk = overlay.open(name, OpenMode::Write)?;
+        let lock = overlay.lock(name, false)?;
+        let (store, meta, mut damage) = TableStore::open_damaged(disk, &path, self.checked_page_size(false)?)?;
+        let store = Arc::new(store);
+        let mut opened = Opened::of(self, path, lock, (store.clone(), meta));
+        redo_what_is_left(&mut opened, overlay, name, &mut damage)?;
+        opened.pool.flush_before(Lsn::MAX)?;
+        let db = opened.into_reader(self, None);
+        mend::mend(&db.shared().engine, &store, &mut damage)?;
+        Ok((db, damage))
+    }
+}
+
+/// Redoes the log as far as it is sound, where there is one.
+fn redo_what_is_left(opened: &mut Opened, volume: Arc<dyn Volume>, name: &str, damage: &mut Vec<String>) -> Result<()> {
+    match replay(opened, &log_config(volume, name, &opened.meta)) {
+        Ok((redone, broken)) => {
+            damage.extend(broken.map(|error| format!("the log: {error}")));
+            if redone.unfinished.is_some() {
+                damage.push("the log: it ends in the middle of a large transaction, a part of which is seen".into());
+            }
+            opened.meta.last = opened.meta.last.max(redone.end);
+            opened.meta.high_water = opened.meta.high_water.max(redone.high);
+            Ok(())
+        }
+        // What an earlier run has left does not count.
+        Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(()),
+        Err(
+            error @ (Error::MissingLog { .. }
+            | Error::CorruptLog { .. }
+            | Error::Corrupt { .. }
+            | Error::CorruptMeta { .. }),
+        ) => {
+            damage.push(format!("the log: {error}"));
+            Ok(())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Redoes the log up to its end, or to its first damage, which is the error.
+fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)> {
+    let Opened { meta, pool, store, .. } = opened;
+    let Meta { clean, redo, epoch, table, last, .. } = *meta;
+    let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
+    let tolerant = || match log::read(config.clone(), from, last)? {
+        Some(mut reader) => {
+            reader.tolerate();
+            Ok(reader)
+        }
+        None => Err(missing_log(config)),
+    };
+    Redo::reserve_places(store, table, &mut tolerant()?)?;
+    let mut reader = tolerant()?;
+    let redone = Redo::new(pool, store, table).run(&mut reader)?;
+    Ok((redone, reader.damage()))
+}

@@ -1,0 +1,320 @@
+//! A volume over another one that is never changed: what is written stays in memory and hides what is below. It is for
+//! looking at what a change would make of files that must stay as they are. Nothing here knows what is in the files.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+use super::{Disk, LockGuard, MemoryVolume, OpenMode, Volume};
+use crate::base::{Error, Result};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes that are kept in memory together once one of them is written.
+const BLOCK: usize = 4096;
+
+/// What was written over a file.
+#[derive(Debug)]
+struct Written {
+    len: u64,
+    /// Beyond this the file below has nothing to say: it was never longer, or was cut there.
+    below: u64,
+    blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
+}
+
+/// A file below, and what was written over it.
+#[derive(Debug)]
+struct OverlayDisk {
+    below: Arc<dyn Disk>,
+    path: PathBuf,
+    written: RwLock<Written>,
+}
+
+impl OverlayDisk {
+    fn new(below: Arc<dyn Disk>, path: PathBuf) -> Result<OverlayDisk> {
+        let len = below.size()?;
+        let written = RwLock::new(Written { len, below: len, blocks: BTreeMap::new() });
+        Ok(OverlayDisk { below, path, written })
+    }
+
+    /// A block as it is now.
+    fn block(&self, written: &Written, block: u64) -> Result<Box<[u8; BLOCK]>> {
+        if let Some(bytes) = written.blocks.get(&block) {
+            return Ok(bytes.clone());
+        }
+        let mut bytes = Box::new([0; BLOCK]);
+        let start = block.saturating_mul(BLOCK as u64);
+        let there = written.below.saturating_sub(start).min(BLOCK as u64);
+        if let Some(part) = usize::try_from(there).ok().and_then(|there| bytes.get_mut(..there)) {
+            self.below.read_at(start, part)?;
+        }
+        Ok(bytes)
+    }
+
+    fn invalid(&self, action: &'static str, kind: ErrorKind) -> Error {
+        Error::io(action, &self.path, kind.into())
+    }
+}
+
+/// Calls `part` with the number of each block that `len` bytes at `offset` touch, where they begin in it and in the
+/// request, and how many they are.
+fn each_part(offset: u64, len: usize, mut part: impl FnMut(u64, usize, usize, usize) -> Result<()>) -> Result<()> {
+    let (mut block, mut start) = (offset / BLOCK as u64, usize::try_from(offset % BLOCK as u64).unwrap_or_default());
+    let mut at = 0;
+    while at < len {
+        let count = (len - at).min(BLOCK - start);
+        part(block, start, at, count)?;
+        (block, start, at) = (block.saturating_add(1), 0, at + count);
+    }
+    Ok(())
+}
+
+impl Disk for OverlayDisk {
+    fn size(&self) -> Result<u64> {
+        Ok(self.written.read().len)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let written = self.written.read();
+        let end = offset.checked_add(buf.len() as u64);
+        if end.is_none_or(|end| end > written.len) && !buf.is_empty() {
+            return Err(self.invalid("cannot read", ErrorKind::UnexpectedEof));
+        }
+        let there = usize::try_from(written.below.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
+        let (old, new) = buf.split_at_mut_checked(there).unwrap_or_default();
+        self.below.read_at(offset, old)?;
+        new.fill(0);
+        each_part(offset, buf.len(), |block, start, at, count| {
+            let from = written.blocks.get(&block).and_then(|bytes| bytes.get(start..start + count));
+            if let (Some(from), Some(to)) = (from, buf.get_mut(at..at + count)) {
+                to.copy_from_slice(from);
+            }
+            Ok(())
+        })
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        let invalid = || self.invalid("cannot write", ErrorKind::InvalidInput);
+        let end = offset.checked_add(buf.len() as u64).ok_or_else(invalid)?;
+        let mut written = self.written.write();
+        each_part(offset, buf.len(), |block, start, at, count| {
+            let mut bytes = self.block(&written, block)?;
+            if let (Some(to), Some(from)) = (bytes.get_mut(start..start + count), buf.get(at..at + count)) {
+                to.copy_from_slice(from);
+            }
+            written.blocks.insert(block, bytes);
+            Ok(())
+        })?;
+        written.len = written.len.max(end);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn trim(&self, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        let mut written = self.written.write();
+        if len < written.len {
+            let last = len / BLOCK as u64;
+            let mut bytes = self.block(&written, last)?;
+            let kept = usize::try_from(len % BLOCK as u64).unwrap_or_default();
+            bytes.get_mut(kept..).unwrap_or_default().fill(0);
+            written.blocks.retain(|block, _| *block < last);
+            written.blocks.insert(last, bytes);
+            written.below = written.below.min(len);
+        }
+        written.len = len;
+        Ok(())
+    }
+
+    fn reserve(&self, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        self.below.allocated()
+    }
+}
+
+/// A folder as another one is, and what was written over it, which is gone with it.
+#[derive(Debug)]
+pub struct OverlayVolume {
+    below: Arc<dyn Volume>,
+    /// Files of the folder below that were opened, by name.
+    over: Mutex<BTreeMap<String, Arc<OverlayDisk>>>,
+    /// Files that are not below.
+    new: MemoryVolume,
+    removed: Mutex<BTreeSet<String>>,
+}
+
+impl OverlayVolume {
+    /// Over a folder.
+    pub fn new(below: Arc<dyn Volume>) -> OverlayVolume {
+        OverlayVolume { below, over: Mutex::default(), new: MemoryVolume::new(), removed: Mutex::default() }
+    }
+
+    fn is_below(&self, name: &str) -> Result<bool> {
+        Ok(!self.removed.lock().contains(name) && self.below.list(name)?.iter().any(|found| found == name))
+    }
+}
+
+impl Volume for OverlayVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        if !self.is_below(name)? {
+            return match self.new.open(name, mode) {
+                Err(Error::NotFound { .. }) => Err(Error::NotFound { path: self.path(name) }),
+                opened => opened,
+            };
+        }
+        if mode == OpenMode::CreateNew {
+            return Err(Error::Exists { path: self.path(name) });
+        }
+        let mut over = self.over.lock();
+        if let Some(disk) = over.get(name) {
+            return Ok(disk.clone());
+        }
+        let disk = Arc::new(OverlayDisk::new(self.below.open(name, OpenMode::Read)?, self.path(name))?);
+        over.insert(name.to_owned(), disk.clone());
+        Ok(disk)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.new.remove(name)?;
+        self.over.lock().remove(name);
+        self.removed.lock().insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Of new files only: those below stay where they are.
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        if self.is_below(to)? {
+            return Err(Error::Exists { path: self.path(to) });
+        }
+        self.new.rename(from, to)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let removed = self.removed.lock();
+        let mut names = self.below.list(prefix)?;
+        names.retain(|name| !removed.contains(name));
+        names.extend(self.new.list(prefix)?);
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Always shared, as whoever only reads has it: nothing is ever written below.
+    fn lock(&self, name: &str, _exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.below.lock(name, false)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.below.path(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Write(usize, Vec<u8>),
+        Resize(usize),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let at = 0usize..5 * BLOCK;
+        prop_oneof![
+            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| Op::Write(at, vec![byte; len])),
+            at.prop_map(Op::Resize),
+        ]
+    }
+
+    fn below(bytes: &[u8]) -> Arc<MemoryVolume> {
+        let volume = Arc::new(MemoryVolume::new());
+        volume.open("file", OpenMode::CreateNew).unwrap().write_at(0, bytes).unwrap();
+        volume
+    }
+
+    fn content(disk: &dyn Disk) -> Vec<u8> {
+        let mut bytes = vec![7; usize::try_from(disk.size().unwrap()).unwrap()];
+        disk.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_changes_and_the_one_below_does_not(len in 1usize..3 * BLOCK, ops in prop::collection::vec(op(), 1..20)) {
+            let mut model = vec![9u8; len];
+            let volume = below(&model);
+            let overlay = OverlayVolume::new(volume.clone());
+            let disk = overlay.open("file", OpenMode::Write).unwrap();
+            for op in ops {
+                match op {
+                    Op::Write(at, bytes) => {
+                        disk.write_at(at as u64, &bytes).unwrap();
+                        model.resize(model.len().max(at + bytes.len()), 0);
+                        model[at..at + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    Op::Resize(len) => {
+                        disk.resize(len as u64).unwrap();
+                        model.resize(len, 0);
+                    }
+                }
+                prop_assert!(content(&*disk) == model);
+            }
+            let again = overlay.open("file", OpenMode::Read).unwrap();
+            prop_assert!(content(&*again) == model, "handles are of one file");
+            prop_assert!(content(&*volume.open("file", OpenMode::Read).unwrap()) == vec![9; len]);
+        }
+    }
+
+    #[test]
+    fn names_come_and_go_above_alone() {
+        let volume = below(b"x");
+        let overlay = OverlayVolume::new(volume.clone());
+        assert!(matches!(overlay.open("file", OpenMode::CreateNew), Err(Error::Exists { .. })));
+        assert!(matches!(overlay.open("none", OpenMode::Read), Err(Error::NotFound { .. })));
+        overlay.open("fresh", OpenMode::CreateNew).unwrap();
+        assert!(matches!(overlay.rename("fresh", "file"), Err(Error::Exists { .. })));
+        overlay.rename("fresh", "fresher").unwrap();
+        assert_eq!(overlay.list("f").unwrap(), ["file", "fresher"]);
+        overlay.remove("file").unwrap();
+        assert!(matches!(overlay.open("file", OpenMode::Read), Err(Error::NotFound { .. })));
+        assert_eq!(overlay.list("f").unwrap(), ["fresher"]);
+        assert_eq!(volume.list("").unwrap(), ["file"]);
+        assert!(matches!(
+            overlay.open("fresher", OpenMode::Write).unwrap().read_at(9, &mut [0]),
+            Err(Error::Io { .. })
+        ));
+    }
+
+    #[test]
+    fn two_may_look_at_once() {
+        let volume = below(b"x");
+        let overlay = OverlayVolume::new(volume.clone());
+        let held = overlay.lock("file", true).unwrap();
+        assert!(volume.lock("file", false).is_ok());
+        assert!(matches!(volume.lock("file", true), Err(Error::Locked { .. })));
+        drop(held);
+        assert!(volume.lock("file", true).is_ok());
+    }
+}
