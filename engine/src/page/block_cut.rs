@@ -30,6 +30,8 @@ struct Cutter<'a> {
     rule: SeparatorRule,
     /// Bytes of the entries before each slot, and of all.
     before: Vec<usize>,
+    /// The same of their records alone.
+    records: Vec<usize>,
 }
 
 /// See `separator::choose_split`: `None` where no cut fits.
@@ -42,14 +44,16 @@ pub(super) fn choose(
     let pending = pending.map(|(slot, key, record)| (slot.min(page.count()), key, record));
     let (mut sizes, records) = (Vec::with_capacity(page.count()), page.record_list());
     list.sizes(&mut sizes);
-    let mut sum = 0;
-    let mut before = Vec::with_capacity(sizes.len() + 1);
-    before.push(0);
+    let (mut sum, mut sum_of_records) = (0, 0);
+    let (mut before, mut records_before) = (vec![0], vec![0]);
     for (slot, size) in sizes.into_iter().enumerate() {
-        sum += size + records.entry_bytes(slot);
+        let record = records.entry_bytes(slot);
+        sum += size + record;
+        sum_of_records += record;
         before.push(sum);
+        records_before.push(sum_of_records);
     }
-    let cutter = Cutter { page, list, pending, rule, before };
+    let cutter = Cutter { page, list, pending, rule, before, records: records_before };
     let cuts = cutter.candidates();
     // A page so small that the pending entry fits neither half at its dearest is cut all the same, and cut again.
     let cut =
@@ -99,9 +103,9 @@ impl Cutter<'_> {
     /// Whether both halves fit their pages, the pending entry at its dearest among them if that is asked.
     fn fits(&self, cut: Cut, with_pending: bool) -> bool {
         let (size, count) = (self.page.bytes().len(), self.page.count());
-        let records = self.page.record_list();
+        let records_before = |slot: usize| self.records.get(slot.min(count)).copied().unwrap_or(0);
         let bytes = |from: usize, to: usize| {
-            let records: usize = (from..to).map(|slot| records.entry_bytes(slot)).sum();
+            let records = records_before(to).saturating_sub(records_before(from));
             self.list.bytes_of(from..to) + records
         };
         let pending = match self.pending.filter(|_| with_pending) {
