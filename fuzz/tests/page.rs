@@ -111,17 +111,25 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
     builder.finish()
 }
 
+/// The name of a case: `leaf-wiredtiger-both-none`.
+fn named(page: &str, keys: KeyListKind, records: &str) -> String {
+    let keys = format!("{keys:?}").replace('(', "-").replace(')', "");
+    format!("{page}-{keys}{records}").to_lowercase()
+}
+
 /// Writes the corpus anew after a change of the format: `cargo test -p duramen-fuzz -- --ignored`.
 #[test]
 #[ignore = "changes the corpus"]
 fn write_pages() {
     let mut pages = vec![("run".to_owned(), run_page(PageId(5), TableId(2), PageId(6), b"a run's payload"))];
     pages.push(("map".to_owned(), map_page(512, PageId(5))));
-    for keys in KeyListKind::ALL.into_iter().filter(|keys| keys.key_len().is_none()) {
+    // Of PkB's lists, which differ in the length of a part alone, the usual ones and the longest.
+    let few = |keys: &KeyListKind| !matches!(keys, KeyListKind::Pkb(1 | 3 | 4 | 6 | 7));
+    for keys in KeyListKind::ALL.into_iter().filter(|keys| keys.key_len().is_none() && few(keys)) {
         for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
-            pages.push((format!("leaf-{keys:?}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
+            pages.push((named("leaf", keys, &format!("-{records:?}")), page(PageKind::Leaf, keys, records)));
         }
-        pages.push((format!("inner-{keys:?}").to_lowercase(), page(PageKind::Inner, keys, RecordListKind::Fixed)));
+        pages.push((named("inner", keys, ""), page(PageKind::Inner, keys, RecordListKind::Fixed)));
     }
     for codec in Codec::ALL {
         for (keys, records) in [

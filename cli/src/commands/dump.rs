@@ -114,6 +114,6 @@ fn head(table: TableInfo) -> Head {
         codec: codec.map(|codec| codec.to_string()),
         auto_increment: next_key.is_some(),
         next_key,
-        separators: separators.to_owned(),
+        separators,
     }
 }

@@ -141,7 +141,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     let layouts = [
         ("--keys", new.keys.map(|asked| asked.to_string()), table.keys),
         ("--codec", new.codec.map(|asked| asked.to_string()), table.codec.map_or("none", Codec::name)),
-        ("--separators", new.separators.map(|asked| asked.to_string()), table.separators),
+        ("--separators", new.separators.map(|asked| asked.to_string()), &table.separators),
     ];
     for (option, asked, found) in layouts {
         if let Some(asked) = asked.filter(|asked| asked != found) {

@@ -38,7 +38,7 @@ struct TableRow {
     keys: &'static str,
     /// How blocks of keys are compressed; `-` without blocks.
     codec: Option<&'static str>,
-    separators: &'static str,
+    separators: String,
     /// Whether it gives out keys.
     auto_increment: bool,
     entries: u64,

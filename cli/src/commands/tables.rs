@@ -17,7 +17,7 @@ pub(super) struct Row {
     keys: &'static str,
     /// How blocks of keys are compressed; `-` without blocks.
     codec: Option<&'static str>,
-    separators: &'static str,
+    separators: String,
     /// Whether it gives out keys.
     auto_increment: bool,
 }

@@ -1,6 +1,8 @@
 //! What a table is, in words and numbers, for people and programs.
 
 use super::catalog::TableEntry;
+use super::spec::PART_IN_FILES;
+use super::types::Separators;
 use crate::page::{Instantiation, KeyListKind, SeparatorRule};
 use duramen_codec::Codec;
 
@@ -15,7 +17,7 @@ use duramen_codec::Codec;
 /// let info = &db.begin_read()?.tables()?[0];
 /// assert_eq!((info.name.as_str(), info.entries), ("trees", 3));
 /// assert_eq!((info.key_type.as_str(), info.value_type.as_str()), ("str", "u64"));
-/// assert_eq!((info.keys, info.separators), ("head", "tail"));
+/// assert_eq!((info.keys, info.separators.as_str()), ("head", "tail"));
 /// # Ok::<(), duramen::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +32,16 @@ pub struct TableInfo {
     /// How many entries it has.
     pub entries: u64,
     /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
-    /// `wiredtiger-both`, `myisam`, `pkb` or `blocks`.
+    /// `wiredtiger-both`, `myisam`, `pkb` or `blocks`; `pkb:2` and so on where partial keys have another length than five bytes,
+    /// as they have in memory.
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
     pub codec: Option<Codec>,
     /// The key that the table gives out next, if it gives out any ([`crate::TableDef::auto_increment`]); 0 once it has given
     /// out the last.
     pub next_key: Option<u64>,
-    /// How its separators are chosen: `full` or `tail`.
-    pub separators: &'static str,
+    /// How its separators are chosen: `full`, `tail`, or `tail:100` and so on with another radius than the usual one.
+    pub separators: String,
 }
 
 impl TableInfo {
@@ -57,7 +60,8 @@ impl TableInfo {
                 KeyListKind::WiredTiger(Instantiation::BestGroup) => "wiredtiger-best",
                 KeyListKind::WiredTiger(Instantiation::Both) => "wiredtiger-both",
                 KeyListKind::MyIsam => "myisam",
-                KeyListKind::Pkb | KeyListKind::PkbLong => "pkb",
+                KeyListKind::Pkb(PART_IN_FILES) => "pkb",
+                KeyListKind::Pkb(part) => part_name(part),
                 KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",
             },
             codec: match entry.tree.layout.leaf {
@@ -66,9 +70,25 @@ impl TableInfo {
             },
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
-                SeparatorRule::Full => "full",
-                SeparatorRule::Tail { .. } => "tail",
-            },
+                SeparatorRule::Full => Separators::Full,
+                SeparatorRule::TAIL => Separators::Tail,
+                SeparatorRule::Tail { radius } => Separators::TailWithin(radius),
+            }
+            .to_string(),
         }
+    }
+}
+
+/// The name of a PkB list with parts of that length.
+fn part_name(part: u8) -> &'static str {
+    match part {
+        1 => "pkb:1",
+        2 => "pkb:2",
+        3 => "pkb:3",
+        4 => "pkb:4",
+        5 => "pkb:5",
+        6 => "pkb:6",
+        7 => "pkb:7",
+        _ => "pkb:8",
     }
 }

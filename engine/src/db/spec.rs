@@ -16,6 +16,9 @@ pub(crate) struct TableSpec<'a> {
     pub(crate) options: TableOptions,
 }
 
+/// Bytes of PkB's parts, as the study found best.
+const PART_IN_MEMORY: u8 = 2;
+pub(super) const PART_IN_FILES: u8 = 5;
 /// Values up to this width are kept in arrays; beyond it a fixed-size list would leave no room for keys.
 const MAX_FIXED_RECORD: usize = 64;
 
@@ -49,13 +52,18 @@ impl<'a> TableSpec<'a> {
             _ => RecordListKind::Variable,
         };
         let separators = match self.options.separators {
-            Some(Separators::Tail) if leaf.key_len().is_some() => {
+            Some(asked @ (Separators::Tail | Separators::TailWithin(_))) if leaf.key_len().is_some() => {
                 return Err(Error::Option {
                     option: "separators",
-                    value: "tail".into(),
+                    value: asked.to_string(),
                     expected: "full for keys in blocks, whose inner pages keep whole keys".into(),
                 });
             }
+            Some(Separators::TailWithin(radius)) if radius > SeparatorRule::WIDEST => {
+                let expected = "tail:0 to tail:500, thousandths of a page".into();
+                return Err(Error::Option { option: "separators", value: format!("tail:{radius}"), expected });
+            }
+            Some(Separators::TailWithin(radius)) => SeparatorRule::Tail { radius },
             Some(Separators::Full) => SeparatorRule::Full,
             None if leaf.key_len().is_some() => SeparatorRule::Full,
             Some(Separators::Tail) | None => SeparatorRule::TAIL,
@@ -106,8 +114,13 @@ impl<'a> TableSpec<'a> {
             (Some(KeyLayout::WiredTigerBest), _) => KeyListKind::WiredTiger(Instantiation::BestGroup),
             (Some(KeyLayout::WiredTigerBoth), _) => KeyListKind::WiredTiger(Instantiation::Both),
             (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
-            (Some(KeyLayout::Pkb), _) if in_memory => KeyListKind::Pkb,
-            (Some(KeyLayout::Pkb), _) => KeyListKind::PkbLong,
+            (Some(KeyLayout::Pkb), _) => KeyListKind::Pkb(if in_memory { PART_IN_MEMORY } else { PART_IN_FILES }),
+            (Some(KeyLayout::PkbPart(part)), _) if (1..=KeyListKind::LONGEST_PART).contains(&part) => {
+                KeyListKind::Pkb(part)
+            }
+            (Some(KeyLayout::PkbPart(part)), _) => {
+                return refused("keys", format!("pkb:{part}"), "pkb:1 to pkb:8".into());
+            }
         })
     }
 

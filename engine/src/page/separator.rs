@@ -21,7 +21,11 @@ pub enum SeparatorRule {
 
 impl SeparatorRule {
     /// The rule with its usual radius of a sixth: the middle third.
-    pub const TAIL: SeparatorRule = SeparatorRule::Tail { radius: 167 };
+    pub const TAIL: SeparatorRule = SeparatorRule::Tail { radius: SeparatorRule::RADIUS };
+    /// The usual radius, in thousandths.
+    pub const RADIUS: u16 = 167;
+    /// The widest: the whole page.
+    pub const WIDEST: u16 = 500;
 }
 
 /// How to cut a page.
@@ -138,7 +142,7 @@ impl<'a> Cutter<'a> {
         let front = PAGE_HEADER + rounding;
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
         let spare = match page.keys() {
-            kind @ (KeyListKind::Pkb | KeyListKind::PkbLong) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
+            kind @ KeyListKind::Pkb(_) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
             kind if kind.has_best() => LEAST_FOOT,
             _ => 0,
         };

@@ -11,9 +11,6 @@ use std::io::Write;
 
 /// The charts of a figure by their names.
 pub(super) fn charts(figure: &Figure, points: &[Point]) -> Vec<(String, String)> {
-    if points.is_empty() {
-        return Vec::new();
-    }
     let named = |(part, svg): (String, String)| (format!("{}{part}", figure.name()), svg);
     let charts: Vec<(String, String)> = match figure.sort {
         Sort::Series { scale, .. } => each(figure.sort.measures(), |measure| lines(figure, points, *measure, scale)),

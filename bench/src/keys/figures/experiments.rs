@@ -15,7 +15,9 @@ use fastrand::Rng;
 /// A series of runs that differ in one thing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Experiment {
+    Radii,
     Memory,
+    Parts,
     Disk,
     Counts,
     Lengths,
@@ -41,6 +43,12 @@ pub(super) struct Point {
     /// Of 100 equal ranges of what there can be, how much of the keys each has; of keys that begin with digits.
     pub(super) spread: Vec<f64>,
 }
+
+/// Radii of tail separators, the usual one of a sixth among them, beside whole keys.
+const RADII: &str =
+    "plain/full,plain/tail:25,plain/tail:50,plain/tail:100,plain/tail,plain/tail:250,plain/tail:333,plain/tail:450";
+/// Lengths of PkB's partial keys.
+const PARTS: &str = "pkb:1/full,pkb:2/full,pkb:3/full,pkb:4/full,pkb:5/full,pkb:6/full,pkb:7/full,pkb:8/full";
 
 /// One run: its mark, its keys, bytes of a page, where the database lies.
 struct Setting {
@@ -71,7 +79,9 @@ fn settings(experiment: Experiment, args: &Args) -> Vec<Setting> {
     // About 6 million rows at a scale of 1.
     let tpch = || Data::Tpch { sf: (n as f64 / 5.9e6).max(1e-4) };
     match experiment {
+        Experiment::Radii => vec![Setting { layouts: RADII, ..Setting::memory("radii", default(), 512) }],
         Experiment::Memory => vec![Setting::memory("memory", default(), 512)],
+        Experiment::Parts => vec![Setting { layouts: PARTS, ..Setting::disk("parts", default(), 4096) }],
         Experiment::Disk => vec![Setting::disk("disk", default(), 4096)],
         Experiment::Counts => [n / 100, n / 10, n].map(|n| Setting::memory(n, uniform(n.max(10), 32, 10), 512)).into(),
         Experiment::Lengths => [16, 32, 64, 96].map(|len| Setting::memory(len, uniform(n, len, 10), 512)).into(),

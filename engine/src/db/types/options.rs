@@ -3,6 +3,7 @@
 use crate::base::Error;
 use duramen_codec::Codec;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// How a table's pages keep their keys.
@@ -39,12 +40,14 @@ pub enum KeyLayout {
     /// Whole keys, and apart from them a few bytes of each that tell it from the one before: two in memory, five in files.
     /// A search reads one whole key of a page at most; nothing is saved but what a page's keys have in common.
     Pkb,
+    /// The same with so many bytes, 1 to 8, wherever the table is.
+    PkbPart(u8),
     /// Integers in compressed blocks; [`TableOptions::codec`] says how. Only for keys `u32`, `u64`, `i32`, `i64`.
     Blocks,
 }
 
 impl KeyLayout {
-    /// All of them.
+    /// All of them, but for [`KeyLayout::PkbPart`].
     pub const ALL: [KeyLayout; 10] = [
         KeyLayout::Plain,
         KeyLayout::Fixed,
@@ -74,6 +77,8 @@ pub enum Separators {
     Full,
     /// Tail compression: the shortest string that divides the page within its middle third.
     Tail,
+    /// The same with another radius: so many thousandths of the page on each side of its middle, at most 500.
+    TailWithin(u16),
 }
 
 /// The options of one table; `None` lets the engine choose.
@@ -118,6 +123,7 @@ impl fmt::Display for KeyLayout {
             KeyLayout::WiredTigerBoth => "wiredtiger-both",
             KeyLayout::MyIsam => "myisam",
             KeyLayout::Pkb => "pkb",
+            KeyLayout::PkbPart(part) => return f.pad(&format!("pkb:{part}")),
             KeyLayout::Blocks => "blocks",
         })
     }
@@ -127,7 +133,10 @@ impl FromStr for KeyLayout {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<KeyLayout, Error> {
-        choose("keys", text, &KeyLayout::ALL)
+        match text.strip_prefix("pkb:") {
+            Some(part) => number("keys", text, part, 1..=8, "pkb:1 to pkb:8").map(KeyLayout::PkbPart),
+            None => choose("keys", text, &KeyLayout::ALL),
+        }
     }
 }
 
@@ -136,6 +145,7 @@ impl fmt::Display for Separators {
         f.pad(match self {
             Separators::Full => "full",
             Separators::Tail => "tail",
+            Separators::TailWithin(radius) => return f.pad(&format!("tail:{radius}")),
         })
     }
 }
@@ -144,8 +154,26 @@ impl FromStr for Separators {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Separators, Error> {
-        choose("separators", text, &[Separators::Full, Separators::Tail])
+        match text.strip_prefix("tail:") {
+            Some(radius) => {
+                let expected = "tail:0 to tail:500, thousandths of a page";
+                number("separators", text, radius, 0..=500, expected).map(Separators::TailWithin)
+            }
+            None => choose("separators", text, &[Separators::Full, Separators::Tail]),
+        }
     }
+}
+
+/// The number behind an option's name, if it is within bounds.
+fn number<T: FromStr + PartialOrd>(
+    option: &'static str,
+    text: &str,
+    number: &str,
+    bounds: RangeInclusive<T>,
+    expected: &str,
+) -> Result<T, Error> {
+    let wrong = || Error::Option { option, value: format!("\"{text}\""), expected: expected.to_owned() };
+    number.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(wrong)
 }
 
 /// The one of `all` whose name is `text`.
@@ -167,10 +195,10 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for layout in KeyLayout::ALL {
+        for layout in KeyLayout::ALL.into_iter().chain([KeyLayout::PkbPart(1), KeyLayout::PkbPart(8)]) {
             assert_eq!(layout.to_string().parse::<KeyLayout>().unwrap(), layout);
         }
-        for separators in [Separators::Full, Separators::Tail] {
+        for separators in [Separators::Full, Separators::Tail, Separators::TailWithin(500)] {
             assert_eq!(separators.to_string().parse::<Separators>().unwrap(), separators);
         }
     }
@@ -183,5 +211,9 @@ mod tests {
         assert_eq!(told, format!("option keys cannot be \"Plain\": it must be {right}"));
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
+        for (wrong, right) in [("pkb:0", "pkb:1 to pkb:8"), ("pkb:9", "pkb:1 to pkb:8"), ("pkb:", "pkb:1 to pkb:8")] {
+            assert!(wrong.parse::<KeyLayout>().unwrap_err().to_string().ends_with(right), "{wrong}");
+        }
+        assert!("tail:501".parse::<Separators>().unwrap_err().to_string().contains("tail:500"));
     }
 }

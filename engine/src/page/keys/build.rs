@@ -25,9 +25,7 @@ impl KeyListBuilder {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
-            KeyListKind::Pkb | KeyListKind::PkbLong => {
-                KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes))
-            }
+            KeyListKind::Pkb(_) => KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes)),
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyListBuilder::Delta(DeltaBuilder::new(kind, bytes)),
             KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),

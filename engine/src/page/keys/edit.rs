@@ -39,9 +39,7 @@ pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
             state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
-        KeyListKind::Pkb | KeyListKind::PkbLong => {
-            pkb::is_changeable(list, state.count, state.granule, state.kind.part())
-        }
+        KeyListKind::Pkb(_) => pkb::is_changeable(list, state.count, state.granule, state.kind.part()),
         KeyListKind::Db2 => db2::is_changeable(list, state.count, state.granule),
         kind if kind.has_best() => delta::best::is_changeable(list, state.count, kind.has_groups()),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
@@ -97,9 +95,7 @@ fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) 
         KeyListKind::Fixed => {
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
         }
-        KeyListKind::Pkb | KeyListKind::PkbLong => {
-            Ok(Plan::of(pkb::edit::bytes_with(state, state.kind.part(), suffix)))
-        }
+        KeyListKind::Pkb(_) => Ok(Plan::of(pkb::edit::bytes_with(state, state.kind.part(), suffix))),
         KeyListKind::Db2 => Ok(db2::edit::plan(list, state, slot, suffix)),
         kind if kind.has_best() => Ok(delta::best::plan(list, state, kind.has_groups(), slot, suffix)),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
@@ -114,7 +110,7 @@ fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) 
 fn insert_planned(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
     match state.kind {
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
-        KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
+        KeyListKind::Pkb(_) => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
         KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
@@ -138,7 +134,7 @@ pub(in crate::page) fn remove(
     let list = list.get_mut(..state.bytes).unwrap_or_default();
     Ok(Some(match state.kind {
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
-        KeyListKind::Pkb | KeyListKind::PkbLong => pkb::edit::remove(list, state, state.kind.part(), from, to),
+        KeyListKind::Pkb(_) => pkb::edit::remove(list, state, state.kind.part(), from, to),
         KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
         kind if kind.has_best() => delta::best::remove(list, state, kind.has_groups(), from, to),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {

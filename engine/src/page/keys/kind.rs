@@ -29,10 +29,8 @@ pub enum KeyListKind {
     Db2,
     /// Prefix deltas, searched from the first one on without building keys.
     MyIsam,
-    /// Whole keys, and beside them what tells each from the one before, in two bytes: for pages in memory.
-    Pkb,
-    /// The same in five bytes: for pages on a device.
-    PkbLong,
+    /// Whole keys, and beside them what tells each from the one before, in so many bytes, 1 to [`KeyListKind::LONGEST_PART`].
+    Pkb(u8),
     /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
     WiredTiger(Instantiation),
     /// Integer keys of 4 bytes in compressed blocks.
@@ -41,6 +39,8 @@ pub enum KeyListKind {
     Blocks64(Codec),
 }
 
+/// What is added to the length of PkB's parts for their tag.
+const PKB: u8 = 0x50;
 /// Tag of the blocks of 4-byte keys of the first codec; the others follow.
 const BLOCKS32: u8 = 0x40;
 /// Likewise of 8-byte keys.
@@ -65,8 +65,9 @@ impl KeyListKind {
             KeyListKind::WiredTiger(Instantiation::RollForward) => 0x15,
             KeyListKind::WiredTiger(Instantiation::BestGroup) => 0x25,
             KeyListKind::WiredTiger(Instantiation::Both) => 0x35,
-            KeyListKind::Pkb => 6,
-            KeyListKind::PkbLong => 0x16,
+            KeyListKind::Pkb(2) => 6,
+            KeyListKind::Pkb(5) => 0x16,
+            KeyListKind::Pkb(part) => PKB.saturating_add(part),
             KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
             KeyListKind::Blocks64(codec) => BLOCKS64 + codec as u8,
         }
@@ -84,10 +85,13 @@ impl KeyListKind {
         kinds
     };
 
+    /// The most bytes of a key that a part of a PkB list has.
+    pub const LONGEST_PART: u8 = 8;
+
     /// All kinds.
     #[allow(clippy::indexing_slicing)]
-    pub const ALL: [KeyListKind; 26] = {
-        let mut all = [KeyListKind::Plain; 26];
+    pub const ALL: [KeyListKind; 32] = {
+        let mut all = [KeyListKind::Plain; 32];
         all[1] = KeyListKind::Fixed;
         all[2] = KeyListKind::Head;
         all[3] = KeyListKind::MyIsam;
@@ -95,12 +99,15 @@ impl KeyListKind {
         all[5] = KeyListKind::WiredTiger(Instantiation::BestGroup);
         all[6] = KeyListKind::WiredTiger(Instantiation::Both);
         all[7] = KeyListKind::Db2;
-        all[8] = KeyListKind::Pkb;
-        all[9] = KeyListKind::PkbLong;
+        let mut part = 1;
+        while part <= KeyListKind::LONGEST_PART {
+            all[7 + part as usize] = KeyListKind::Pkb(part);
+            part += 1;
+        }
         let mut codec = 0;
         while codec < Codec::ALL.len() {
-            all[10 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
-            all[18 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
+            all[16 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
+            all[24 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
             codec += 1;
         }
         all
@@ -142,7 +149,7 @@ impl KeyListKind {
     /// Bytes of the key in the parts of a PkB list.
     #[inline(always)]
     pub(super) fn part(self) -> usize {
-        if self == KeyListKind::Pkb { pkb::SHORT } else { pkb::LONG }
+        if let KeyListKind::Pkb(part) = self { usize::from(part) } else { 0 }
     }
 
     /// True for the prefix-delta list with groups.
@@ -175,7 +182,7 @@ impl KeyListKind {
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::least_entry_bytes(len.saturating_sub(common)),
             // Of blocks nothing is sure but their index.
             KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => 0,
-            KeyListKind::Head | KeyListKind::Pkb | KeyListKind::PkbLong => self.entry_bytes(len.saturating_sub(common)),
+            KeyListKind::Head | KeyListKind::Pkb(_) => self.entry_bytes(len.saturating_sub(common)),
         }
     }
 
@@ -185,7 +192,7 @@ impl KeyListKind {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),
             KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => suffix_len,
             KeyListKind::Db2 => db2::entry_bytes(suffix_len),
-            KeyListKind::Pkb | KeyListKind::PkbLong => pkb::entry_bytes(suffix_len, self.part()),
+            KeyListKind::Pkb(_) => pkb::entry_bytes(suffix_len, self.part()),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }

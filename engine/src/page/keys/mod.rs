@@ -60,7 +60,7 @@ impl<'a> KeyList<'a> {
         match kind {
             KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
-            KeyListKind::Pkb | KeyListKind::PkbLong => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
+            KeyListKind::Pkb(_) => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyList::Delta(Delta::of_kind(list, count, kind)),
             KeyListKind::Blocks32(codec) => KeyList::Blocks(Blocks::new(codec, false, list, count)),

@@ -18,10 +18,6 @@ use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::PkbBuilder;
 
-/// Bytes of the key in a part: of lists for pages in memory, and of lists for pages on a device.
-pub(super) const SHORT: usize = 2;
-/// See [`SHORT`].
-pub(super) const LONG: usize = 5;
 /// Bytes of an offset and of a slot.
 const FIELD: usize = 2;
 
@@ -267,7 +263,7 @@ mod tests {
         let parts = b"\0\0ab\x02\0ef\x03\0xy\x02\0fe\0\0ba\x01\0cd";
         let slots = [0, 0, 5, 0, 11, 0, 18, 0, 23, 0, 28, 0];
         let heap = b"\x04abcd\x05abefg\x06abexyz\x04abfe\x04bacd\x05bcdmn";
-        assert_eq!(list(&keys, SHORT), [&parts[..], &slots, heap].concat());
+        assert_eq!(list(&keys, 2), [&parts[..], &slots, heap].concat());
     }
 
     fn any_key() -> impl Strategy<Value = Vec<u8>> {
@@ -278,10 +274,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_search_reads_one_key_at_most(
-            all in proptest::collection::btree_set(any_key(), 0..40), probe in any_key(), long: bool,
+            all in proptest::collection::btree_set(any_key(), 0..40), probe in any_key(), part in 1usize..9,
         ) {
             let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-            let part = if long { LONG } else { SHORT };
             let bytes = list(&all, part);
             let view = Pkb::new(&bytes, all.len(), 1, part);
             prop_assert_eq!(view.check(all.len()), Ok(()));

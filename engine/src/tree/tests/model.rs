@@ -289,9 +289,9 @@ proptest! {
 
     #[test]
     fn a_pkb_tree_is_a_map(
-        size in sizes(), records in records(), rule in separators(), long: bool, steps in steps(any_key()),
+        size in sizes(), records in records(), rule in separators(), part in 1u8..9, steps in steps(any_key()),
     ) {
-        run(size, layout(if long { KeyListKind::PkbLong } else { KeyListKind::Pkb }, records, rule), steps);
+        run(size, layout(KeyListKind::Pkb(part), records, rule), steps);
     }
 
     #[test]
