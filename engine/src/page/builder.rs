@@ -2,7 +2,7 @@
 //! caller's to know: `Page::check` finds out.
 
 use super::header::{self, NO_UPPER, PageKind};
-use super::keys::{KeyListBuilder, KeyListKind, KeyWalk, granule};
+use super::keys::{KeyList, KeyListBuilder, KeyListKind, KeyWalk, granule};
 use super::order::fence_prefix;
 use super::records::{Record, RecordListBuilder, RecordListKind};
 use super::view::Page;
@@ -116,7 +116,11 @@ impl PageBuilder {
             return self.push_walking(page, entries, first);
         }
         if page.keys().blocks().is_some() && page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST) {
-            return self.push_blocks(page, start..end);
+            return self.push_all(page, start..end, 0);
+        }
+        let whole = first.is_none() && !self.inner && page.is_leaf() && matches!(page.key_list(), KeyList::Slotted(_));
+        if whole && let Some(cut) = self.cut_from(page, start..end) {
+            return self.push_all(page, start..end, cut);
         }
         page.key_into(start, &mut key);
         let child = page.child(start).0.to_le_bytes();
@@ -130,6 +134,9 @@ impl PageBuilder {
             });
         };
         let list = page.key_list();
+        if matches!(list, KeyList::Slotted(_)) {
+            return self.push_all(page, start + 1..end, cut);
+        }
         (start + 1..end).all(|slot| {
             let child = page.child(slot).0.to_le_bytes();
             let record = Self::record(page, slot, &child);
@@ -169,11 +176,14 @@ impl PageBuilder {
         })
     }
 
-    /// As [`PageBuilder::push_entries`], between two leaves of blocks.
-    fn push_blocks(&mut self, page: Page<'_>, entries: Range<usize>) -> bool {
-        let Some(key_bytes) = self.keys.take(&page.key_list(), entries.clone()) else { return false };
-        for slot in entries.clone() {
-            let record = page.record(slot);
+    /// As [`PageBuilder::push_entries`], between two lists that can be taken over without a look at whether each entry
+    /// fits: all of them or none do.
+    fn push_all(&mut self, page: Page<'_>, entries: Range<usize>, cut: usize) -> bool {
+        let Some(key_bytes) = self.keys.take(&page.key_list(), entries.clone(), cut) else { return false };
+        let without = matches!(self.records, RecordListBuilder::None) && page.records() == RecordListKind::None;
+        for slot in if without { 0..0 } else { entries.clone() } {
+            let child = page.child(slot).0.to_le_bytes();
+            let record = Self::record(page, slot, &child);
             if self.records.bytes_with(record).is_none() {
                 return false;
             }

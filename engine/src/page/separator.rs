@@ -279,25 +279,37 @@ impl<'a> Cutter<'a> {
     /// The best cut that fits: within the window the shortest separator, then the nearest to the middle.
     fn best(&self, rule: SeparatorRule) -> Option<usize> {
         let total = self.total();
-        let mut best: Option<((bool, usize, usize), usize)> = None;
-        for cut in self.cuts().filter(|&cut| self.allowed(cut)) {
-            let distance = (2 * self.left.get(cut).copied().unwrap_or(0)).abs_diff(total);
-            let inside = match rule {
-                SeparatorRule::Full => false,
-                SeparatorRule::Tail { radius } => 1000 * distance <= 2 * usize::from(radius) * total,
-            };
+        let distance = |cut: usize| (2 * self.left.get(cut).copied().unwrap_or(0)).abs_diff(total);
+        let inside = |cut: &usize| match rule {
+            SeparatorRule::Full => false,
+            SeparatorRule::Tail { radius } => 1000 * distance(*cut) <= 2 * usize::from(radius) * total,
+        };
+        let (mut shortest, mut nearest) = (None, None);
+        for cut in self.cuts().filter(|&cut| self.allowed(cut) && inside(&cut)) {
             // Only a separator at least as short as the best so far is worth its length.
-            let least = (!inside, usize::from(inside), distance);
-            if best.is_some_and(|(rank, _)| rank <= least) {
+            if shortest.is_some_and(|(rank, _)| rank <= (1, distance(cut))) {
                 continue;
             }
             let len = self.separator_len(cut);
-            let rank = (!inside, if inside { len } else { 0 }, distance);
-            if best.is_none_or(|(other, _)| rank < other) && self.fits(cut, len) {
-                best = Some((rank, cut));
+            let rank = (len, distance(cut));
+            if shortest.is_none_or(|(other, _)| rank < other) && self.fits(cut, len) {
+                shortest = Some((rank, cut));
             }
         }
-        best.map(|(_, cut)| cut)
+        if let Some((_, cut)) = shortest {
+            return Some(cut);
+        }
+        // Distances fall towards the middle: whether a cut fits is asked from there on.
+        let middle = self.left.partition_point(|left| 2 * left < total);
+        let outwards = (0..self.left.len()).flat_map(|far| [middle.checked_sub(far + 1), Some(middle + far)]);
+        let within = self.cuts();
+        let outside = outwards.flatten().filter(|cut| within.contains(cut) && self.allowed(*cut) && !inside(cut));
+        for cut in outside {
+            if nearest.is_none_or(|(other, _)| distance(cut) < other) && self.fits(cut, self.separator_len(cut)) {
+                nearest = Some((distance(cut), cut));
+            }
+        }
+        nearest.map(|(_, cut)| cut)
     }
 
     fn split(&self, cut: usize) -> Split {

@@ -176,6 +176,12 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Bytes of header and fences, which a page has without entries, too.
+    #[inline]
+    pub fn front(&self) -> usize {
+        self.keys_at().min(self.bytes.len())
+    }
+
     /// Where the key list begins.
     #[inline(always)]
     pub(super) fn keys_at(&self) -> usize {
@@ -217,6 +223,14 @@ impl<'a> Page<'a> {
             None if key < prefix => Err(0),
             None => Err(self.count()),
         }
+    }
+
+    /// True where the key image of `slot`, which is not an inner page's first, is above `key`, bytewise. False also where
+    /// there is no such slot or its list has no quick way to one of its keys.
+    #[inline]
+    pub fn is_above(&self, slot: usize, key: &[u8]) -> bool {
+        let Some(suffix) = bytes::strip_prefix(key, self.prefix()) else { return false };
+        slot < self.count() && self.key_list().is_above(slot, suffix)
     }
 
     /// Of an inner page: the slot of the child whose range `key` falls in.

@@ -2,7 +2,7 @@
 //! decided here.
 
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{Error, PageId, Result, limits};
+use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageKind, PageOp, PageSpec, RecordListKind};
 
 /// A slot as operations carry it.
@@ -10,15 +10,9 @@ pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
     u16::try_from(slot).map_err(|_| Error::corrupt(page.id(), format!("slot {slot} is out of range")))
 }
 
-/// Bytes of header and fences: what a page of these fences has without entries.
-pub(super) fn overhead(page: Page<'_>, upper: &mut Vec<u8>) -> usize {
-    page.upper_fence_into(upper);
-    limits::PAGE_HEADER + page.lower_fence().len() + upper.len().saturating_sub(page.prefix().len())
-}
-
 /// True where the entries take less than a quarter of what the fences leave.
 pub(super) fn is_underfull(page: Page<'_>) -> bool {
-    let front = overhead(page, &mut Vec::new());
+    let front = page.front();
     page.used().saturating_sub(front) < page.bytes().len().saturating_sub(front) / 4
 }
 

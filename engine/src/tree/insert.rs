@@ -32,8 +32,8 @@ impl Tree {
         self.put_near(store, Near::NONE, key, record, before)
     }
 
-    /// As [`Tree::put`], first looking where the key's place was when the writer looked last. No page of the tree may have
-    /// been freed or detached since.
+    /// As [`Tree::put`], first looking where the key's place was when the writer looked last. That leaf must not have been
+    /// freed or detached since, and no page id that was freed since may have been taken again.
     ///
     /// # Errors
     /// As [`Tree::put`].

@@ -5,7 +5,7 @@
 use super::edit::slot_u16;
 use super::search::{Target, child_of};
 use super::{PageRead, Tree};
-use crate::base::{Lsn, PageId, Result};
+use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::Page;
 
 /// How many keys are looked for side by side: what is known of them stays near the processor.
@@ -67,13 +67,20 @@ impl Tree {
     /// Puts in the place of each key's page, of this level, the child that covers the key.
     fn step_down<S: PageRead>(&self, store: &S, level: u8, keys: &mut [(&[u8], PageId)]) -> Result<()> {
         let mut rest = keys;
+        let inline = limits::long_key_head(store.page_size());
         while let Some(&(_, id)) = rest.first() {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             self.check_page(page, id, level)?;
-            let mut same = 0;
+            let (mut same, mut slot, mut child) = (0, 0, PageId::NONE);
             while let Some((key, at)) = rest.get_mut(same).filter(|(_, at)| *at == id) {
-                *at = child_of(page, self.slot_for(store, page, Target::Covering(key))?)?;
+                // The keys are in order, so often the one before has led to the same child.
+                let known = same > 0 && key.len() <= inline && page.is_above(slot + 1, key);
+                if !known {
+                    slot = self.slot_for(store, page, Target::Covering(key))?;
+                    child = child_of(page, slot)?;
+                }
+                *at = child;
                 same += 1;
                 fetch_ahead(store, rest.get(same..).unwrap_or_default());
             }

@@ -1,7 +1,7 @@
 //! Merging: a page whose entries take less than a quarter goes together with a neighbour under the same parent if
 //! both fit; a root with one child takes the child's content up.
 
-use super::edit::{is_underfull, overhead, peek, slot_u16};
+use super::edit::{is_underfull, peek, slot_u16};
 use super::search::{Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Tree};
@@ -101,10 +101,9 @@ impl Tree {
 
     fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, separator: &[u8]) -> Option<Vec<u8>> {
         let page_size = store.page_size();
-        let mut upper = Vec::new();
         let empty = left.count() == 0 || right.count() == 0;
-        let content = |page, upper: &mut Vec<u8>| Page::used(&page).saturating_sub(overhead(page, upper));
-        if !empty && content(left, &mut upper) + content(right, &mut upper) > page_size {
+        let content = |page: Page<'_>| page.used().saturating_sub(page.front());
+        if !empty && content(left) + content(right) > page_size {
             return None;
         }
         let (lower, _) = fences(left);

@@ -1,7 +1,6 @@
 //! Verification: walks every page of a tree and says all that is wrong with it, and how its bytes are spent. It
 //! never changes a page and never gives up at the first problem: a page that cannot be read costs its key range.
 
-use super::edit::overhead;
 use super::long_key::is_long;
 use super::search::{MAX_LEVEL, Range, child_of};
 use super::split::fences;
@@ -205,7 +204,7 @@ impl<S: PageRead> Walk<'_, S> {
     }
 
     fn count(&mut self, page: Page<'_>, level: u8) {
-        let front = overhead(page, &mut Vec::new());
+        let front = page.front();
         let raw = page.raw_key_bytes();
         let records = page.record_list_bytes();
         let small = (0..if level == 0 { page.count() } else { 0 }).map(|slot| page.record(slot));

@@ -12,6 +12,7 @@ use crate::page::{self, PageOp};
 use crate::store::{Location, Pool, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 /// The pool as the tree's readers see it.
 #[derive(Clone, Copy)]
@@ -45,7 +46,7 @@ pub(crate) struct Applier<'e> {
     batch: RefCell<BatchBuffer>,
     /// In an in-memory database operations are counted, not logged.
     unlogged_ops: Cell<usize>,
-    freed: RefCell<Vec<PageId>>,
+    freed: RefCell<HashSet<PageId>>,
     /// Freed pages that snapshots may still read: their ids are held back until none can.
     held_back: RefCell<Vec<PageId>>,
 }
@@ -63,9 +64,11 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// True as long as no page of a tree was freed by this batch.
-    pub(crate) fn freed_nothing(&self) -> bool {
-        self.freed.borrow().is_empty() && self.held_back.borrow().is_empty()
+    /// True if this batch has freed a page of a tree. Its id is not taken again before the batch ends, and until then the
+    /// page looks as it did.
+    pub(crate) fn has_freed(&self, id: PageId) -> bool {
+        let freed = self.freed.borrow();
+        !freed.is_empty() && freed.contains(&id)
     }
 
     /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end.
@@ -125,10 +128,13 @@ impl<'e> Applier<'e> {
 
     /// Ends the batch: its records, and what was freed by it.
     pub(crate) fn finish(self) -> FinishedBatch {
+        let mut freed: Vec<PageId> = self.freed.into_inner().into_iter().collect();
+        // What happens must not depend on how a set happens to be ordered.
+        freed.sort_unstable();
         FinishedBatch {
             ops: self.unlogged_ops.get(),
             batch: self.batch.into_inner(),
-            freed: self.freed.into_inner(),
+            freed,
             held_back: self.held_back.into_inner(),
         }
     }
@@ -228,7 +234,7 @@ impl PageWrite for Applier<'_> {
 
     fn free(&self, id: PageId) -> Result<()> {
         self.clear_allocated(id, 1)?;
-        self.freed.borrow_mut().push(id);
+        self.freed.borrow_mut().insert(id);
         Ok(())
     }
 }

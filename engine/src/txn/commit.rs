@@ -84,8 +84,8 @@ impl<'a> Step<'a> {
 pub(crate) struct EntryDelta {
     /// Entries added, or, if negative, taken away.
     pub(crate) entries: i64,
-    /// The place of each point write, in the order of their keys, as long as nothing of the tree is freed or detached;
-    /// none at all if the writes themselves detach something.
+    /// The place of each point write, in the order of their keys, as long as its leaf is not freed or detached; none at all
+    /// if the writes themselves detach something.
     pub(crate) places: Vec<Near>,
 }
 
@@ -245,14 +245,14 @@ impl Engine {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
-        // An earlier piece of the transaction may have freed pages, this batch may do so yet.
-        let mut near_holds = progress.is_none();
+        // An earlier piece of the transaction may have freed pages whose ids are taken again.
+        let near_holds = progress.is_none();
         for (i, step) in steps.iter().enumerate() {
             if let Some(next) = steps.get(i + AHEAD).map(|step| step.near().leaf).filter(|next| !next.is_none()) {
                 self.pool.prefetch(next);
             }
-            near_holds = near_holds && applier.freed_nothing();
-            self.apply_step(&applier, step, near_holds, catalog)?;
+            let near = Some(step.near()).filter(|near| near_holds && !applier.has_freed(near.leaf));
+            self.apply_step(&applier, step, near.unwrap_or(Near::NONE), catalog)?;
         }
         if let Some((done, last)) = progress {
             applier.progress(done, last);
@@ -282,9 +282,8 @@ impl Engine {
         self.apply_pieces(&transaction.steps(), transaction.done, catalog)
     }
 
-    /// `near_holds`: what the step says of its leaf is still so, or the leaf says itself that it is not.
-    fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near_holds: bool, catalog: &Tree) -> Result<()> {
-        let near = if near_holds { step.near() } else { Near::NONE };
+    /// `near`: where the key's place was, in a leaf that is still one of the tree.
+    fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near: Near, catalog: &Tree) -> Result<()> {
         match *step {
             Step::Adopt { page, location } => applier.adopt(page, location),
             Step::Create { tree } => {

@@ -147,16 +147,26 @@ impl WriteArrays {
             [a, b, c, d, e, f, g, h, ..] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
             rest => rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (64 - 8 * rest.len().max(1)),
         };
-        let mut heads: Vec<(u64, u32)> = self.writes.iter().map(head).zip(0..).collect();
-        let key = |index: u32| self.writes.get(index as usize).map_or(&[][..], |write| self.key(write));
-        heads.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| bytes::compare(key(a.1), key(b.1))).then_with(|| a.1.cmp(&b.1))
-        });
-        let next = heads.iter().skip(1).map(Some).chain([None]);
-        let is_last = |(this, next): &(&(u64, u32), Option<&(u64, u32)>)| {
-            next.is_none_or(|next| this.0 != next.0 || key(this.1) != key(next.1))
+        // One number of head and index: those of keys with different heads compare as fast as can be.
+        let mut all: Vec<u128> =
+            self.writes.iter().zip(0u32..).map(|(w, i)| u128::from(head(w)) << 32 | u128::from(i)).collect();
+        all.sort_unstable();
+        let index = |one: u128| {
+            let [a, b, c, d, ..] = one.to_le_bytes();
+            u32::from_le_bytes([a, b, c, d])
         };
-        heads.iter().zip(next).filter(is_last).map(|(this, _)| this.1).collect()
+        let key = |one: u128| self.writes.get(index(one) as usize).map_or(&[][..], |write| self.key(write));
+        let mut order = Vec::with_capacity(all.len());
+        for same in all.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
+            if same.len() > 1 {
+                same.sort_unstable_by(|a, b| bytes::compare(key(*a), key(*b)).then_with(|| a.cmp(b)));
+            }
+            // Of one key the last write has the greatest index.
+            order.extend(
+                same.chunk_by(|a, b| key(*a) == key(*b)).filter_map(|writes| writes.last()).map(|one| index(*one)),
+            );
+        }
+        order
     }
 
     /// Keeps the last write of each key alone, in order.

@@ -115,11 +115,13 @@ impl KeyListBuilder {
         }
     }
 
-    /// Takes over the entries of some slots of another list whole blocks at a time, and returns the bytes that the list
-    /// takes then. `None`: the two are no lists of blocks of one codec, or the keys are none that this one can hold.
-    pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>) -> Option<usize> {
+    /// Takes over the entries of some slots of another list, whole blocks at a time or each less the first `cut` bytes of its
+    /// suffix, and returns the bytes that the list takes then. `None`: the two are not slotted lists, nor lists of blocks
+    /// of one codec, or the keys are none that this one can hold.
+    pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
         match (self, list) {
             (KeyListBuilder::Blocks(to), KeyList::Blocks(from)) => to.take(from, slots).then(|| to.bytes()),
+            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.take(from, slots, cut).then(|| to.bytes()),
             _ => None,
         }
     }

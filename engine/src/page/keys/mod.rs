@@ -166,6 +166,16 @@ impl<'a> KeyList<'a> {
         }
     }
 
+    /// True where the suffix of `slot` is above `suffix` and the list has a quick way to it.
+    #[inline(always)]
+    pub(super) fn is_above(&self, slot: usize, suffix: &[u8]) -> bool {
+        match self {
+            KeyList::Slotted(list) => list.compare(slot, suffix).is_gt(),
+            KeyList::Fixed(list) => list.key(slot) > suffix,
+            _ => false,
+        }
+    }
+
     /// True where the suffix of `slot` is above that of the one before it.
     #[inline]
     pub(super) fn is_above_previous(&self, slot: usize) -> bool {

@@ -117,7 +117,7 @@ impl<'a> Slotted<'a> {
 
     #[inline]
     pub(super) fn suffix_len(&self, slot: usize) -> usize {
-        self.entry(slot).len
+        if slot < self.heads.len() { self.heap_entry(slot).0 } else { 0 }
     }
 
     /// The first slot from `from` on whose suffix is longer than `len`.

@@ -1,10 +1,11 @@
 //! Building a slotted key list entry by entry, in order. How many entries come is not known beforehand, so what comes
 //! before the heap grows apart from it and meets it in the end.
 
-use super::{Entry, FIXED_PART, HEAD, head_of, heap_bytes};
+use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes};
 use crate::base::bytes;
 use crate::page::keys::capacity;
 use crate::page::varint;
+use std::ops::Range;
 
 /// A slotted key list under construction.
 pub(crate) struct SlottedBuilder {
@@ -44,13 +45,29 @@ impl SlottedBuilder {
         self.heap.extend_from_slice(entry.rest);
     }
 
+    /// Appends the entries of some slots of another list, each less the first `cut` bytes of its suffix. False: one of them
+    /// has not as many; some may have been appended then.
+    pub(in crate::page::keys) fn take(&mut self, from: &Slotted<'_>, slots: Range<usize>, cut: usize) -> bool {
+        self.fixed.reserve(slots.len());
+        slots.into_iter().all(|slot| {
+            let entry = from.entry(slot);
+            let has = entry.len >= cut;
+            if has {
+                self.push_entry(entry.without(cut));
+            }
+            has
+        })
+    }
+
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
         let cap = capacity(self.fixed.len(), self.granule);
         let start = out.len();
-        out.extend(self.fixed.iter().flat_map(|(head, _)| head.to_le_bytes()));
-        out.resize(start + 4 * cap, 0);
-        out.extend(self.fixed.iter().flat_map(|(_, offset)| offset.to_le_bytes()));
         out.resize(start + FIXED_PART * cap, 0);
+        let (heads, slots) = out.get_mut(start..).unwrap_or_default().split_at_mut_checked(4 * cap).unwrap_or_default();
+        let places = heads.as_chunks_mut().0.iter_mut().zip(slots.as_chunks_mut().0);
+        for ((head, slot), (this, offset)) in places.zip(&self.fixed) {
+            (*head, *slot) = (this.to_le_bytes(), offset.to_le_bytes());
+        }
         out.extend_from_slice(&self.heap);
     }
 }
