@@ -5,7 +5,7 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::image::open_image;
 use duramen::store::superblock::choose;
-use duramen::store::{Meta, TableStore, decode_chunk, decode_directory};
+use duramen::store::{Meta, TableStore, Trust, decode_chunk, decode_directory};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub fn image(data: &[u8]) -> bool {
 pub fn read_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     disk.write_at(0, data).expect("memory does not fail");
-    if let Ok((store, meta, _)) = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE) {
-        let mut page = vec![0; meta.page_size];
+    if let Ok(rescued) = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Table) {
+        let (store, mut page) = (rescued.store, vec![0; rescued.meta.page_size]);
         store.pages().into_iter().for_each(|id| drop(store.read(id, &mut page)));
     }
     let Ok((store, meta)) = TableStore::open(disk.clone(), Path::new("fuzz")) else { return 0 };
@@ -105,8 +105,8 @@ pub fn damage_store(data: &[u8]) -> usize {
         }
         read
     };
-    let rescued = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE);
-    let rescued = rescued.map_or(0, |(store, ..)| count(&store));
+    let rescued = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Table);
+    let rescued = rescued.map_or(0, |rescued| count(&rescued.store));
     let read = TableStore::open(disk, Path::new("fuzz")).map_or(0, |(store, _)| count(&store));
     assert!(rescued >= read, "{rescued} pages of {read} are found");
     read

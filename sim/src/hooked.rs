@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// What happens beside the calls that a [`HookedVolume`] hands on. Each hook does nothing unless it is written; an
 /// error from one stands for an error of the call.
 pub trait Hooks: Debug + Send + Sync + 'static {
-    /// Before `len` bytes of the file `name` are read.
+    /// Before `len` bytes at `offset` of the file `name` are read.
     ///
     /// # Errors
     /// What the reader shall get instead of bytes.
-    fn before_read(&self, name: &str, len: usize) -> Result<()> {
-        let _ = (name, len);
+    fn before_read(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        let _ = (name, offset, len);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl<H: Hooks> Disk for HookedDisk<H> {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.hooks.before_read(&self.name, buf.len())?;
+        self.hooks.before_read(&self.name, offset, buf.len())?;
         self.inner.read_at(offset, buf)
     }
 

@@ -30,7 +30,7 @@ impl Meter {
 }
 
 impl Hooks for Meter {
-    fn before_read(&self, _: &str, len: usize) -> Result<()> {
+    fn before_read(&self, _: &str, _: u64, len: usize) -> Result<()> {
         self.read.fetch_add(len as u64, Ordering::Relaxed);
         Ok(())
     }

@@ -5,10 +5,13 @@ use crate::args::{self, Look, Push};
 use crate::failure::{Found, Result};
 use crate::output::Output;
 use crate::typed::Half;
+use duramen::TableOptions;
 
 /// Writes the values, into a new database and a new table if need be, and prints their keys.
 pub(super) fn run(args: &Push) -> Result<Found> {
-    let target = Target::open(&args.database, &args.table, &args::NewTable::default())?;
+    let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
+    let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
+    let target = Target::open(&args.database, &args.table, &new)?;
     let (keys, values) = match &target.table {
         Some(table) => halves(table, args.hex)?,
         None => {
@@ -24,8 +27,8 @@ pub(super) fn run(args: &Push) -> Result<Found> {
         let mut table = match &target.table {
             Some(table) => tx.open_untyped(&table.name)?,
             None => {
-                let new = args::NewTable { auto_increment: true, ..args::NewTable::default() };
-                tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options(&new))?
+                let options = TableOptions { auto_increment: true, ..options(&new) };
+                tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options)?
             }
         };
         for value in &args.values {

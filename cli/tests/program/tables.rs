@@ -70,6 +70,7 @@ fn pushed_values_get_keys_that_are_given_out_once() {
     assert!(place.error("push t.duramen typed seven", "").contains("seven"));
     place.ok("put t.duramen plain 1 x --key-type u64", "");
     assert!(place.error("push t.duramen plain x", "").contains("auto_increment"));
+    assert!(place.error("push t.duramen typed 7 --key-type u64", "").contains("u32"));
 }
 
 #[test]

@@ -160,7 +160,7 @@ impl BulkTable<'_> {
         self.entry.skip_keys(next);
     }
 
-    /// Makes and returns how many entries there are. The table is in the transaction from now on, and in the
+    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
     /// database once that commits. A transaction with a load that is not finished cannot commit.
     ///
     /// ```

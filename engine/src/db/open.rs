@@ -272,8 +272,8 @@ pub(super) fn next_epoch(meta: &Meta) -> LogPosition {
 
 /// A database's file, locked, before anything has been done with it.
 pub(super) struct Opened {
-    path: PathBuf,
-    lock: Box<dyn LockGuard>,
+    pub(super) path: PathBuf,
+    pub(super) lock: Box<dyn LockGuard>,
     pub(super) meta: Meta,
     pub(super) store: Arc<TableStore>,
     slot: Arc<LogSlot>,

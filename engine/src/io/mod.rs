@@ -10,6 +10,7 @@ mod overlay;
 pub use file::{FileDisk, FileVolume};
 pub use memory::{MemoryDisk, MemoryVolume};
 pub use overlay::OverlayVolume;
+pub(crate) use overlay::read_what_can_be;
 
 use crate::base::Result;
 use std::fmt::Debug;

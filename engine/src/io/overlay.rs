@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// Bytes that are kept in memory together once one of them is written.
 const BLOCK: usize = 4096;
 
+/// Bytes that a device cannot read together, at the least.
+const SECTOR: usize = 512;
+
 /// What was written over a file.
 #[derive(Debug)]
 struct Written {
@@ -44,22 +47,34 @@ impl OverlayDisk {
         Ok(OverlayDisk { below, path, written })
     }
 
-    /// A block as it is now.
-    fn block(&self, written: &Written, block: u64) -> Result<Box<[u8; BLOCK]>> {
+    /// A block as it is now, to write over a part of it.
+    fn block(&self, written: &Written, block: u64) -> Box<[u8; BLOCK]> {
         if let Some(bytes) = written.blocks.get(&block) {
-            return Ok(bytes.clone());
+            return bytes.clone();
         }
         let mut bytes = Box::new([0; BLOCK]);
         let start = block.saturating_mul(BLOCK as u64);
         let there = written.below.saturating_sub(start).min(BLOCK as u64);
         if let Some(part) = usize::try_from(there).ok().and_then(|there| bytes.get_mut(..there)) {
-            self.below.read_at(start, part)?;
+            read_what_can_be(&*self.below, start, part);
         }
-        Ok(bytes)
+        bytes
     }
 
     fn invalid(&self, action: &'static str, kind: ErrorKind) -> Error {
         Error::io(action, &self.path, kind.into())
+    }
+}
+
+/// Fills `buf` from `offset` of a disk; the sectors of it that cannot be read are zeros.
+pub(crate) fn read_what_can_be(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
+    if disk.read_at(offset, buf).is_ok() {
+        return;
+    }
+    for (at, sector) in (offset..).step_by(SECTOR).zip(buf.chunks_mut(SECTOR)) {
+        if disk.read_at(at, sector).is_err() {
+            sector.fill(0);
+        }
     }
 }
 
@@ -105,7 +120,7 @@ impl Disk for OverlayDisk {
         let end = offset.checked_add(buf.len() as u64).ok_or_else(invalid)?;
         let mut written = self.written.write();
         each_part(offset, buf.len(), |block, start, at, count| {
-            let mut bytes = self.block(&written, block)?;
+            let mut bytes = self.block(&written, block);
             if let (Some(to), Some(from)) = (bytes.get_mut(start..start + count), buf.get(at..at + count)) {
                 to.copy_from_slice(from);
             }
@@ -128,7 +143,7 @@ impl Disk for OverlayDisk {
         let mut written = self.written.write();
         if len < written.len {
             let last = len / BLOCK as u64;
-            let mut bytes = self.block(&written, last)?;
+            let mut bytes = self.block(&written, last);
             let kept = usize::try_from(len % BLOCK as u64).unwrap_or_default();
             bytes.get_mut(kept..).unwrap_or_default().fill(0);
             written.blocks.retain(|block, _| *block < last);

@@ -27,7 +27,7 @@ mod window;
 mod writer;
 
 pub use batch::{BATCH_HEADER, Batch, BatchBuffer, MAX_PAYLOAD};
-pub use reader::{LogEnd, LogReader, read};
+pub use reader::{LogEnd, LogReader, read, read_damaged};
 pub use segment::SEGMENT_HEADER;
 pub use writer::Log;
 

@@ -18,15 +18,32 @@ use std::collections::VecDeque;
 /// [`Error::MissingLog`] where there is a log of this database but it does not cover `from`;
 /// [`Error::CorruptLog`] where it should cover `from` but is damaged; [`Error::FormatVersion`].
 pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
+    let Some(reader) = begin(config, from, known_durable)? else { return Ok(None) };
+    match reader.damage {
+        Some(error) => Err(error),
+        None => Ok(Some(reader)),
+    }
+}
+
+/// As [`read`], for what is left of a damaged log: damage is its end, and [`LogReader::take_damage`] tells it.
+///
+/// # Errors
+/// Those of [`read`] where nothing can be read from `from` on.
+pub fn read_damaged(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
+    let reader = begin(config, from, known_durable)?;
+    Ok(reader.map(|reader| LogReader { tolerant: true, ..reader }))
+}
+
+/// A reader at `from`; its `damage` is that of a segment behind those that it reads.
+fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
     let survey = Survey::take(&config)?;
     if survey.ours.is_empty() && survey.damaged.is_none() {
         return Ok(None);
     }
-    if let Some(number) = survey.damaged_last() {
-        let what =
-            format!("the header of {} is damaged", config.volume.path(&segment::name(&config, number)).display());
-        return Err(Error::CorruptLog { lsn: from.lsn, what });
-    }
+    let damage = survey.damaged_last().map(|number| {
+        let segment = config.volume.path(&segment::name(&config, number));
+        Error::CorruptLog { lsn: from.lsn, what: format!("the header of {} is damaged", segment.display()) }
+    });
     let plan = survey.plan(from);
     let Some(&first) = plan.first() else {
         let log = config.volume.path(&segment::name(&config, survey.highest));
@@ -50,7 +67,7 @@ pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<
         doubtful: VecDeque::new(),
         finished: false,
         tolerant: false,
-        damage: None,
+        damage,
     };
     reader.skip_to(from.lsn)?;
     Ok(Some(reader))
@@ -102,7 +119,7 @@ impl LogReader {
     #[allow(clippy::should_implement_trait, reason = "an iterator would go on after an error")]
     pub fn next(&mut self) -> Result<Option<Batch>> {
         match self.advance() {
-            Err(error @ Error::CorruptLog { .. }) if self.tolerant => {
+            Err(error @ (Error::CorruptLog { .. } | Error::Io { .. })) if self.tolerant => {
                 self.finished = true;
                 self.damage = Some(error);
                 Ok(None)
@@ -111,13 +128,8 @@ impl LogReader {
         }
     }
 
-    /// From here on takes damage for the end of the log, and keeps what it is: for reading what is left.
-    pub fn tolerate(&mut self) {
-        self.tolerant = true;
-    }
-
-    /// The damage that was taken for the end.
-    pub fn damage(&mut self) -> Option<Error> {
+    /// The damage that a reader of [`read_damaged`] has come to.
+    pub fn take_damage(&mut self) -> Option<Error> {
         self.damage.take()
     }
 

@@ -43,6 +43,6 @@ pub use image::{IMAGE_HEADER, ImageBatch};
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
-pub use rescue::{FoundImage, RescuedStore};
+pub use rescue::{FoundImage, RescuedStore, Trust};
 pub use superblock::Meta;
 pub use table_store::{StoreStats, TableStore, WriteKind};

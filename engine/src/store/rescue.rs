@@ -9,10 +9,10 @@ use super::page_table::{CHUNK_PAGES, Entry};
 use super::place::{FIRST_GRAIN, GRAIN, Location, Place};
 use super::region::REGION;
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
-use super::table_store::{Current, State, TableStore, describe_damage, load_table};
+use super::table_store::{Current, Reading, State, TableStore, describe_damage, load_table};
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Error, Lsn, PageId, Result, bytes};
-use crate::io::Disk;
+use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 /// Bytes that are read at once: no image crosses their borders.
 const PIECE: usize = REGION as usize * GRAIN;
-/// Bytes that are lost together where the device cannot read them.
-const SECTOR: usize = 4096;
+const _: () = assert!(2 * SUPERBLOCK as u64 == FIRST_GRAIN * GRAIN as u64);
 
 /// A sound image that was found in the file.
 pub struct FoundImage<'a> {
@@ -35,8 +34,28 @@ pub struct FoundImage<'a> {
     pub packed: &'a [u8],
 }
 
-/// A store, what its superblock says, or seems to, and what was damaged, in words.
-pub type RescuedStore = (TableStore, Meta, Vec<String>);
+/// A store that was opened for what is left of it.
+pub struct RescuedStore {
+    /// The store.
+    pub store: TableStore,
+    /// What the superblock says, or where there is none what may be so.
+    pub meta: Meta,
+    /// Every page id is smaller.
+    pub ids_end: u32,
+    /// No LSN of a page that was found is greater, and none of `meta`.
+    pub last: Lsn,
+    /// What was damaged, in words.
+    pub damage: Vec<String>,
+}
+
+/// Whether the page table is asked where pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// As far as it is sound.
+    Table,
+    /// No: it may be an old one. The newest image of each page counts.
+    Images,
+}
 
 impl TableStore {
     /// Opens a file as far as it can be read, to read it. `page_size` counts where neither a superblock nor an
@@ -45,14 +64,17 @@ impl TableStore {
     /// # Errors
     /// [`Error::FormatVersion`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the
     /// device says.
-    pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize) -> Result<RescuedStore> {
-        let front = TableStore::front(&*disk)?;
-        let mut notes = Vec::new();
+    pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
+        let size = disk.size()?;
+        let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
+        read_what_can_be(&*disk, 0, &mut front);
+        let mut damage = Vec::new();
         let chosen = match superblock::choose(&front, path) {
             Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Err(error),
+            Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(&front) => Err(error),
             chosen => Ok(chosen?),
         };
-        let (mut superblock, slot) = match &chosen {
+        let (superblock, slot) = match &chosen {
             Ok(chosen) => *chosen,
             Err(_) => (Superblock::without_table(told_page_size(&*disk)?.unwrap_or(page_size)), 0),
         };
@@ -60,30 +82,47 @@ impl TableStore {
         // The chunks that are missing; `None`: all of them.
         let missing = match &chosen {
             Err(error) => {
-                notes.push(told(error));
+                damage.push(told(error));
                 None
             }
-            Ok(_) => match load_table(&*disk, disk.size()?, &superblock, &mut state) {
-                Ok(damaged) => {
-                    notes.extend(damaged.first().map(|chunk| format!("the page table: {}", describe_damage(*chunk))));
-                    Some(damaged)
+            Ok(_) => {
+                let other = 1 - slot.min(1);
+                if !superblock::is_sound(&front, other) {
+                    damage.push(format!("superblock {other}"));
                 }
-                Err(error) => {
-                    notes.push(told(&error));
-                    state = State::new(superblock.meta.page_size);
-                    None
+                match load_table(&*disk, size, &superblock, &mut state, Reading::WhatIsLeft) {
+                    Ok(damaged) => {
+                        damage
+                            .extend(damaged.iter().map(|chunk| format!("the page table: {}", describe_damage(*chunk))));
+                        Some(damaged)
+                    }
+                    Err(error) => {
+                        damage.push(told(&error));
+                        state = State::new(superblock.meta.page_size);
+                        None
+                    }
                 }
-            },
+            }
         };
+        let missing = missing.filter(|_| trust == Trust::Table);
+        let (mut ids_end, mut last) = (superblock.meta.high_water, superblock.meta.last);
         if missing.as_ref().is_none_or(|chunks| !chunks.is_empty()) {
             let found = newest_images(&*disk, superblock.meta.page_size)?;
             if let (Err(error @ Error::NotADatabase { .. }), true) = (chosen, found.is_empty()) {
                 return Err(error);
             }
-            adopt(&mut state, &mut superblock.meta, missing.as_deref(), found);
+            if missing.is_none() {
+                state = State::new(superblock.meta.page_size);
+            }
+            for (page, lsn) in adopt(&mut state, missing.as_deref(), found) {
+                ids_end = ids_end.max(page.0.saturating_add(1));
+                last = last.max(Lsn(lsn.0.saturating_add(1)));
+            }
         }
-        let store = TableStore::assemble(disk, path, state, Current { superblock, slot, other_damaged: false })?;
-        Ok((store, superblock.meta, notes))
+        let current = Current { superblock, slot, other_damaged: false };
+        let mut store = TableStore::assemble(disk, path, state, current)?;
+        store.rescued = true;
+        Ok(RescuedStore { store, meta: superblock.meta, ids_end, last, damage })
     }
 
     /// Every page that has an image, in order.
@@ -111,7 +150,12 @@ fn told(error: &Error) -> String {
 /// The newest image of each page.
 fn newest_images(disk: &dyn Disk, page_size: usize) -> Result<BTreeMap<PageId, (Lsn, Location)>> {
     let mut found = BTreeMap::new();
+    // A database has never had many more ids than its file has had room for pages; a greater one is another file's.
+    let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
     each_image(disk, page_size, |image| {
+        if u64::from(image.page.0) >= most {
+            return;
+        }
         let newest = found.entry(image.page).or_insert((image.lsn, image.location));
         if image.lsn >= newest.0 {
             *newest = (image.lsn, image.location);
@@ -120,17 +164,18 @@ fn newest_images(disk: &dyn Disk, page_size: usize) -> Result<BTreeMap<PageId, (
     Ok(found)
 }
 
-/// Puts the pages of the chunks that are missing into the page table.
-fn adopt(state: &mut State, meta: &mut Meta, missing: Option<&[usize]>, found: BTreeMap<PageId, (Lsn, Location)>) {
+/// Puts the pages of the chunks that are missing into the page table, and gives them.
+fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (Lsn, Location)>) -> Vec<(PageId, Lsn)> {
+    let mut adopted = Vec::new();
     for (page, (lsn, location)) in found {
         let chunk = page.0 as usize / CHUNK_PAGES;
         let wanted = missing.is_none_or(|missing| missing.contains(&chunk));
         if wanted && state.allocator.claim(location.place.extent()) {
             state.table.set(page, Some(Entry { location, fresh: false }));
-            meta.last = meta.last.max(Lsn(lsn.0.saturating_add(1)));
-            meta.high_water = meta.high_water.max(page.0.saturating_add(1));
+            adopted.push((page, lsn));
         }
     }
+    adopted
 }
 
 /// The page size that an allocation map tells: the first page of every database is one.
@@ -144,7 +189,7 @@ fn told_page_size(disk: &dyn Disk) -> Result<Option<usize>> {
 pub(super) fn begins_with_images(disk: &dyn Disk) -> Result<bool> {
     let len = usize::try_from(disk.size()?).unwrap_or(usize::MAX).min(PIECE);
     let mut piece = vec![0; len];
-    disk.read_at(0, &mut piece)?;
+    read_what_can_be(disk, 0, &mut piece);
     let grains = (2 * SUPERBLOCK..len).step_by(GRAIN);
     Ok(grains.into_iter().any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some()))
 }
@@ -175,18 +220,5 @@ fn each_image(disk: &dyn Disk, page_size: usize, mut visit: impl FnMut(FoundImag
         }
         offset += PIECE as u64;
     }
-    debug_assert_eq!(2 * SUPERBLOCK as u64, FIRST_GRAIN * GRAIN as u64);
     Ok(())
-}
-
-/// Fills `piece`; what the device cannot read is zeros.
-fn read_what_can_be(disk: &dyn Disk, offset: u64, piece: &mut [u8]) {
-    if disk.read_at(offset, piece).is_ok() {
-        return;
-    }
-    for (sector, bytes) in (0u64..).zip(piece.chunks_mut(SECTOR)) {
-        if disk.read_at(offset + sector * SECTOR as u64, bytes).is_err() {
-            bytes.fill(0);
-        }
-    }
 }

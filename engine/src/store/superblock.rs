@@ -177,6 +177,11 @@ pub fn is_sound(front: &[u8], slot: usize) -> bool {
     matches!(look(half(front, slot)), Slot::Sound)
 }
 
+/// Whether a sound superblock is one of another version.
+pub(crate) fn is_of_another_version(front: &[u8]) -> bool {
+    [0, 1].into_iter().any(|slot| matches!(look(half(front, slot)), Slot::OtherVersion { sound: true, .. }))
+}
+
 /// Picks the superblock that counts from the first bytes of a file (fewer than two superblocks where it is short).
 /// Also says in which of the two slots it is.
 ///

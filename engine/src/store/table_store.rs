@@ -111,6 +111,8 @@ pub struct TableStore {
     written: AtomicU64,
     /// What of the page table could not be read: its pages are lost, and where they lie is unknown.
     damage: Option<String>,
+    /// It is opened for what is left of it: what is damaged is left out, and what is found is believed.
+    pub(super) rescued: bool,
     /// The first failed sync: after it nothing can be promised any more.
     pub(super) failed: OnceLock<String>,
 }
@@ -149,7 +151,7 @@ impl TableStore {
             chosen => chosen?,
         };
         let mut state = State::new(superblock.meta.page_size);
-        let damaged = load_table(&*disk, disk.size()?, &superblock, &mut state)?;
+        let damaged = load_table(&*disk, disk.size()?, &superblock, &mut state, Reading::All)?;
         let damage = damaged.first().map(|chunk| describe_damage(*chunk));
         let other_damaged = !superblock::is_sound(&front, 1 - slot.min(1));
         let store = TableStore::assemble(disk, path, state, Current { superblock, slot, other_damaged })?;
@@ -167,6 +169,11 @@ impl TableStore {
     /// images of the lost part lie.
     pub fn damage(&self) -> Option<Error> {
         self.damage.clone().map(corrupt)
+    }
+
+    /// It is opened for what is left of it.
+    pub(crate) fn is_rescued(&self) -> bool {
+        self.rescued
     }
 
     /// Which of the two superblocks is damaged, if one is: the other one counts. The next superblock to be written takes
@@ -188,6 +195,7 @@ impl TableStore {
             buffers: Mutex::new(Vec::new()),
             written: AtomicU64::new(0),
             damage: None,
+            rescued: false,
             failed: OnceLock::new(),
         })
     }
@@ -307,7 +315,9 @@ impl TableStore {
             return Ok(());
         }
         let extent = location.place.extent();
-        if state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent) {
+        let taken = state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent);
+        // In a rescue, the image that was found there may be this one.
+        if taken && !self.rescued {
             let why = format!("the log puts page {id} at grain {}, where something else is", extent.first);
             return Err(Error::CorruptMeta { what: "the page table", why });
         }
@@ -387,25 +397,42 @@ pub(super) fn describe_damage(chunk: usize) -> String {
     format!("its chunk {chunk}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1)
 }
 
+/// How much of a page table must be sound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// All, but for the checksums of chunks.
+    All,
+    /// What is not is left out.
+    WhatIsLeft,
+}
+
+/// Takes a place that the page table names, unless it is beyond the end of the file or another's.
+fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
+    // Before claiming: the free map is as large as what is claimed.
+    if extent.end() > file_end {
+        return Err(corrupt(format!("the file is cut short: {} lies beyond its end", what())));
+    }
+    if !allocator.claim(extent) {
+        return Err(corrupt(format!("{} lies where something else is", what())));
+    }
+    Ok(())
+}
+
 /// Reads the directory and all chunks, and takes every place that they name. Gives the chunks that are damaged.
-pub(super) fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, state: &mut State) -> Result<Vec<usize>> {
+pub(super) fn load_table(
+    disk: &dyn Disk,
+    size: u64,
+    superblock: &Superblock,
+    state: &mut State,
+    reading: Reading,
+) -> Result<Vec<usize>> {
     let extent = superblock.directory();
     let mut damaged = Vec::new();
     if extent.grains == 0 {
         return Ok(damaged);
     }
-    let file = size / GRAIN as u64;
-    let claim = |allocator: &mut PlaceAllocator, extent: Extent, what: &dyn Fn() -> String| {
-        // Before claiming: the free map is as large as what is claimed.
-        if extent.end() > file {
-            return Err(corrupt(format!("the file is cut short: {} lies beyond its end", what())));
-        }
-        if !allocator.claim(extent) {
-            return Err(corrupt(format!("{} lies where something else is", what())));
-        }
-        Ok(())
-    };
-    claim(&mut state.allocator, extent, &|| "its directory".into())?;
+    let (end, lenient) = (size / GRAIN as u64, reading == Reading::WhatIsLeft);
+    claim(&mut state.allocator, end, extent, || "its directory".into())?;
     let mut bytes = vec![0; usize::try_from(superblock.directory_len).unwrap_or(0)];
     disk.read_at(extent.offset(), &mut bytes)?;
     if checksum(&bytes) != superblock.directory_crc {
@@ -415,23 +442,38 @@ pub(super) fn load_table(disk: &dyn Disk, size: u64, superblock: &Superblock, st
     let mut chunk = vec![0; CHUNK_BYTES];
     for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {
         let Some(home) = home else { continue };
-        if home.place.len() != CHUNK_BYTES {
-            return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
-        }
-        claim(&mut state.allocator, home.place.extent(), &|| format!("its chunk {index}"))?;
-        disk.read_at(home.place.offset(), &mut chunk)?;
-        if checksum(&chunk) != home.crc {
+        let State { table, allocator, .. } = state;
+        let sound = read_chunk(disk, end, index, home, allocator, &mut chunk);
+        if !sound.or_else(|error| if lenient { Ok(false) } else { Err(error) })? {
             tracing::error!(what = describe_damage(index), "a part of the page table is damaged");
             damaged.push(index);
             continue;
         }
-        let State { table, allocator, .. } = state;
         table.load_chunk(index, home, &chunk, |id, location| {
             if location.place.grains() > most {
                 return Err(corrupt(format!("the image of page {id} is longer than a page")));
             }
-            claim(allocator, location.place.extent(), &|| format!("page {id}"))
+            let claimed = claim(allocator, end, location.place.extent(), || format!("page {id}"));
+            // Reading the page will tell.
+            claimed.or_else(|error| if lenient { Ok(()) } else { Err(error) })
         })?;
     }
     Ok(damaged)
+}
+
+/// Reads a chunk of the page table; false where it has not its checksum.
+fn read_chunk(
+    disk: &dyn Disk,
+    file_end: u64,
+    index: usize,
+    home: Location,
+    allocator: &mut PlaceAllocator,
+    chunk: &mut [u8],
+) -> Result<bool> {
+    if home.place.len() != CHUNK_BYTES {
+        return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
+    }
+    claim(allocator, file_end, home.place.extent(), || format!("its chunk {index}"))?;
+    disk.read_at(home.place.offset(), chunk)?;
+    Ok(checksum(chunk) == home.crc)
 }

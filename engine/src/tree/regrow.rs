@@ -64,13 +64,14 @@ impl Leaf {
 }
 
 impl Tree {
-    /// Looks at every inner page of the tree, and at the root.
+    /// Looks at every inner page of the tree, at the whole keys of its separators, and at the root.
     ///
     /// # Errors
-    /// The first of them that cannot be read or is none of this tree.
+    /// The first page of them that cannot be read or is none of this tree.
     pub fn check_inner_pages<S: PageRead>(&self, store: &S) -> Result<()> {
         let mut seen = HashSet::new();
         let mut waiting = vec![(self.root, None)];
+        let mut separator = Vec::new();
         while let Some((id, level)) = waiting.pop() {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
@@ -79,8 +80,13 @@ impl Tree {
             if !seen.insert(id) {
                 return Err(Error::corrupt(id, "it is reached twice"));
             }
-            for slot in 0..if level > 1 { page.count() } else { 0 } {
-                waiting.push((child_of(page, slot)?, Some(level - 1)));
+            for slot in 0..if level > 0 { page.count() } else { 0 } {
+                if slot > 0 {
+                    self.full_key(store, page, slot, &mut separator)?;
+                }
+                if level > 1 {
+                    waiting.push((child_of(page, slot)?, Some(level - 1)));
+                }
             }
         }
         Ok(())

@@ -167,8 +167,8 @@ impl<'a> Redo<'a> {
     fn apply(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
         let known = match self.latch(id) {
             Ok(known) => known,
-            Err(Error::Corrupt { page, what }) => {
-                tracing::warn!(%page, what, "page cannot be read, its operations are skipped");
+            Err(error) if self.costs_a_page(&error) => {
+                tracing::warn!(page = %id, %error, "page cannot be read, its operations are skipped");
                 if !matches!(op, PageOp::Format { .. }) {
                     self.broken.insert(id);
                     return Ok(());
@@ -183,6 +183,10 @@ impl<'a> Redo<'a> {
             // Freed before the page table was frozen: whoever takes the id next formats it.
             None if lsn < self.table_lsn => {
                 self.found.skipped += 1;
+                return Ok(());
+            }
+            None if self.store.is_rescued() => {
+                self.broken.insert(id);
                 return Ok(());
             }
             None => {
@@ -200,6 +204,12 @@ impl<'a> Redo<'a> {
         page.mark_dirty(lsn);
         self.found.applied += 1;
         Ok(())
+    }
+
+    /// Whether an error is about one page. A device that fails may do better another time, but not where only what is left is
+    /// asked for.
+    fn costs_a_page(&self, error: &Error) -> bool {
+        matches!(error, Error::Corrupt { .. }) || self.store.is_rescued() && matches!(error, Error::Io { .. })
     }
 
     /// A page's latch; `None` if it has no content.

@@ -9,7 +9,7 @@ use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
 use crate::store::TableStore;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine, Pages};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Makes what is left of the database reachable, and says what was not.
 pub(super) fn mend(engine: &Engine, store: &TableStore, damage: &mut Vec<String>) -> Result<()> {
@@ -20,14 +20,18 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, damage: &mut Vec<String>
             broken.push((name.clone(), entry.clone()));
         }
     }
-    if errors.is_empty() && broken.is_empty() {
+    let mut catalog: Vec<String> = errors.iter().map(|error| format!("the catalog: {}", cause(error))).collect();
+    if catalog.is_empty() && is_broken(engine, &catalog_tree())? {
+        catalog.push("the catalog: an inner page is damaged".into());
+    }
+    if catalog.is_empty() && broken.is_empty() {
         return Ok(());
     }
     let pages = survey(engine, store)?;
     let next = store.pages().last().map_or(1, |last| last.0.saturating_add(1)).max(engine.ids.lock().high());
     let mut mending = Mending { engine, store, next: PageId(next) };
-    if !errors.is_empty() {
-        damage.extend(errors.iter().map(|error| format!("the catalog: {}", cause(error))));
+    if !catalog.is_empty() {
+        damage.append(&mut catalog);
         for (name, entry) in mending.catalog(known, &pages)? {
             damage.push(format!("the catalog: table \"{}\" was found by its pages", name.escape_debug()));
             if is_broken(engine, &entry.tree)? {
@@ -37,9 +41,18 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, damage: &mut Vec<String>
     }
     for (name, entry) in broken {
         let leaves = pages.get(&entry.tree.table).map_or(&[][..], |pages| &pages.leaves);
-        if mending.inner_pages(&entry.tree, leaves)? {
-            let name = name.escape_debug();
-            damage.push(format!("table \"{name}\": inner pages are damaged, what they led to was found by its leaves"));
+        let name = name.escape_debug();
+        match mending.inner_pages(&entry.tree, leaves) {
+            Ok(true) => damage
+                .push(format!("table \"{name}\": inner pages are damaged, what they led to was found by its leaves")),
+            Ok(false) => {}
+            Err(error) if salvage::costs_a_range(&error) => {
+                damage.push(format!(
+                    "table \"{name}\": inner pages are damaged, and its leaves do not fit together: {}",
+                    cause(&error)
+                ));
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -92,23 +105,29 @@ impl Mending<'_> {
         pages: &BTreeMap<TableId, TablePages>,
     ) -> Result<Vec<(String, TableEntry)>> {
         let remembered = remembered_tables(self.engine, self.store)?;
+        let known_ids: HashSet<TableId> = known.iter().map(|(_, entry)| entry.tree.table).collect();
         let mut tables: BTreeMap<String, TableEntry> = known.into_iter().collect();
         let mut found = Vec::new();
         for (id, pages) in pages.iter().filter(|(id, _)| **id != TableId::CATALOG) {
-            if tables.values().any(|entry| entry.tree.table == *id) {
+            if known_ids.contains(id) {
                 continue;
             }
-            let (mut name, entry) = match remembered.get(id) {
+            // An old copy may have another root, whose page is something else's by now.
+            let root = match pages.root {
+                Some((root, _)) => root,
+                None => (&mut *self).allocate()?,
+            };
+            let (name, entry) = match remembered.get(id) {
                 Some((name, entry)) => (name.clone(), entry.clone()),
-                None => match self.unnamed(*id, pages)? {
+                None => match unnamed(*id, pages) {
                     Some(entry) => (format!("table-{id}"), entry),
                     None => continue,
                 },
             };
-            while tables.contains_key(&name) {
-                name.push('\'');
-            }
-            let entry = TableEntry { entries: pages.entries, ..entry };
+            let free = |name: &String| !tables.contains_key(name);
+            let others = (0..).map(|n| format!("table-{id}{}", if n == 0 { String::new() } else { format!("-{n}") }));
+            let name = std::iter::once(name).chain(others).find(free).unwrap_or_default();
+            let entry = TableEntry { tree: Tree { root, ..entry.tree }, entries: pages.entries, ..entry };
             tables.insert(name.clone(), entry.clone());
             found.push((name, entry));
         }
@@ -126,36 +145,6 @@ impl Mending<'_> {
         Ok(found)
     }
 
-    /// An entry for a table of which nothing but pages is left; `None` without a leaf.
-    fn unnamed(&mut self, table: TableId, pages: &TablePages) -> Result<Option<TableEntry>> {
-        let Some((leaf, records)) = pages.layout else { return Ok(None) };
-        let (leaf, inner, key_type) = match leaf {
-            KeyListKind::Blocks32(_) => (leaf, KeyListKind::Fixed, "u32"),
-            KeyListKind::Blocks64(_) => (leaf, KeyListKind::Fixed, "u64"),
-            // Nothing says any more that all keys have one length.
-            KeyListKind::Fixed => (KeyListKind::Head, KeyListKind::Head, "bytes"),
-            KeyListKind::Plain => (leaf, KeyListKind::Plain, "bytes"),
-            _ => (leaf, KeyListKind::Head, "bytes"),
-        };
-        let separators = if leaf.key_len().is_some() { SeparatorRule::Full } else { SeparatorRule::TAIL };
-        let (records, value_type) = match records {
-            RecordListKind::None => (records, "()"),
-            _ => (RecordListKind::Variable, "bytes"),
-        };
-        let root = match pages.root {
-            Some((root, _)) => root,
-            None => (&mut *self).allocate()?,
-        };
-        let layout = TreeLayout { leaf, inner, records, separators };
-        Ok(Some(TableEntry {
-            tree: Tree { root, table, layout },
-            entries: pages.entries,
-            key_type: key_type.to_owned(),
-            value_type: value_type.to_owned(),
-            next_key: None,
-        }))
-    }
-
     /// Grows inner pages over a table's leaves; false without a leaf.
     fn inner_pages(&mut self, tree: &Tree, leaves: &[PageId]) -> Result<bool> {
         let engine = self.engine;
@@ -164,4 +153,30 @@ impl Mending<'_> {
         let mut sink = self;
         sink.write(tree.root, &grown.root).map(|()| true)
     }
+}
+
+/// An entry, but for its root, for a table of which nothing but pages is left; `None` without a leaf.
+fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
+    let (leaf, records) = pages.layout?;
+    let (leaf, inner, key_type) = match leaf {
+        KeyListKind::Blocks32(_) => (leaf, KeyListKind::Fixed, "u32"),
+        KeyListKind::Blocks64(_) => (leaf, KeyListKind::Fixed, "u64"),
+        // Nothing says any more that all keys have one length.
+        KeyListKind::Fixed => (KeyListKind::Head, KeyListKind::Head, "bytes"),
+        KeyListKind::Plain => (leaf, KeyListKind::Plain, "bytes"),
+        _ => (leaf, KeyListKind::Head, "bytes"),
+    };
+    let separators = if leaf.key_len().is_some() { SeparatorRule::Full } else { SeparatorRule::TAIL };
+    let (records, value_type) = match records {
+        RecordListKind::None => (records, "()"),
+        _ => (RecordListKind::Variable, "bytes"),
+    };
+    let layout = TreeLayout { leaf, inner, records, separators };
+    Some(TableEntry {
+        tree: Tree { root: PageId::NONE, table, layout },
+        entries: pages.entries,
+        key_type: key_type.to_owned(),
+        value_type: value_type.to_owned(),
+        next_key: None,
+    })
 }

@@ -14,7 +14,7 @@ use super::options::Builder;
 use crate::base::{Error, Lsn, Result};
 use crate::io::{OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
-use crate::store::{Meta, TableStore};
+use crate::store::{Meta, RescuedStore, TableStore, Trust};
 use crate::txn::{Redo, Redone};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 impl Builder {
     /// Opens a damaged database to read what is left of it, without changing anything: also where superblocks, the page
     /// table, the log, the catalog or the inner pages of trees are damaged, so that [`Builder::open`] fails or finds
-    /// nothing. Then the whole file is read once to find its pages.
+    /// nothing. Then the whole file is read to find its pages.
     ///
     /// Also gives what was damaged, in words; nothing for a database that opens as any other does. What single pages have
     /// lost is told by [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
@@ -76,43 +76,83 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open_damaged`].
     pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<String>)> {
-        let path = volume.path(name);
-        let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(volume));
-        let disk = overlay.open(name, OpenMode::Write)?;
-        let lock = overlay.lock(name, false)?;
-        let (store, meta, mut damage) = TableStore::open_damaged(disk, &path, self.checked_page_size(false)?)?;
-        let store = Arc::new(store);
-        let mut opened = Opened::of(self, path, lock, (store.clone(), meta));
-        redo_what_is_left(&mut opened, overlay, name, &mut damage)?;
+        if volume.list(name)?.iter().all(|found| found != name) {
+            return Err(Error::NotFound { path: volume.path(name) });
+        }
+        let lock = volume.lock(name, false)?;
+        let recovered = self.recovered(&volume, name)?;
+        let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
+        let mut rescue = self.rescued_store(&*overlay, name, Trust::Table)?;
+        let mut opened = Opened::of(self, overlay.path(name), lock, (Arc::new(rescue.store), rescue.meta));
+        let mut found = replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?;
+        if found.is_none() && rescue.damage.iter().any(|damage| damage.starts_with("superblock")) {
+            // The superblock is an older one, and so is its page table: its log is not there any more.
+            let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
+            rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
+            let Opened { path, lock, .. } = opened;
+            opened = Opened::of(self, path, lock, (Arc::new(rescue.store), rescue.meta));
+            found = None;
+        }
+        let redone = found.unwrap_or_default();
+        opened.meta.last = rescue.last.max(redone.end);
+        opened.meta.high_water = rescue.ids_end.max(redone.high);
         opened.pool.flush_before(Lsn::MAX)?;
+        let (store, mut damage) = (opened.store.clone(), rescue.damage);
         let db = opened.into_reader(self, None);
         mend::mend(&db.shared().engine, &store, &mut damage)?;
         Ok((db, damage))
     }
+
+    /// A database that was not closed in order and is sound, recovered over its files; `None` for any other.
+    fn recovered(&self, volume: &Arc<dyn Volume>, name: &str) -> Result<Option<Arc<dyn Volume>>> {
+        match self.open_read_only_on(volume.clone(), name) {
+            Err(Error::NeedsRecovery { .. }) => {}
+            _ => return Ok(None),
+        }
+        let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(volume.clone()));
+        let recovered = self.clone().background(false).open_on(overlay.clone(), name).and_then(Database::close);
+        Ok(recovered.is_ok().then_some(overlay))
+    }
+
+    fn rescued_store(&self, overlay: &dyn Volume, name: &str, trust: Trust) -> Result<RescuedStore> {
+        let disk = overlay.open(name, OpenMode::Write)?;
+        TableStore::open_damaged(disk, &overlay.path(name), self.checked_page_size(false)?, trust)
+    }
 }
 
-/// Redoes the log as far as it is sound, where there is one.
-fn redo_what_is_left(opened: &mut Opened, volume: Arc<dyn Volume>, name: &str, damage: &mut Vec<String>) -> Result<()> {
-    match replay(opened, &log_config(volume, name, &opened.meta)) {
+/// Redoes the log as far as it is sound; `None` where there should be one and nothing of it can be read.
+fn replay_what_is_left(
+    opened: &Opened,
+    volume: &Arc<dyn Volume>,
+    name: &str,
+    damage: &mut Vec<String>,
+) -> Result<Option<Redone>> {
+    if opened.meta.database_id == 0 {
+        // Without a superblock nothing says which log is this database's, and where it begins.
+        if !volume.list(&format!("{name}-log."))?.is_empty() {
+            damage.push("the log: it cannot be read without a superblock, and what only it has is lost".into());
+        }
+        return Ok(Some(Redone::default()));
+    }
+    match replay(opened, &log_config(volume.clone(), name, &opened.meta)) {
         Ok((redone, broken)) => {
             damage.extend(broken.map(|error| format!("the log: {error}")));
             if redone.unfinished.is_some() {
                 damage.push("the log: it ends in the middle of a large transaction, a part of which is seen".into());
             }
-            opened.meta.last = opened.meta.last.max(redone.end);
-            opened.meta.high_water = opened.meta.high_water.max(redone.high);
-            Ok(())
+            Ok(Some(redone))
         }
         // What an earlier run has left does not count.
-        Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(()),
+        Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(Some(Redone::default())),
         Err(
             error @ (Error::MissingLog { .. }
             | Error::CorruptLog { .. }
             | Error::Corrupt { .. }
-            | Error::CorruptMeta { .. }),
+            | Error::CorruptMeta { .. }
+            | Error::Io { .. }),
         ) => {
             damage.push(format!("the log: {error}"));
-            Ok(())
+            Ok(None)
         }
         Err(other) => Err(other),
     }
@@ -123,15 +163,9 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let Opened { meta, pool, store, .. } = opened;
     let Meta { clean, redo, epoch, table, last, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
-    let tolerant = || match log::read(config.clone(), from, last)? {
-        Some(mut reader) => {
-            reader.tolerate();
-            Ok(reader)
-        }
-        None => Err(missing_log(config)),
-    };
-    Redo::reserve_places(store, table, &mut tolerant()?)?;
-    let mut reader = tolerant()?;
+    let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
+    Redo::reserve_places(store, table, &mut read()?)?;
+    let mut reader = read()?;
     let redone = Redo::new(pool, store, table).run(&mut reader)?;
-    Ok((redone, reader.damage()))
+    Ok((redone, reader.take_damage()))
 }

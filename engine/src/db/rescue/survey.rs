@@ -4,7 +4,7 @@
 use crate::base::{Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::db::salvage::costs_a_range;
-use crate::page::{KeyListKind, Page, RecordListKind, unpack};
+use crate::page::{KeyListKind, Page, PageKind, RecordListKind, unpack};
 use crate::store::TableStore;
 use crate::txn::{Engine, Pages, ids_per_map};
 use std::collections::BTreeMap;
@@ -58,6 +58,7 @@ fn may_be_taken(engine: &Engine, id: PageId) -> Result<bool> {
         return Ok(true);
     }
     match engine.pool.read(map) {
+        Ok(page) if Page::new(&page).kind() != PageKind::Map => Ok(true),
         Ok(page) => Ok(Page::new(&page).bit(id.0 - map.0)),
         Err(error) if costs_a_range(&error) => Ok(true),
         Err(error) => Err(error),
