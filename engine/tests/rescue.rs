@@ -248,6 +248,23 @@ fn what_is_no_database_is_none() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
+    let (volume, db) = build()?;
+    db.checkpoint()?;
+    let crashed = damaged(&volume, NAME, 0, b"");
+    db.close()?;
+    let mut told = 0;
+    for slot in [0, 1] {
+        let copy = damaged(&crashed, NAME, slot * 4096 + 64, &[0xA5; SECTOR]);
+        let (lost, damage) = rescue(copy, Old::Never, &format!("superblock {slot}"))?;
+        assert_eq!(lost, [0; 4], "{damage:?}");
+        told += damage.iter().filter(|line| line.starts_with(&format!("superblock {slot}"))).count();
+    }
+    assert_eq!(told, 1, "without the older one it opens as ever");
+    Ok(())
+}
+
 /// Whose bytes from one place on, as many as a sector has, the device cannot read any more.
 #[derive(Debug)]
 struct BadSector {

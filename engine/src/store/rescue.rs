@@ -40,6 +40,8 @@ pub struct RescuedStore {
     pub store: TableStore,
     /// What the superblock says, or where there is none what may be so.
     pub meta: Meta,
+    /// The superblock may be an older one: the other is damaged.
+    pub outdated: bool,
     /// Every page id is smaller.
     pub ids_end: u32,
     /// No LSN of a page that was found is greater, and none of `meta`.
@@ -79,6 +81,7 @@ impl TableStore {
             Err(_) => (Superblock::without_table(told_page_size(&*disk)?.unwrap_or(page_size)), 0),
         };
         let mut state = State::new(superblock.meta.page_size);
+        let mut outdated = false;
         // The chunks that are missing; `None`: all of them.
         let missing = match &chosen {
             Err(error) => {
@@ -87,8 +90,9 @@ impl TableStore {
             }
             Ok(_) => {
                 let other = 1 - slot.min(1);
-                if !superblock::is_sound(&front, other) {
-                    damage.push(format!("superblock {other}"));
+                outdated = !superblock::is_sound(&front, other);
+                if outdated {
+                    damage.push(format!("superblock {other}: it has not its checksum"));
                 }
                 match load_table(&*disk, size, &superblock, &mut state, Reading::WhatIsLeft) {
                     Ok(damaged) => {
@@ -122,7 +126,7 @@ impl TableStore {
         let current = Current { superblock, slot, other_damaged: false };
         let mut store = TableStore::assemble(disk, path, state, current)?;
         store.rescued = true;
-        Ok(RescuedStore { store, meta: superblock.meta, ids_end, last, damage })
+        Ok(RescuedStore { store, meta: superblock.meta, outdated, ids_end, last, damage })
     }
 
     /// Every page that has an image, in order.

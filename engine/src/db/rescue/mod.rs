@@ -84,14 +84,13 @@ impl Builder {
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
         let mut rescue = self.rescued_store(&*overlay, name, Trust::Table)?;
         let mut opened = Opened::of(self, overlay.path(name), lock, (Arc::new(rescue.store), rescue.meta));
-        let mut found = replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?;
-        if found.is_none() && rescue.damage.iter().any(|damage| damage.starts_with("superblock")) {
-            // The superblock is an older one, and so is its page table: its log is not there any more.
+        let found = replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?;
+        if found.is_none() && rescue.outdated {
+            // With the superblock its page table is an older one, too: its log is not there any more.
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
             let Opened { path, lock, .. } = opened;
             opened = Opened::of(self, path, lock, (Arc::new(rescue.store), rescue.meta));
-            found = None;
         }
         let redone = found.unwrap_or_default();
         opened.meta.last = rescue.last.max(redone.end);
