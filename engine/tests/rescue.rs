@@ -367,3 +367,32 @@ fn of_a_damaged_log_all_before_the_damage_is_kept() -> Result<()> {
     assert_eq!(db.begin_read()?.tables()?.len(), 4, "the last checkpoint has them");
     Ok(())
 }
+
+#[test]
+fn an_old_copy_of_the_catalog_does_not_hide_tables() -> Result<()> {
+    let volume = Arc::new(MemoryVolume::new());
+    let db = options().create_on(volume.clone(), NAME)?;
+    let (name, table_options, entries) = tables().swap_remove(0);
+    let tx = db.begin_write()?;
+    {
+        let mut table = tx.create_untyped(name, "bytes", "bytes", table_options)?;
+        entries.iter().try_for_each(|(key, value)| table.put(key, value).map(drop))?;
+    }
+    tx.commit()?;
+    db.close()?;
+    let size = content(&volume, NAME).len();
+    // What was written last is the page table and, before it, the catalog; its copy from the creation knows no table.
+    for len in [4096, 8192, 12_288, 16_384] {
+        let copy = damaged(&volume, NAME, size - len, &vec![0xA5; len]);
+        let (db, damage) = options().open_damaged_on(copy, NAME)?;
+        let tx = db.begin_read()?;
+        let found = tx.tables()?;
+        assert_eq!(found.len(), 1, "{len}: {damage:?}");
+        let lost = judge(&tx.open_untyped(&found[0].name)?, &entries, Old::Never, &format!("the last {len} bytes"))?;
+        assert!(
+            lost < entries.len() / 2 && damage.iter().any(|line| line.contains("older")),
+            "{len}: {lost}, {damage:?}"
+        );
+    }
+    Ok(())
+}

@@ -82,5 +82,5 @@ fn salvage(args: &Scan) -> Result<Found> {
         output.count(left)?;
     }
     output.finish()?;
-    losses.end(&format!("{} entries are left", HumanCount(left)))
+    losses.end(&format!("{} entries were read", HumanCount(left)))
 }

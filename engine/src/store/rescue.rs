@@ -42,6 +42,8 @@ pub struct RescuedStore {
     pub meta: Meta,
     /// The superblock may be an older one: the other is damaged.
     pub outdated: bool,
+    /// Pages were found by their images alone: of some, the newest may be lost.
+    pub guessed: bool,
     /// Every page id is smaller.
     pub ids_end: u32,
     /// No LSN of a page that was found is greater, and none of `meta`.
@@ -81,7 +83,7 @@ impl TableStore {
             Err(_) => (Superblock::without_table(told_page_size(&*disk)?.unwrap_or(page_size)), 0),
         };
         let mut state = State::new(superblock.meta.page_size);
-        let mut outdated = false;
+        let (mut outdated, mut guessed) = (false, false);
         // The chunks that are missing; `None`: all of them.
         let missing = match &chosen {
             Err(error) => {
@@ -111,6 +113,7 @@ impl TableStore {
         let missing = missing.filter(|_| trust == Trust::Table);
         let (mut ids_end, mut last) = (superblock.meta.high_water, superblock.meta.last);
         if missing.as_ref().is_none_or(|chunks| !chunks.is_empty()) {
+            guessed = true;
             let found = newest_images(&*disk, superblock.meta.page_size)?;
             if let (Err(error @ Error::NotADatabase { .. }), true) = (chosen, found.is_empty()) {
                 return Err(error);
@@ -126,7 +129,7 @@ impl TableStore {
         let current = Current { superblock, slot, other_damaged: false };
         let mut store = TableStore::assemble(disk, path, state, current)?;
         store.rescued = true;
-        Ok(RescuedStore { store, meta: superblock.meta, outdated, ids_end, last, damage })
+        Ok(RescuedStore { store, meta: superblock.meta, outdated, guessed, ids_end, last, damage })
     }
 
     /// Every page that has an image, in order.

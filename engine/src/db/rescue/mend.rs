@@ -11,8 +11,9 @@ use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine, Pages};
 use std::collections::{BTreeMap, HashSet};
 
-/// Makes what is left of the database reachable, and says what was not.
-pub(super) fn mend(engine: &Engine, store: &TableStore, damage: &mut Vec<String>) -> Result<()> {
+/// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
+/// maps may be old ones.
+pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &mut Vec<String>) -> Result<()> {
     let (known, errors) = salvage::tables(engine, Lsn::MAX)?;
     let mut broken = Vec::new();
     for (name, entry) in &known {
@@ -24,10 +25,14 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, damage: &mut Vec<String>
     if catalog.is_empty() && is_broken(engine, &catalog_tree())? {
         catalog.push("the catalog: an inner page is damaged".into());
     }
-    if catalog.is_empty() && broken.is_empty() {
+    if catalog.is_empty() && broken.is_empty() && !guessed {
         return Ok(());
     }
-    let pages = survey(engine, store)?;
+    let pages = survey(engine, store, guessed)?;
+    let unknown = |id: &TableId| *id != TableId::CATALOG && known.iter().all(|(_, entry)| entry.tree.table != *id);
+    if catalog.is_empty() && guessed && pages.keys().any(unknown) {
+        catalog.push("the catalog: an older copy of it was found".into());
+    }
     let next = store.pages().last().map_or(1, |last| last.0.saturating_add(1)).max(engine.ids.lock().high());
     let mut mending = Mending { engine, store, next: PageId(next) };
     if !catalog.is_empty() {

@@ -98,7 +98,13 @@ impl Builder {
         opened.pool.flush_before(Lsn::MAX)?;
         let (store, mut damage) = (opened.store.clone(), rescue.damage);
         let db = opened.into_reader(self, None);
-        mend::mend(&db.shared().engine, &store, &mut damage)?;
+        if rescue.guessed {
+            damage.push(
+                "pages were looked for in the whole file: of those whose newest state is lost, an older one is read"
+                    .into(),
+            );
+        }
+        mend::mend(&db.shared().engine, &store, rescue.guessed, &mut damage)?;
         Ok((db, damage))
     }
 

@@ -21,11 +21,11 @@ pub(super) struct TablePages {
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table. Pages that are known to be free are left out.
-pub(super) fn survey(engine: &Engine, store: &TableStore) -> Result<BTreeMap<TableId, TablePages>> {
+/// The pages of all trees, by table. Pages that are known to be free are left out, unless what is known may be `outdated`.
+pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
     for id in store.pages() {
-        if !may_be_taken(engine, id)? {
+        if !outdated && !may_be_taken(engine, id)? {
             continue;
         }
         let latched = match engine.pool.read(id) {
