@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Push(Push),
     /// Remove entries: those of some keys, or of a range of keys
     ///
-    /// Prints nothing. Exit status 1 if one of the keys, or any key of the range, was not there.
+    /// Takes keys, or a range: --from, --to or --prefix. Prints nothing. Exit status 1 if one of the keys, or any key of the range, was not there.
     Del(Del),
     /// Remove a table with all that is in it
     Drop(DropTable),
@@ -258,8 +258,7 @@ pub(crate) struct Del {
     /// The table
     pub(crate) table: String,
     /// The keys
-    #[arg(required_unless_present_any = ["from", "to", "prefix"], conflicts_with_all = ["from", "to", "prefix"],
-        allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["from", "to", "prefix"], allow_negative_numbers = true)]
     pub(crate) keys: Vec<OsString>,
     #[command(flatten)]
     pub(crate) range: KeyRange,
@@ -298,6 +297,13 @@ pub(crate) struct KeyRange {
     /// Only keys that begin with this; of a tuple, its first parts
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
+}
+
+impl KeyRange {
+    /// True if all keys are meant.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.prefix.is_none()
+    }
 }
 
 #[derive(Args, Debug)]

@@ -1,5 +1,6 @@
 //! How a command ends: what it asked for was there, was not, or it failed. The exit status follows from it.
 
+use crate::words::words;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,8 +16,8 @@ pub(crate) enum Found {
 /// Why a command failed, in one line: exit status 2.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum Failure {
-    /// The engine's own words.
-    #[error(transparent)]
+    /// The engine's error, in the program's words.
+    #[error("{}", words(.0))]
     Engine(#[from] duramen::Error),
     /// The input, or an argument, says something that cannot be.
     #[error("{place}: {why}")]

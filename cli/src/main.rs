@@ -15,6 +15,7 @@ mod report;
 mod size;
 mod sort;
 mod typed;
+mod words;
 
 use args::CommandLine;
 use clap::Parser;

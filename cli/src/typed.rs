@@ -47,12 +47,13 @@ impl Half {
     }
 }
 
-/// A key that bounds a range of keys of the type of that name: as text, or in hexadecimal where it is only a part of one.
+/// A key that bounds a range of keys of the type of that name: as text, or in hexadecimal where it is only a part of one, or
+/// has characters that nobody sees.
 pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
     let mut text = Vec::new();
     let read = key_type.parse().and_then(|type_| Half::new(type_, false).decode(bytes, &mut text));
     match (read, String::from_utf8(text)) {
-        (Ok(()), Ok(text)) => text,
+        (Ok(()), Ok(text)) if !text.contains(char::is_control) => text,
         _ => format!("0x{}", hex::encode(bytes)),
     }
 }
@@ -94,6 +95,7 @@ mod tests {
         assert_eq!(bound(&[0, 0, 0, 7], "u32"), "7");
         assert_eq!(bound(&[0, 7], "u32"), "0x0007");
         assert_eq!(bound(b"\xFF", "bytes"), "0xff");
+        assert_eq!(bound(b"big\0", "bytes"), "0x62696700");
     }
 
     #[test]

@@ -1,38 +1,46 @@
-//! `check`: looks at every page and tells what is wrong.
+//! `check`: looks at every page and tells what is wrong, and of a damaged database what can be saved.
 
+use super::gap::Gap;
+use super::losses::is_of_log;
 use super::open;
+use super::rest::Rest;
 use crate::args::Check;
 use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
 use crate::typed;
-use duramen::TableInfo;
-use duramen::db::Finding;
+use duramen::db::{Damage, Finding};
+use duramen::{Error, TableInfo};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 #[derive(Serialize)]
 struct Report {
     sound: bool,
-    pages: u64,
+    /// Pages looked at; `-` of a database that can only be opened for what is left of it.
+    pages: Option<u64>,
     tables: Vec<TableRow>,
     findings: Vec<FindingRow>,
+    /// Where something may be lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<SavedRow>,
 }
 
 #[derive(Serialize)]
 struct TableRow {
     name: String,
     entries: u64,
-    pages: u64,
+    pages: Option<u64>,
 }
 
 /// Something that is wrong, and the keys that are lost by it.
 #[derive(Serialize)]
 struct FindingRow {
     table: Option<String>,
-    /// `-` for what is no page.
+    /// `-` for what is no page, or nobody knows which.
     page: Option<u32>,
     what: String,
-    /// What is lost by it: `nothing`, `tables`, `all keys`, or `keys`.
+    /// What is lost by it: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or `commits`.
     lost: &'static str,
     /// The key that those lost begin at; `-`: at the first.
     lost_from: Option<String>,
@@ -40,24 +48,48 @@ struct FindingRow {
     lost_to: Option<String>,
 }
 
+/// What `dump --skip-damaged` saves.
+#[derive(Serialize)]
+struct SavedRow {
+    entries: u64,
+    /// How many there should be; `-`: commits are lost, and nobody knows.
+    of_entries: Option<u64>,
+    /// Some may be in an older state.
+    older_states: bool,
+    /// What it does not save; ranges side by side are one.
+    lost: Vec<LostRow>,
+}
+
+#[derive(Serialize)]
+struct LostRow {
+    table: String,
+    keys: String,
+    what: String,
+}
+
+/// What is found before anything is said of it.
+struct Checked {
+    pages: Option<u64>,
+    tables: Vec<TableRow>,
+    findings: Vec<Finding>,
+    infos: Vec<TableInfo>,
+}
+
+const NOTHING: &str = "nothing";
+const KEYS: &str = "keys";
+const NAMES: &str = "names";
+
 /// Prints the report; anything wrong is a failure.
 pub(super) fn run(args: &Check) -> Result<Found> {
-    let db = open::reading(&args.database)?;
-    let total = db.stats().pages;
-    let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.progress.quiet);
-    let checked = db.verify(|pages| meter.show(pages, String::new))?;
-    drop(meter);
-    let (infos, _) = db.begin_read()?.salvage_tables()?;
-    let tables = checked.tables.iter().map(|(name, stats)| TableRow {
-        name: name.clone(),
-        entries: stats.entries(),
-        pages: stats.levels.iter().map(|level| level.pages).sum::<u64>() + stats.run_pages,
-    });
-    let report = Report {
-        sound: checked.findings.is_empty(),
-        pages: checked.pages,
-        tables: tables.collect(),
-        findings: checked.findings.iter().map(|finding| row(finding, &infos)).collect(),
+    let report = match verify(args) {
+        Ok(checked) => judged(args, checked)?,
+        Err(Failure::Engine(
+            cause @ (Error::Corrupt { .. }
+            | Error::CorruptMeta { .. }
+            | Error::CorruptLog { .. }
+            | Error::MissingLog { .. }),
+        )) => unopened(&cause, &Rest::read(&args.database, args.progress.quiet)?),
+        Err(other) => return Err(other),
     };
     report::print(&report, args.report.format)?;
     match report.findings.as_slice() {
@@ -66,31 +98,125 @@ pub(super) fn run(args: &Check) -> Result<Found> {
             let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
             let page = first.page.map_or_else(String::new, |page| format!("page {page}: "));
             let (path, what) = (args.database.db.display(), &first.what);
-            let advice = "restore a backup, or save what is left with dump --skip-damaged";
-            let advice =
-                if report.findings.iter().all(|finding| finding.lost == NOTHING) { "nothing is lost" } else { advice };
+            let advice = report.saved.as_ref().map_or_else(|| "nothing is lost".to_owned(), advice);
             Err(Failure::Unsound(format!("{path} is damaged: {page}{what}{others}; {advice}")))
         }
     }
 }
 
-/// No key is lost.
-const NOTHING: &str = "nothing";
+fn advice(saved: &SavedRow) -> String {
+    let entries = HumanCount(saved.entries);
+    let of = saved.of_entries.map_or_else(String::new, |of| format!(" of {}", HumanCount(of)));
+    let older = if saved.older_states { ", some perhaps in an older state" } else { "" };
+    format!("restore a backup, or save {entries}{of} entries{older} with dump --skip-damaged")
+}
 
-fn row(finding: &Finding, tables: &[TableInfo]) -> FindingRow {
-    let table = finding.table.as_ref().and_then(|name| tables.iter().find(|table| table.name == *name));
-    let key = |bytes: &[u8]| table.map(|table| typed::bound(bytes, &table.key_type));
-    FindingRow {
-        table: finding.table.clone(),
-        page: Some(finding.page.0).filter(|_| !finding.page.is_none()),
-        what: finding.what.clone(),
-        lost: match (finding.lost, table, &finding.upper) {
-            (false, ..) => NOTHING,
-            (true, None, _) => "tables",
-            (true, Some(_), None) if finding.lower.is_empty() => "all keys",
-            (true, ..) => "keys",
-        },
-        lost_from: Some(&finding.lower).filter(|lower| !lower.is_empty()).and_then(|lower| key(lower)),
-        lost_to: finding.upper.as_ref().and_then(|upper| key(upper)),
+/// Looks at every page of a database that can be opened.
+fn verify(args: &Check) -> Result<Checked> {
+    let db = open::reading(&args.database)?;
+    let total = db.stats().pages;
+    let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.progress.quiet);
+    let checked = db.verify(|pages| meter.show(pages, String::new))?;
+    let (infos, _) = db.begin_read()?.salvage_tables()?;
+    let tables = checked.tables.iter().map(|(name, stats)| TableRow {
+        name: name.clone(),
+        entries: stats.entries(),
+        pages: Some(stats.levels.iter().map(|level| level.pages).sum::<u64>() + stats.run_pages),
+    });
+    Ok(Checked { pages: Some(checked.pages), tables: tables.collect(), findings: checked.findings, infos })
+}
+
+/// Asks what can be saved where something may be lost, and says of each finding what is lost by it then.
+fn judged(args: &Check, checked: Checked) -> Result<Report> {
+    let Checked { pages, tables, findings, infos } = checked;
+    let lossy = findings.iter().any(|finding| finding.lost);
+    let rest = lossy.then(|| Rest::read(&args.database, args.progress.quiet)).transpose()?;
+    Ok(Report {
+        sound: findings.is_empty(),
+        pages,
+        tables,
+        findings: findings.iter().map(|finding| row(finding, &infos, rest.as_ref())).collect(),
+        saved: rest.as_ref().map(saved),
+    })
+}
+
+/// Of a database that can only be opened for what is left of it, because of `cause`.
+fn unopened(cause: &Error, rest: &Rest) -> Report {
+    let tables = rest.tables.iter().map(|table| TableRow {
+        name: table.info.name.clone(),
+        entries: table.info.entries,
+        pages: None,
+    });
+    let told = rest.damage.iter().filter(|damage| !matches!(damage, Damage::OlderPages));
+    let mut findings: Vec<FindingRow> =
+        told.map(|damage| bare(damage.table(), damage.to_string(), costs(damage))).collect();
+    let cause = cause.without_advice();
+    if findings.iter().all(|finding| finding.what != cause) {
+        let lost = if rest.tables.iter().any(|table| !table.gaps.is_empty()) { KEYS } else { NOTHING };
+        findings.insert(0, bare(None, cause, lost));
     }
+    Report { sound: false, pages: None, tables: tables.collect(), findings, saved: Some(saved(rest)) }
+}
+
+/// A finding that names neither page nor keys.
+fn bare(table: Option<&str>, what: String, lost: &'static str) -> FindingRow {
+    FindingRow { table: table.map(str::to_owned), page: None, what, lost, lost_from: None, lost_to: None }
+}
+
+/// What is lost by damage, but for the keys that reading tells.
+fn costs(damage: &Damage) -> &'static str {
+    match damage {
+        Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { named: false, .. } => NAMES,
+        Damage::Leaves { .. } => KEYS,
+        other if is_of_log(other) => "commits",
+        _ => NOTHING,
+    }
+}
+
+fn saved(rest: &Rest) -> SavedRow {
+    let lost = rest.tables.iter().flat_map(|table| {
+        let row = |gap: &Gap| LostRow {
+            table: table.info.name.clone(),
+            keys: gap.keys(&table.info.key_type),
+            what: gap.why(),
+        };
+        table.gaps.iter().map(row)
+    });
+    SavedRow {
+        entries: rest.entries(),
+        of_entries: rest.total(),
+        older_states: rest.is_guessed(),
+        lost: lost.collect(),
+    }
+}
+
+fn row(finding: &Finding, infos: &[TableInfo], rest: Option<&Rest>) -> FindingRow {
+    let page = Some(finding.page.0).filter(|_| !finding.page.is_none() && !finding.page.is_unknown());
+    let info = finding.table.as_ref().and_then(|name| infos.iter().find(|info| info.name == *name));
+    let names = rest.is_some_and(Rest::has_lost_names);
+    let (lost, gap) = match (finding.lost, info) {
+        (false, _) => (NOTHING, None),
+        (true, None) => (if names { NAMES } else { NOTHING }, None),
+        (true, Some(info)) => match gap(finding, &info.name, rest) {
+            None => (NOTHING, None),
+            Some(gap) if gap.is_all() => ("all keys", None),
+            Some(gap) => (if gap.is_value() { "value" } else { KEYS }, Some((gap, info))),
+        },
+    };
+    let key = |key: &[u8], info: &TableInfo| typed::bound(key, &info.key_type);
+    let from = gap.as_ref().filter(|(gap, _)| !gap.lower.is_empty()).map(|(gap, info)| key(&gap.lower, info));
+    let to = gap.as_ref().and_then(|(gap, info)| Some(key(gap.upper.as_ref()?, info)));
+    let (table, what) = (finding.table.clone(), finding.what.clone());
+    FindingRow { table, page, what, lost, lost_from: from, lost_to: to }
+}
+
+/// The keys that are lost where a page of a table is damaged, from the first to the last: those that cannot be saved.
+fn gap(finding: &Finding, table: &str, rest: Option<&Rest>) -> Option<Gap> {
+    let gaps = &rest?.tables.iter().find(|rest| rest.info.name == table)?.gaps;
+    let mut lost = gaps.iter().filter_map(|gap| gap.within(&finding.lower, finding.upper.as_deref()));
+    let first = lost.next()?;
+    Some(match lost.next_back() {
+        Some(last) => first.up_to(last.upper),
+        None => first,
+    })
 }

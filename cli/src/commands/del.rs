@@ -3,12 +3,16 @@
 use super::bounds::Bounds;
 use super::open;
 use crate::args::Del;
-use crate::failure::{Found, Result};
+use crate::failure::{Failure, Found, Result};
 use crate::typed::Half;
 use duramen::db::UntypedTable;
 
 /// Removes the keys, all in one commit; [`Found::NotThere`] if one of them, or any of the range, was not there.
 pub(super) fn run(args: &Del) -> Result<Found> {
+    if args.keys.is_empty() && args.range.is_whole() {
+        let why = "which entries to remove is not said: give their keys, or a range with --from, --to or --prefix";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let db = open::writing(&args.database)?;
     let tx = db.begin_write()?;
     let found = {

@@ -8,7 +8,6 @@ use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
 use duramen::db::{ReadOnlyUntypedTable, ReadTransaction, Salvaged};
 use duramen::{Error, TableInfo};
-use indicatif::HumanCount;
 use std::io::BufWriter;
 
 /// How often the meter is told, in entries.
@@ -51,8 +50,7 @@ pub(super) fn run(args: &Dump) -> Result<Found> {
     let Dumping { writer, meter, count, losses } = dumping;
     let target = writer.finish()?.into_inner().map_err(|error| Failure::output(error.into_error()))?;
     target.finish()?;
-    drop(meter);
-    losses.end(&format!("{} of {} entries are dumped", HumanCount(count), HumanCount(total)))
+    losses.end(|line| meter.tell(line), count, Some(total), "dumped")
 }
 
 /// The tables to dump.
@@ -88,8 +86,9 @@ impl Dumping {
                     self.step(table.name());
                 }
                 Salvaged::Lost(lost) => {
-                    let line = self.losses.range(&info, &lost);
-                    self.meter.tell(&line);
+                    if let Some(line) = self.losses.range(&info, &lost) {
+                        self.meter.tell(&line);
+                    }
                 }
             }
         }

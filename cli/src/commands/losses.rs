@@ -1,69 +1,84 @@
 //! What a damaged database has lost, told range by range and summed up at the end, where it cannot be overlooked.
 
+use super::gap::Gap;
 use crate::failure::{Failure, Found, Result};
-use crate::typed;
-use duramen::db::Lost;
-use duramen::{Error, TableInfo};
+use duramen::TableInfo;
+use duramen::db::{Damage, Lost};
+use indicatif::HumanCount;
 
 /// Counts what is lost.
 #[derive(Default)]
 pub(super) struct Losses {
     ranges: u64,
     tables: Vec<String>,
+    /// The last range, which may go on.
+    last: Option<(TableInfo, Gap)>,
     /// Something is damaged that all else hangs on.
     damaged: bool,
+    /// Of the log, so that how many entries there should be is not known.
+    log: bool,
+}
+
+/// True where commits may be lost whole.
+pub(super) fn is_of_log(damage: &Damage) -> bool {
+    matches!(damage, Damage::Log { .. } | Damage::LogUnread | Damage::LogTorn)
 }
 
 impl Losses {
-    /// Notes a range of keys of a table; gives a line that tells it.
-    pub(super) fn range(&mut self, table: &TableInfo, lost: &Lost) -> String {
+    /// Notes a range of keys of a table; gives a line that tells the one before, unless this one belongs to it.
+    pub(super) fn range(&mut self, table: &TableInfo, lost: &Lost) -> Option<String> {
+        if let Some((of, gap)) = &mut self.last
+            && of.name == table.name
+            && gap.join(lost)
+        {
+            return None;
+        }
+        let told = self.last();
         self.ranges += 1;
         if self.tables.last() != Some(&table.name) {
             self.tables.push(table.name.clone());
         }
-        let shown = |key: &[u8]| format!("\"{}\"", typed::bound(key, &table.key_type).escape_debug());
-        let keys = match (lost.key(), lost.lower.as_slice(), &lost.upper) {
-            (Some(key), _, _) => format!("the value of {}", shown(key)),
-            (None, [], None) => "all keys".to_owned(),
-            (None, [], Some(upper)) => format!("keys up to {}", shown(upper)),
-            (None, lower, None) => format!("keys from {} to the end", shown(lower)),
-            (None, lower, Some(upper)) => format!("keys from {} to {}", shown(lower), shown(upper)),
-        };
-        format!("lost: table \"{}\", {keys}: {}", table.name.escape_debug(), cause(&lost.cause))
+        self.last = Some((table.clone(), Gap::new(lost)));
+        told
+    }
+
+    /// A line that tells the last range, if that is not done yet.
+    fn last(&mut self) -> Option<String> {
+        let (table, gap) = self.last.take()?;
+        Some(format!("lost: table \"{}\", {}: {}", table.name.escape_debug(), gap.keys(&table.key_type), gap.why()))
     }
 
     /// Notes damage to what all else hangs on; gives a line that tells it.
-    pub(super) fn damage(&mut self, what: &str) -> String {
+    pub(super) fn damage(&mut self, damage: &Damage) -> String {
         self.damaged = true;
-        format!("damaged: {what}")
+        self.log |= is_of_log(damage);
+        format!("damaged: {damage}")
     }
 
-    /// Ends a command that has `written` how many entries of how many there should be: with a failure, if anything is
-    /// lost.
-    pub(super) fn end(self, written: &str) -> Result<Found> {
+    /// Ends a command that has `read` so many entries, of so many that there should be, if that was asked for; `done` is what
+    /// has become of them. Tells what is not told yet, and fails, if anything is lost.
+    pub(super) fn end(mut self, tell: impl FnOnce(&str), read: u64, of: Option<u64>, done: &str) -> Result<Found> {
+        if let Some(line) = self.last() {
+            tell(&line);
+        }
         if self.ranges == 0 && !self.damaged {
             return Ok(Found::There);
         }
-        if self.ranges == 0 {
+        let of = of.filter(|_| !self.log).map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
+        let mut told = format!("{}{of} entries are {done}", HumanCount(read));
+        if self.ranges == 0 && !self.log {
             return Err(Failure::Incomplete(format!(
-                "the database is damaged: {written}; that nothing else was in it is not sure"
+                "the database is damaged: {told}; that nothing else was in it is not sure"
             )));
         }
-        let tables: Vec<_> = self.tables.iter().map(|table| format!("\"{}\"", table.escape_debug())).collect();
-        let ranges = if self.ranges == 1 { "range of keys" } else { "ranges of keys" };
-        Err(Failure::Incomplete(format!(
-            "the database is damaged, and not all was read: {written}; lost: {} {ranges} of {}",
-            self.ranges,
-            tables.join(", ")
-        )))
-    }
-}
-
-/// What stood in the way, without advice.
-fn cause(error: &Error) -> String {
-    match error {
-        Error::Corrupt { page, what } if page.is_none() => what.clone(),
-        Error::Corrupt { page, what } => format!("page {page}: {what}"),
-        other => other.to_string(),
+        if self.ranges > 0 {
+            let tables: Vec<_> = self.tables.iter().map(|table| format!("\"{}\"", table.escape_debug())).collect();
+            let ranges = if self.ranges == 1 { "range of keys" } else { "ranges of keys" };
+            told = format!("{told}; lost: {} {ranges} of {}", self.ranges, tables.join(", "));
+        }
+        if self.log {
+            told.push_str("; lost: all commits that only the log had, from where it is damaged");
+        }
+        Err(Failure::Incomplete(format!("the database is damaged, and not all was read: {told}")))
     }
 }

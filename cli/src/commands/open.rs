@@ -5,8 +5,8 @@ use crate::failure::{Failure, Result};
 use crate::size::Size;
 use crate::typed::Half;
 use duramen::Codec;
-use duramen::db::ReadOnlyUntypedTable;
 use duramen::db::types::DynType;
+use duramen::db::{Damage, ReadOnlyUntypedTable};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ pub(super) fn reading(args: &args::Database) -> Result<Database> {
     }
 }
 
-/// Opens a database to read what is left of it, without changing it; gives what is damaged, in words.
-pub(super) fn damaged(args: &args::Database) -> Result<(Database, Vec<String>)> {
+/// Opens a database to read what is left of it, without changing it; gives what is damaged.
+pub(super) fn damaged(args: &args::Database) -> Result<(Database, Vec<Damage>)> {
     Ok(builder(args).open_damaged(&args.db)?)
 }
 

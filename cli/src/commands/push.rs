@@ -2,10 +2,10 @@
 
 use super::open::{Target, halves, options};
 use crate::args::{self, Look, Push};
-use crate::failure::{Found, Result};
+use crate::failure::{Failure, Found, Result};
 use crate::output::Output;
 use crate::typed::Half;
-use duramen::TableOptions;
+use duramen::{Error, TableOptions};
 
 /// Writes the values, into a new database and a new table if need be, and prints their keys.
 pub(super) fn run(args: &Push) -> Result<Found> {
@@ -20,6 +20,7 @@ pub(super) fn run(args: &Push) -> Result<Found> {
             (Half::new(keys, args.hex), Half::new(values, args.hex))
         }
     };
+    check(&target, &keys)?;
     let mut output = Output::new(Look { null: false, hex: args.hex });
     let tx = target.db.begin_write()?;
     let mut given = Vec::new();
@@ -39,4 +40,19 @@ pub(super) fn run(args: &Push) -> Result<Found> {
     target.close()?;
     given.iter().try_for_each(|key| output.value(&keys, key))?;
     output.finish().map(|()| Found::There)
+}
+
+/// Fails unless the table gives out keys, or is new and can.
+fn check(target: &Target, keys: &Half) -> Result<()> {
+    match &target.table {
+        Some(table) if table.next_key.is_none() => {
+            let why = "it gives out no keys: only a table that push made does, or load or put with --auto-increment";
+            Err(Error::TableState { table: table.name.clone(), why: why.to_owned() }.into())
+        }
+        None if !matches!(keys.type_name().as_str(), "u32" | "u64") => {
+            let why = "keys that are given out are numbers: --key-type must be u32 or u64";
+            Err(Failure::Usage(why.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }

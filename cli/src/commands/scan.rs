@@ -7,7 +7,6 @@ use crate::args::Scan;
 use crate::failure::{Found, Result};
 use crate::output::Output;
 use duramen::db::{Salvaged, UntypedRange};
-use indicatif::HumanCount;
 use std::io::Write;
 
 /// Prints the entries, or how many there are.
@@ -58,8 +57,8 @@ fn salvage(args: &Scan) -> Result<Found> {
     let (db, damage) = open::damaged(&args.database)?;
     let mut losses = Losses::default();
     // Whoever closed standard error does not want to know.
-    let tell = |line: String| drop(writeln!(std::io::stderr(), "{line}"));
-    damage.iter().for_each(|what| tell(losses.damage(what)));
+    let tell = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+    damage.iter().for_each(|damage| tell(&losses.damage(damage)));
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let bounds = Bounds::new(&args.range, &keys)?;
     let mut output = Output::new(args.look);
@@ -75,12 +74,12 @@ fn salvage(args: &Scan) -> Result<Found> {
                 printed?;
                 left += 1;
             }
-            Some(Salvaged::Lost(lost)) => tell(losses.range(&info, &lost)),
+            Some(Salvaged::Lost(lost)) => losses.range(&info, &lost).iter().for_each(|line| tell(line)),
         }
     }
     if args.count {
         output.count(left)?;
     }
     output.finish()?;
-    losses.end(&format!("{} entries were read", HumanCount(left)))
+    losses.end(tell, left, None, "read")
 }

@@ -2,7 +2,7 @@
 
 use super::open;
 use crate::args::Stat;
-use crate::failure::{Found, Result};
+use crate::failure::{Failure, Found, Result};
 use crate::report;
 use duramen::db::{DatabaseStats, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
@@ -105,13 +105,24 @@ pub(super) fn run(args: &Stat) -> Result<Found> {
         tables: Vec::with_capacity(tables.len()),
         levels: Vec::new(),
     };
+    let mut damaged = None;
     for table in tables {
         let tree = db.table_stats(&table.name)?;
+        if let (None, Some(problem)) = (&damaged, tree.problems.first()) {
+            let name = table.name.escape_debug();
+            damaged = Some(format!("table \"{name}\", page {}: {}", problem.page, problem.what));
+        }
         report.levels.extend((0..).zip(&tree.levels).map(|(at, level)| row(&table.name, at, level, stats.page_size)));
         report.tables.push(summary(table, &tree));
     }
     report::print(&report, args.report.format)?;
-    Ok(Found::There)
+    match damaged {
+        None => Ok(Found::There),
+        Some(what) => {
+            let told = "the figures are those of what can be read; check tells all that is damaged";
+            Err(Failure::Unsound(format!("{} is damaged: {what}; {told}", args.database.db.display())))
+        }
+    }
 }
 
 fn database(stats: &DatabaseStats) -> DatabaseRow {

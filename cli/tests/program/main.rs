@@ -7,6 +7,8 @@ mod load_scan;
 mod place;
 mod query;
 mod reports;
+mod rest;
 mod salvage;
 mod tables;
 mod unclean;
+mod words;

@@ -99,7 +99,9 @@ fn check_says_once_what_is_wrong_with_a_page() {
     place.ok("load t.duramen t", format!("oak\tQuercus robur\nelm\tUlmus glabra{}\n", "!".repeat(100_000)));
     let sound = std::fs::read(place.path("t.duramen")).unwrap();
     // The table's only leaf; a page of a value's run, which costs its key.
-    for (text, lost, from, to) in [("Quercus", "all keys", None, None), ("Ulmus", "keys", Some("elm"), Some("elm\0"))] {
+    for (text, lost, from, to) in
+        [("Quercus", "all keys", None, None), ("Ulmus", "value", Some("elm"), Some("0x656c6d00"))]
+    {
         std::fs::write(place.path("t.duramen"), &sound).unwrap();
         place.damage_text("t.duramen", text);
         let run = place.run("check t.duramen --format json", "");
@@ -123,7 +125,19 @@ fn check_of_a_damaged_catalog_says_so() {
     let report: Value = serde_json::from_slice(&run.out).unwrap();
     assert_eq!((run.status, report["findings"].as_array().unwrap().len()), (2, 1), "{report}");
     assert!(report["findings"][0]["table"].is_null() && report["tables"].as_array().unwrap().is_empty(), "{report}");
-    assert_eq!(report["findings"][0]["lost"], "tables");
+    assert_eq!(report["findings"][0]["lost"], "names");
+    assert_eq!((&report["saved"]["entries"], &report["saved"]["lost"]), (&1.into(), &Value::Array(Vec::new())));
+}
+
+#[test]
+fn stat_of_a_damaged_table_says_that_it_is_not_whole() {
+    let place = Place::new();
+    place.ok("load t.duramen t", numbered(20_000));
+    place.damage_text("t.duramen", "value 10000");
+    let run = place.run("stat t.duramen --format json", "");
+    let report: Value = serde_json::from_slice(&run.out).unwrap();
+    assert_eq!((run.status, &report["tables"][0]["name"]), (2, &"t".into()), "{}", run.err);
+    assert!(run.err.contains("is damaged: table \"t\", page ") && run.err.contains("what can be read"), "{}", run.err);
 }
 
 #[test]

@@ -284,6 +284,59 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
+    /// What is wrong, without the advice what to do about it that `to_string` gives as well: for reports that tell many
+    /// errors, and give their advice once.
+    ///
+    /// ```
+    /// use duramen::{Error, base::PageId};
+    ///
+    /// let error = Error::corrupt(PageId(7), "its checksum is wrong");
+    /// assert_eq!(error.without_advice(), "page 7: its checksum is wrong");
+    /// ```
+    pub fn without_advice(&self) -> String {
+        match self {
+            Error::Corrupt { page, what } if page.is_none() => what.clone(),
+            Error::Corrupt { page, what } => format!("page {page}: {what}"),
+            Error::CorruptMeta { what, why } => format!("{what}: {why}"),
+            Error::CorruptLog { lsn, what } => format!("the log: at LSN {lsn}, {what}"),
+            Error::MissingLog { log, .. } => {
+                format!("the log: {}.000001 and on is missing or belongs to another database", log.display())
+            }
+            Error::FormatVersion { path, found, supported } => {
+                format!("{} has format version {found}, this program reads version {supported}", path.display())
+            }
+            other => {
+                let told = other.to_string();
+                told.strip_suffix(other.advice()).map_or(told.clone(), str::to_owned)
+            }
+        }
+    }
+
+    /// The end of an error's words, where they say what to do about it.
+    fn advice(&self) -> &'static str {
+        match self {
+            Error::Full { .. } => ": free some space and try again; committed data stays readable",
+            Error::Locked { .. } => ": close the other handle or process first",
+            Error::NotFound { .. } => ": create it first",
+            Error::Exists { .. } => ": open it, or remove it first",
+            Error::NeedsRecovery { .. } => ": open it for writing once, which recovers it",
+            Error::SumTooLarge { .. } => ": sum a smaller range at a time",
+            Error::KeyTooLong { .. } => ": shorten it, or store a hash of it",
+            Error::ValueTooLong { .. } => ": split it",
+            Error::Unsorted { .. } => ": sort the entries, drop duplicates",
+            Error::TableExists { .. } => ": drop or rename it first",
+            Error::TableType { .. } => ": open it with its own types",
+            Error::Encoding { .. } => "; read the table as bytes to see them",
+            Error::ReadOnly => ": open it for writing",
+            Error::Poisoned { .. } => {
+                ": what is committed stays readable; once the cause is mended, close the database and open it again, which recovers it"
+            }
+            Error::CacheFull { .. } => ": open the database with a larger cache",
+            Error::TooManyPages { .. } => ": create it with a larger page size",
+            _ => "",
+        }
+    }
+
     /// Wraps an error of the operating system; a full device becomes [`Error::Full`].
     ///
     /// ```
@@ -298,6 +351,61 @@ impl Error {
         match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::Full { path },
             _ => Error::Io { action, path, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each that ends with advice.
+    fn advising() -> Vec<Error> {
+        let (path, text) = (|| PathBuf::from("forest"), || "oak".to_owned());
+        vec![
+            Error::Full { path: path() },
+            Error::Locked { path: path() },
+            Error::NotFound { path: path() },
+            Error::Exists { path: path() },
+            Error::NeedsRecovery { path: path() },
+            Error::SumTooLarge { what: "keys" },
+            Error::KeyTooLong { len: 9, max: 8 },
+            Error::ValueTooLong { len: 9, max: 8 },
+            Error::Unsorted { entry: 7 },
+            Error::TableExists { table: text() },
+            Error::TableType { table: text(), part: "keys", found: text(), asked: text() },
+            Error::Encoding { type_name: text(), what: "it is too short" },
+            Error::ReadOnly,
+            Error::Poisoned { cause: text() },
+            Error::CacheFull { frames: 7 },
+            Error::TooManyPages { pages: 7 },
+        ]
+    }
+
+    #[test]
+    fn advice_is_the_end_of_the_words_and_can_be_left_out() {
+        for error in advising() {
+            let (told, without) = (error.to_string(), error.without_advice());
+            assert!(told.starts_with(&without) && without.len() < told.len(), "{told}: {without}");
+        }
+    }
+
+    #[test]
+    fn damage_is_told_by_its_place_and_without_advice() {
+        let damaged = [
+            (Error::corrupt(PageId(7), "it rots"), "page 7: it rots"),
+            (Error::corrupt(PageId::UNKNOWN, "it rots"), "page unknown: it rots"),
+            (Error::corrupt(PageId::NONE, "it rots"), "it rots"),
+            (Error::CorruptMeta { what: "the catalog", why: "it rots".into() }, "the catalog: it rots"),
+            (Error::CorruptLog { lsn: Lsn(7), what: "it rots".into() }, "the log: at LSN 7, it rots"),
+            (
+                Error::MissingLog { path: "forest".into(), log: "forest-log".into() },
+                "the log: forest-log.000001 and on is missing or belongs to another database",
+            ),
+        ];
+        for (error, words) in damaged {
+            assert_eq!(error.without_advice(), words);
+            assert!(error.to_string().contains("--skip-damaged"), "{error}");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::fmt;
 ///
 /// assert_eq!(PageId(7).to_string(), "7", "as errors name it");
 /// assert!(PageId::NONE.is_none() && !PageId(7).is_none());
+/// assert!(PageId::UNKNOWN.is_unknown() && PageId::UNKNOWN.to_string() == "unknown");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PageId(pub u32);
@@ -17,15 +18,25 @@ pub struct PageId(pub u32);
 impl PageId {
     /// No page: the right sibling of the last leaf.
     pub const NONE: PageId = PageId(0);
+    /// Stands for a page that is lost with all that says which one it is. No page has this id.
+    pub const UNKNOWN: PageId = PageId(u32::MAX);
 
     /// True for [`PageId::NONE`].
     pub fn is_none(self) -> bool {
         self == PageId::NONE
     }
+
+    /// True for [`PageId::UNKNOWN`].
+    pub fn is_unknown(self) -> bool {
+        self == PageId::UNKNOWN
+    }
 }
 
 impl fmt::Display for PageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unknown() {
+            return f.write_str("unknown");
+        }
         write!(f, "{}", self.0)
     }
 }

@@ -3,10 +3,12 @@
 
 pub mod bytes;
 pub mod checksum;
+pub mod damage;
 pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod watermark;
 
+pub use damage::Damage;
 pub use error::{Error, Result};
 pub use ids::{Lsn, PageId, TableId};

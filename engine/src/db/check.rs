@@ -105,7 +105,7 @@ impl Database {
         let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
         // Damaged pages of the catalog are found already.
         for error in errors.iter().filter(|error| !matches!(error, Error::Corrupt { .. })) {
-            check.find(None, true, anywhere(PageId::NONE, error.to_string()));
+            check.find(None, true, anywhere(PageId::NONE, error.without_advice()));
         }
         for (name, entry) in tables {
             let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
@@ -122,10 +122,7 @@ impl Database {
         }
         match shared.engine.store.as_ref().and_then(|store| store.damage()) {
             // Which pages are taken is lost with it.
-            Some(Error::CorruptMeta { what, why }) => {
-                check.find(None, false, anywhere(PageId::NONE, format!("{what} is damaged: {why}")))
-            }
-            Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.to_string())),
+            Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
             None => check.account(),
         }
         if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.damaged_superblock()) {
@@ -196,7 +193,7 @@ fn anywhere(page: PageId, what: String) -> Problem {
 fn told(error: &Error, page: PageId) -> (PageId, String) {
     match error {
         Error::Corrupt { page, what } => (*page, what.clone()),
-        other => (page, other.to_string()),
+        other => (page, other.without_advice()),
     }
 }
 

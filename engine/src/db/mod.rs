@@ -37,6 +37,7 @@ pub mod types;
 mod untyped;
 mod write;
 
+pub use crate::base::Damage;
 pub use crate::tree::{LevelStats, TreeStats};
 pub(crate) use bounds::encode as encode_bounds;
 pub use bulk::{BulkTable, DEFAULT_FILL};

@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+use super::blocks::{BLOCK, parts};
 use super::{Disk, LockGuard, OpenMode, Volume};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
@@ -17,9 +18,6 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Bytes of a device block: what is allocated, locked and trimmed at once.
-const BLOCK: usize = 4096;
 
 /// A device block; `None` is a hole, which reads as zeros.
 type Block = RwLock<Option<Box<[u8; BLOCK]>>>;
@@ -31,37 +29,16 @@ struct Content {
     blocks: Vec<Block>,
 }
 
-/// A part of a request that lies in one block.
-struct Part {
-    block: usize,
-    /// Where in the block.
-    start: usize,
-    /// Where in the request's buffer.
-    at: usize,
-    len: usize,
-}
-
-/// Cuts `len` bytes at `offset` at the borders of blocks.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
-    let first = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
-    let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
-    let mut next = Part { block: first, start, at: 0, len: len.min(BLOCK - start) };
-    std::iter::from_fn(move || {
-        if next.len == 0 {
-            return None;
-        }
-        let at = next.at + next.len;
-        let following = Part { block: next.block.saturating_add(1), start: 0, at, len: (len - at).min(BLOCK) };
-        Some(std::mem::replace(&mut next, following))
-    })
-}
-
 impl Content {
+    fn block(&self, number: u64) -> Option<&Block> {
+        self.blocks.get(usize::try_from(number).ok()?)
+    }
+
     /// Copies out what is there; the caller has checked the end.
     fn read(&self, offset: u64, buf: &mut [u8]) {
         for part in parts(offset, buf.len()) {
             let Some(to) = buf.get_mut(part.at..part.at + part.len) else { continue };
-            let block = self.blocks.get(part.block).map(|block| block.read());
+            let block = self.block(part.block).map(|block| block.read());
             match block.as_ref().and_then(|block| block.as_ref()?.get(part.start..part.start + part.len)) {
                 Some(from) => to.copy_from_slice(from),
                 None => to.fill(0),
@@ -72,9 +49,7 @@ impl Content {
     /// Copies in, inside the length.
     fn write(&self, offset: u64, buf: &[u8]) {
         for part in parts(offset, buf.len()) {
-            let (Some(block), Some(from)) =
-                (self.blocks.get(part.block), buf.get(part.at..part.at.saturating_add(part.len)))
-            else {
+            let (Some(block), Some(from)) = (self.block(part.block), buf.get(part.at..part.at + part.len)) else {
                 continue;
             };
             let mut block = block.write();
@@ -89,7 +64,7 @@ impl Content {
     fn zero(&self, offset: u64, len: u64) {
         let len = len.min(self.len.saturating_sub(offset));
         for part in parts(offset, usize::try_from(len).unwrap_or(usize::MAX)) {
-            let Some(block) = self.blocks.get(part.block) else { return };
+            let Some(block) = self.block(part.block) else { return };
             let mut block = block.write();
             if part.len == BLOCK {
                 *block = None;

@@ -3,6 +3,7 @@
 //! Everything the engine asks of storage goes through [`Disk`] and [`Volume`], so that a test can put a device in
 //! their place that loses power at any moment. No format and no policy may ever live here.
 
+mod blocks;
 mod file;
 mod memory;
 mod overlay;

@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation
 )]
 
+use super::blocks::{BLOCK, parts};
 use super::{Disk, LockGuard, MemoryVolume, OpenMode, Volume};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
@@ -16,9 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Bytes that are kept in memory together once one of them is written.
-const BLOCK: usize = 4096;
 
 /// Bytes that a device cannot read together, at the least.
 const SECTOR: usize = 512;
@@ -78,19 +76,6 @@ pub(crate) fn read_what_can_be(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
     }
 }
 
-/// Calls `part` with the number of each block that `len` bytes at `offset` touch, where they begin in it and in the
-/// request, and how many they are.
-fn each_part(offset: u64, len: usize, mut part: impl FnMut(u64, usize, usize, usize) -> Result<()>) -> Result<()> {
-    let (mut block, mut start) = (offset / BLOCK as u64, usize::try_from(offset % BLOCK as u64).unwrap_or_default());
-    let mut at = 0;
-    while at < len {
-        let count = (len - at).min(BLOCK - start);
-        part(block, start, at, count)?;
-        (block, start, at) = (block.saturating_add(1), 0, at + count);
-    }
-    Ok(())
-}
-
 impl Disk for OverlayDisk {
     fn size(&self) -> Result<u64> {
         Ok(self.written.read().len)
@@ -106,27 +91,27 @@ impl Disk for OverlayDisk {
         let (old, new) = buf.split_at_mut_checked(there).unwrap_or_default();
         self.below.read_at(offset, old)?;
         new.fill(0);
-        each_part(offset, buf.len(), |block, start, at, count| {
-            let from = written.blocks.get(&block).and_then(|bytes| bytes.get(start..start + count));
-            if let (Some(from), Some(to)) = (from, buf.get_mut(at..at + count)) {
+        for part in parts(offset, buf.len()) {
+            let from = written.blocks.get(&part.block).and_then(|bytes| bytes.get(part.start..part.start + part.len));
+            if let (Some(from), Some(to)) = (from, buf.get_mut(part.at..part.at + part.len)) {
                 to.copy_from_slice(from);
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
         let invalid = || self.invalid("cannot write", ErrorKind::InvalidInput);
         let end = offset.checked_add(buf.len() as u64).ok_or_else(invalid)?;
         let mut written = self.written.write();
-        each_part(offset, buf.len(), |block, start, at, count| {
-            let mut bytes = self.block(&written, block);
-            if let (Some(to), Some(from)) = (bytes.get_mut(start..start + count), buf.get(at..at + count)) {
+        for part in parts(offset, buf.len()) {
+            let mut bytes = self.block(&written, part.block);
+            let to = bytes.get_mut(part.start..part.start + part.len);
+            if let (Some(to), Some(from)) = (to, buf.get(part.at..part.at + part.len)) {
                 to.copy_from_slice(from);
             }
-            written.blocks.insert(block, bytes);
-            Ok(())
-        })?;
+            written.blocks.insert(part.block, bytes);
+        }
         written.len = written.len.max(end);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Where pages live: the `table` page store (places, images, the page table, the superblock) and the buffer pool.
 //!
-//! Nothing here knows what a page means beyond its id, its LSN and whether its bytes are sound; keys, trees, the log's
-//! records and transactions must never appear.
+//! Nothing here knows what a page means beyond its id, its LSN and whether its bytes are sound, but for two things that
+//! `page` is asked: whether it is an inner page, by the pool that keeps those longer, and which page size an allocation map
+//! tells, by `rescue` where no superblock does. Keys, trees, the log's records and transactions must never appear.
 //!
 //! * [`TableStore`] maps page ids to places in the file and writes every image to a new place; `checkpoint` makes the
 //!   map durable.
@@ -43,6 +44,6 @@ pub use image::{IMAGE_HEADER, ImageBatch};
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
-pub use rescue::{FoundImage, RescuedStore, Trust};
+pub use rescue::{Believed, FoundImage, RescuedStore, Trust};
 pub use superblock::Meta;
 pub use table_store::{StoreStats, TableStore, WriteKind};

@@ -6,12 +6,12 @@
 
 use super::image::{IMAGE_HEADER, sound_image};
 use super::page_table::{CHUNK_PAGES, Entry};
-use super::place::{FIRST_GRAIN, GRAIN, Location, Place};
+use super::place::{FIRST_GRAIN, GRAIN, Location, Place, grains_of};
 use super::region::REGION;
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
-use super::table_store::{Current, Reading, State, TableStore, describe_damage, load_table};
+use super::table_store::{Current, Reading, State, TableStore, load_table};
 use crate::base::limits::MAX_PAGE_SIZE;
-use crate::base::{Error, Lsn, PageId, Result, bytes};
+use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
 use std::collections::BTreeMap;
@@ -40,16 +40,27 @@ pub struct RescuedStore {
     pub store: TableStore,
     /// What the superblock says, or where there is none what may be so.
     pub meta: Meta,
-    /// The superblock may be an older one: the other is damaged.
-    pub outdated: bool,
+    /// Which superblock that is.
+    pub superblock: Believed,
     /// Pages were found by their images alone: of some, the newest may be lost.
     pub guessed: bool,
     /// Every page id is smaller.
     pub ids_end: u32,
     /// No LSN of a page that was found is greater, and none of `meta`.
     pub last: Lsn,
-    /// What was damaged, in words.
-    pub damage: Vec<String>,
+    /// What was damaged.
+    pub damage: Vec<Damage>,
+}
+
+/// Which superblock of a damaged file is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Believed {
+    /// The newer one of two.
+    Newest,
+    /// The only one: the other is damaged, and may have been newer.
+    Only,
+    /// None: both are damaged.
+    None,
 }
 
 /// Whether the page table is asked where pages are.
@@ -72,56 +83,34 @@ impl TableStore {
         let size = disk.size()?;
         let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
         read_what_can_be(&*disk, 0, &mut front);
-        let mut damage = Vec::new();
-        let chosen = match superblock::choose(&front, path) {
-            Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Err(error),
-            Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(&front) => Err(error),
-            chosen => Ok(chosen?),
-        };
-        let (superblock, slot) = match &chosen {
-            Ok(chosen) => *chosen,
-            Err(_) => (Superblock::without_table(told_page_size(&*disk)?.unwrap_or(page_size)), 0),
-        };
-        let mut state = State::new(superblock.meta.page_size);
-        let (mut outdated, mut guessed) = (false, false);
-        // The chunks that are missing; `None`: all of them.
-        let missing = match &chosen {
-            Err(error) => {
-                damage.push(told(error));
-                None
-            }
-            Ok(_) => {
+        let (mut damage, mut images, mut missing) = (Vec::new(), None, None);
+        let (superblock, slot, believed, mut state) = match chosen(&front, path)? {
+            Ok((superblock, slot)) => {
                 let other = 1 - slot.min(1);
-                outdated = !superblock::is_sound(&front, other);
-                if outdated {
-                    damage.push(format!("superblock {other}: it has not its checksum"));
+                let sound = superblock::is_sound(&front, other);
+                damage.extend((!sound).then_some(Damage::Superblock { slot: other }));
+                let mut state = State::new(superblock.meta.page_size);
+                if trust == Trust::Table {
+                    missing = load_what_is_left(&*disk, size, &superblock, &mut state, &mut damage);
                 }
-                match load_table(&*disk, size, &superblock, &mut state, Reading::WhatIsLeft) {
-                    Ok(damaged) => {
-                        damage
-                            .extend(damaged.iter().map(|chunk| format!("the page table: {}", describe_damage(*chunk))));
-                        Some(damaged)
-                    }
-                    Err(error) => {
-                        damage.push(told(&error));
-                        state = State::new(superblock.meta.page_size);
-                        None
-                    }
+                (superblock, slot, if sound { Believed::Newest } else { Believed::Only }, state)
+            }
+            Err(cause) => {
+                let found = Images::find(&*disk, MAX_PAGE_SIZE)?;
+                if let (Error::NotADatabase { .. }, true) = (&cause, found.newest.is_empty()) {
+                    return Err(cause);
                 }
+                let page_size = found.page_size.unwrap_or(page_size);
+                images = Some(found.of_pages(page_size));
+                damage.push(Damage::Superblocks { cause: without_path(cause) });
+                (Superblock::without_table(page_size), 0, Believed::None, State::new(page_size))
             }
         };
-        let missing = missing.filter(|_| trust == Trust::Table);
         let (mut ids_end, mut last) = (superblock.meta.high_water, superblock.meta.last);
-        if missing.as_ref().is_none_or(|chunks| !chunks.is_empty()) {
-            guessed = true;
-            let found = newest_images(&*disk, superblock.meta.page_size)?;
-            if let (Err(error @ Error::NotADatabase { .. }), true) = (chosen, found.is_empty()) {
-                return Err(error);
-            }
-            if missing.is_none() {
-                state = State::new(superblock.meta.page_size);
-            }
-            for (page, lsn) in adopt(&mut state, missing.as_deref(), found) {
+        let guessed = missing.as_ref().is_none_or(|chunks| !chunks.is_empty());
+        if guessed {
+            let images = images.map_or_else(|| Images::find(&*disk, superblock.meta.page_size), Ok)?;
+            for (page, lsn) in adopt(&mut state, missing.as_deref(), images.newest) {
                 ids_end = ids_end.max(page.0.saturating_add(1));
                 last = last.max(Lsn(lsn.0.saturating_add(1)));
             }
@@ -129,7 +118,7 @@ impl TableStore {
         let current = Current { superblock, slot, other_damaged: false };
         let mut store = TableStore::assemble(disk, path, state, current)?;
         store.rescued = true;
-        Ok(RescuedStore { store, meta: superblock.meta, outdated, guessed, ids_end, last, damage })
+        Ok(RescuedStore { store, meta: superblock.meta, superblock: believed, guessed, ids_end, last, damage })
     }
 
     /// Every page that has an image, in order.
@@ -145,30 +134,82 @@ impl TableStore {
     }
 }
 
-/// An error without the advice that comes with it.
-fn told(error: &Error) -> String {
-    match error {
-        Error::CorruptMeta { what, why } => format!("{what}: {why}"),
-        Error::NotADatabase { what, .. } => format!("the superblock: {what}"),
-        other => other.to_string(),
+/// The superblock that counts and its slot, or why there is none. Another version's is an error of the whole.
+fn chosen(front: &[u8], path: &Path) -> Result<Result<(Superblock, usize)>> {
+    match superblock::choose(front, path) {
+        Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
+        Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),
+        chosen => chosen.map(Ok),
     }
 }
 
-/// The newest image of each page.
-fn newest_images(disk: &dyn Disk, page_size: usize) -> Result<BTreeMap<PageId, (Lsn, Location)>> {
-    let mut found = BTreeMap::new();
-    // A database has never had many more ids than its file has had room for pages; a greater one is another file's.
-    let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
-    each_image(disk, page_size, |image| {
-        if u64::from(image.page.0) >= most {
-            return;
+/// A file with images in it is a database, whatever its superblocks have become.
+fn without_path(error: Error) -> Error {
+    match error {
+        Error::NotADatabase { what, .. } => Error::CorruptMeta { what: "the superblock", why: what },
+        other => other,
+    }
+}
+
+/// Loads what can be read of the page table; gives the chunks that are missing, `None`: all of them.
+fn load_what_is_left(
+    disk: &dyn Disk,
+    size: u64,
+    superblock: &Superblock,
+    state: &mut State,
+    damage: &mut Vec<Damage>,
+) -> Option<Vec<usize>> {
+    match load_table(disk, size, superblock, state, Reading::WhatIsLeft) {
+        Ok(missing) => {
+            let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
+            damage.extend(missing.iter().map(|chunk| {
+                let first = chunk * CHUNK_PAGES;
+                Damage::PageTablePart { first: id(first), last: id(first + CHUNK_PAGES - 1) }
+            }));
+            Some(missing)
         }
-        let newest = found.entry(image.page).or_insert((image.lsn, image.location));
-        if image.lsn >= newest.0 {
-            *newest = (image.lsn, image.location);
+        Err(cause) => {
+            damage.push(Damage::PageTable { cause });
+            *state = State::new(superblock.meta.page_size);
+            None
         }
-    })?;
-    Ok(found)
+    }
+}
+
+/// What one look at the whole file finds.
+#[derive(Default)]
+struct Images {
+    /// The newest image of each page.
+    newest: BTreeMap<PageId, (Lsn, Location)>,
+    /// The page size that an allocation map tells: the first page of every database is one.
+    page_size: Option<usize>,
+}
+
+impl Images {
+    /// Of pages of at most `longest` bytes.
+    fn find(disk: &dyn Disk, longest: usize) -> Result<Images> {
+        let mut found = Images::default();
+        // A database has never had many more ids than its file has had room for pages; a greater one is another file's.
+        let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
+        each_image(disk, longest, |image| {
+            found.page_size = found.page_size.or_else(|| map_page_size(image.packed));
+            if u64::from(image.page.0) >= most {
+                return;
+            }
+            let newest = found.newest.entry(image.page).or_insert((image.lsn, image.location));
+            if image.lsn >= newest.0 {
+                *newest = (image.lsn, image.location);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Without those that no page of that size has.
+    fn of_pages(mut self, page_size: usize) -> Images {
+        let most = grains_of(page_size + IMAGE_HEADER);
+        self.newest.retain(|_, (_, location)| location.place.grains() <= most);
+        self
+    }
 }
 
 /// Puts the pages of the chunks that are missing into the page table, and gives them.
@@ -183,13 +224,6 @@ fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (
         }
     }
     adopted
-}
-
-/// The page size that an allocation map tells: the first page of every database is one.
-fn told_page_size(disk: &dyn Disk) -> Result<Option<usize>> {
-    let mut told = None;
-    each_image(disk, MAX_PAGE_SIZE, |image| told = told.or(map_page_size(image.packed)))?;
-    Ok(told)
 }
 
 /// Whether there are images where a database begins: a file without superblocks that is one all the same.

@@ -159,7 +159,7 @@ impl TableStore {
     }
 
     /// The bytes of the superblocks, as far as the file has them.
-    pub(super) fn front(disk: &dyn Disk) -> Result<Vec<u8>> {
+    fn front(disk: &dyn Disk) -> Result<Vec<u8>> {
         let mut front = vec![0; usize::try_from(disk.size()?.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
         disk.read_at(0, &mut front)?;
         Ok(front)
@@ -392,7 +392,7 @@ fn corrupt(why: String) -> Error {
 }
 
 /// What is wrong with a chunk of the page table that has not its checksum.
-pub(super) fn describe_damage(chunk: usize) -> String {
+fn describe_damage(chunk: usize) -> String {
     let first = chunk * CHUNK_PAGES;
     format!("its chunk {chunk}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1)
 }

@@ -14,9 +14,6 @@ use crate::base::{Error, Lsn, PageId, Result, bytes};
 use crate::page::Page;
 use std::collections::{BTreeMap, HashSet};
 
-/// Stands for a leaf whose page id is not known. No page has it.
-const UNKNOWN: PageId = PageId(u32::MAX);
-
 /// A leaf that can be read.
 struct Leaf {
     id: PageId,
@@ -59,7 +56,7 @@ impl Leaf {
 
     /// What lies in the gap behind it.
     fn gap(&self) -> PageId {
-        if self.right.is_none() { UNKNOWN } else { self.right }
+        if self.right.is_none() { PageId::UNKNOWN } else { self.right }
     }
 }
 
@@ -111,7 +108,7 @@ impl Tree {
             match &before {
                 None if leaf.lower.is_empty() => loader.push_leaf(&[], leaf.id)?,
                 None => {
-                    loader.push_leaf(&[], UNKNOWN)?;
+                    loader.push_leaf(&[], PageId::UNKNOWN)?;
                     loader.push_leaf(&leaf.image, leaf.id)?;
                 }
                 Some(before) => {

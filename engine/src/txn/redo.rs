@@ -198,12 +198,31 @@ impl<'a> Redo<'a> {
             self.found.skipped += 1;
             return Ok(());
         }
-        if !page::apply(&mut page, op, lsn)? {
+        let fits = match page::apply(&mut page, op, lsn) {
+            Err(Error::Corrupt { .. }) if self.store.is_rescued() => false,
+            applied => applied?,
+        };
+        if fits {
+            page.mark_dirty(lsn);
+            self.found.applied += 1;
+            return Ok(());
+        }
+        drop(page);
+        if !self.store.is_rescued() {
             return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
         }
-        page.mark_dirty(lsn);
-        self.found.applied += 1;
+        self.lose(id);
         Ok(())
+    }
+
+    /// In a rescue, an older state of a page may have been found than the one that the log goes on from. What has been done
+    /// to it so far may have hit other entries than it should: better none than wrong ones. The rest of the log is not to
+    /// suffer for it.
+    fn lose(&mut self, id: PageId) {
+        tracing::warn!(page = %id, "an older page than the log goes on from is given up");
+        self.broken.insert(id);
+        self.pool.forget(id);
+        self.store.drop_page(id);
     }
 
     /// Whether an error is about one page. A device that fails may do better another time, but not where only what is left is

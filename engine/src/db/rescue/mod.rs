@@ -11,10 +11,10 @@ mod survey;
 use super::Database;
 use super::open::{Opened, log_config, missing_log, next_epoch};
 use super::options::Builder;
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
-use crate::store::{Meta, RescuedStore, TableStore, Trust};
+use crate::store::{Believed, Meta, RescuedStore, TableStore, Trust};
 use crate::txn::{Redo, Redone};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,13 @@ impl Builder {
     /// table, the log, the catalog or the inner pages of trees are damaged, so that [`Builder::open`] fails or finds
     /// nothing. Then the whole file is read to find its pages.
     ///
-    /// Also gives what was damaged, in words; nothing for a database that opens as any other does. What single pages have
-    /// lost is told by [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
+    /// Also gives what was damaged; nothing for a database that opens as any other does. What single pages have lost is told
+    /// by [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
     ///
     /// Where a log is damaged, what was committed after the damage is lost. Tables whose entries in the catalog are lost
     /// get the names that older copies of it have, or `table-N`, with keys and values of type `bytes`. Where neither a page
-    /// nor what leads to it is left, an older copy of the page may take its place. [`Builder::page_size`] counts only where
+    /// nor what leads to it is left, an older copy of the page may take its place; where neither the page table nor the
+    /// catalog is left, tables that were dropped may come back. [`Builder::page_size`] counts only where
     /// nothing in the file says it.
     ///
     /// ```
@@ -47,7 +48,7 @@ impl Builder {
     /// # std::fs::write(&path, bytes)?;
     /// assert!(Database::open(&path).is_err());
     /// let (db, damage) = Database::builder().open_damaged(&path)?;
-    /// println!("{damage:?}");
+    /// println!("{}", damage[0]);
     /// assert_eq!(db.begin_read()?.open_table(TREES)?.get("oak")?.unwrap().value(), 700);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -55,7 +56,7 @@ impl Builder {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] where nothing in the
     /// file is a page.
-    pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<String>)> {
+    pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<Damage>)> {
         let (volume, name) = super::open::split_path(path.as_ref())?;
         self.open_damaged_on(volume, &name)
     }
@@ -75,7 +76,7 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Builder::open_damaged`].
-    pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<String>)> {
+    pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<Damage>)> {
         if volume.list(name)?.iter().all(|found| found != name) {
             return Err(Error::NotFound { path: volume.path(name) });
         }
@@ -84,8 +85,11 @@ impl Builder {
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
         let mut rescue = self.rescued_store(&*overlay, name, Trust::Table)?;
         let mut opened = Opened::of(self, overlay.path(name), lock, (Arc::new(rescue.store), rescue.meta));
-        let found = replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?;
-        if found.is_none() && rescue.outdated {
+        let found = match rescue.superblock {
+            Believed::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
+            _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
+        };
+        if found.is_none() && rescue.superblock == Believed::Only {
             // With the superblock its page table is an older one, too: its log is not there any more.
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
@@ -99,10 +103,7 @@ impl Builder {
         let (store, mut damage) = (opened.store.clone(), rescue.damage);
         let db = opened.into_reader(self, None);
         if rescue.guessed {
-            damage.push(
-                "pages were looked for in the whole file: of those whose newest state is lost, an older one is read"
-                    .into(),
-            );
+            damage.push(Damage::OlderPages);
         }
         mend::mend(&db.shared().engine, &store, rescue.guessed, &mut damage)?;
         Ok((db, damage))
@@ -125,38 +126,39 @@ impl Builder {
     }
 }
 
+/// Without a superblock nothing says which log is this database's, and where it begins.
+fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result<Redone> {
+    if !volume.list(&format!("{name}-log."))?.is_empty() {
+        damage.push(Damage::LogUnread);
+    }
+    Ok(Redone::default())
+}
+
 /// Redoes the log as far as it is sound; `None` where there should be one and nothing of it can be read.
 fn replay_what_is_left(
     opened: &Opened,
     volume: &Arc<dyn Volume>,
     name: &str,
-    damage: &mut Vec<String>,
+    damage: &mut Vec<Damage>,
 ) -> Result<Option<Redone>> {
-    if opened.meta.database_id == 0 {
-        // Without a superblock nothing says which log is this database's, and where it begins.
-        if !volume.list(&format!("{name}-log."))?.is_empty() {
-            damage.push("the log: it cannot be read without a superblock, and what only it has is lost".into());
-        }
-        return Ok(Some(Redone::default()));
-    }
     match replay(opened, &log_config(volume.clone(), name, &opened.meta)) {
         Ok((redone, broken)) => {
-            damage.extend(broken.map(|error| format!("the log: {error}")));
+            damage.extend(broken.map(|cause| Damage::Log { cause }));
             if redone.unfinished.is_some() {
-                damage.push("the log: it ends in the middle of a large transaction, a part of which is seen".into());
+                damage.push(Damage::LogTorn);
             }
             Ok(Some(redone))
         }
         // What an earlier run has left does not count.
         Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(Some(Redone::default())),
         Err(
-            error @ (Error::MissingLog { .. }
+            cause @ (Error::MissingLog { .. }
             | Error::CorruptLog { .. }
             | Error::Corrupt { .. }
             | Error::CorruptMeta { .. }
             | Error::Io { .. }),
         ) => {
-            damage.push(format!("the log: {error}"));
+            damage.push(Damage::Log { cause });
             Ok(None)
         }
         Err(other) => Err(other),

@@ -15,6 +15,10 @@ pub(super) struct TablePages {
     pub(super) leaves: Vec<PageId>,
     /// Entries of the leaves.
     pub(super) entries: u64,
+    /// When the leaf was changed that has not been changed for longest; `None` without a leaf.
+    pub(super) oldest_leaf: Option<Lsn>,
+    /// When a page was changed last.
+    pub(super) newest: Lsn,
     /// Of the pages that cover all keys the one at the highest level, and that level.
     pub(super) root: Option<(PageId, u8)>,
     /// How the leaves keep keys and records; of the last one seen.
@@ -37,8 +41,10 @@ pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Res
             continue;
         }
         let table = tables.entry(page.table()).or_default();
+        table.newest = table.newest.max(page.lsn());
         if page.is_leaf() {
             table.leaves.push(id);
+            table.oldest_leaf = Some(table.oldest_leaf.map_or(page.lsn(), |oldest| oldest.min(page.lsn())));
             table.entries += page.count() as u64;
             table.layout = Some((page.keys(), page.records()));
         }

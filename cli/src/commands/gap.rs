@@ -1,0 +1,121 @@
+//! Ranges of keys that a damaged table has lost, and words for them. Ranges that lie side by side are one.
+
+use crate::typed;
+use duramen::db::Lost;
+
+/// Keys of a table that are lost, from one to before another.
+#[derive(Clone, Debug)]
+pub(super) struct Gap {
+    pub(super) lower: Vec<u8>,
+    /// `None`: up to the end.
+    pub(super) upper: Option<Vec<u8>>,
+    /// What stood in the way first.
+    cause: String,
+    /// How many other things did.
+    others: usize,
+}
+
+impl Gap {
+    /// What salvaging a table told.
+    pub(super) fn new(lost: &Lost) -> Gap {
+        let cause = lost.cause.without_advice();
+        Gap { lower: lost.lower.clone(), upper: lost.upper.clone(), cause, others: 0 }
+    }
+
+    /// Takes in a range that begins where this one ends; false for any other.
+    pub(super) fn join(&mut self, lost: &Lost) -> bool {
+        if self.upper.as_ref() != Some(&lost.lower) {
+            return false;
+        }
+        self.upper.clone_from(&lost.upper);
+        self.others += usize::from(lost.cause.without_advice() != self.cause);
+        true
+    }
+
+    /// The part of it that lies between two keys, if there is one.
+    pub(super) fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> Option<Gap> {
+        let from = self.lower.as_slice().max(lower);
+        let to = match (self.upper.as_deref(), upper) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let left = to.is_none_or(|to| from < to);
+        left.then(|| Gap { lower: from.to_vec(), upper: to.map(<[u8]>::to_vec), ..self.clone() })
+    }
+
+    /// As far as `upper`.
+    pub(super) fn up_to(self, upper: Option<Vec<u8>>) -> Gap {
+        Gap { upper, ..self }
+    }
+
+    /// Only the value of one key is lost, which is known itself.
+    pub(super) fn is_value(&self) -> bool {
+        self.upper.as_ref().and_then(|upper| upper.strip_suffix(&[0])) == Some(&self.lower)
+    }
+
+    /// All keys of its table are lost.
+    pub(super) fn is_all(&self) -> bool {
+        self.lower.is_empty() && self.upper.is_none()
+    }
+
+    /// Why, without advice.
+    pub(super) fn why(&self) -> String {
+        match self.others {
+            0 => self.cause.clone(),
+            others => format!("{} (and {others} more)", self.cause),
+        }
+    }
+
+    /// The keys, in words.
+    pub(super) fn keys(&self, key_type: &str) -> String {
+        let shown = |key: &[u8]| format!("\"{}\"", typed::bound(key, key_type).escape_debug());
+        match (self.lower.as_slice(), &self.upper) {
+            (key, Some(_)) if self.is_value() => format!("the value of {}", shown(key)),
+            ([], None) => "all keys".to_owned(),
+            ([], Some(upper)) => format!("keys up to {}", shown(upper)),
+            (lower, None) => format!("keys from {} to the end", shown(lower)),
+            (lower, Some(upper)) => format!("keys from {} to {}", shown(lower), shown(upper)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duramen::Error;
+    use duramen::base::PageId;
+
+    fn lost(lower: &str, upper: Option<&str>, page: u32) -> Lost {
+        let upper = upper.map(|upper| upper.as_bytes().to_vec());
+        Lost { lower: lower.into(), upper, cause: Error::corrupt(PageId(page), "it rots") }
+    }
+
+    #[test]
+    fn ranges_side_by_side_are_one_and_others_are_not() {
+        let mut gap = Gap::new(&lost("b", Some("d"), 7));
+        assert!(!gap.join(&lost("e", Some("f"), 8)));
+        assert_eq!((gap.keys("str").as_str(), gap.why().as_str()), ("keys from \"b\" to \"d\"", "page 7: it rots"));
+        assert!(gap.join(&lost("d", Some("e"), 8)) && gap.join(&lost("e", None, 9)));
+        assert_eq!(gap.keys("str"), "keys from \"b\" to the end");
+        assert_eq!(gap.why(), "page 7: it rots (and 2 more)");
+        assert!(!gap.join(&lost("", None, 7)), "nothing is behind the end");
+    }
+
+    #[test]
+    fn a_value_is_told_by_its_key() {
+        assert_eq!(Gap::new(&lost("oak", Some("oak\0"), 7)).keys("bytes"), "the value of \"oak\"");
+        assert_eq!(Gap::new(&lost("oak", Some("oak\0\0"), 7)).keys("bytes"), "keys from \"oak\" to \"0x6f616b0000\"");
+    }
+
+    #[test]
+    fn a_part_of_it_is_what_lies_between() {
+        let gap = Gap::new(&lost("b", Some("d"), 7));
+        let part = |lower: &str, upper: Option<&str>| {
+            let part = gap.within(lower.as_bytes(), upper.map(str::as_bytes))?;
+            Some(part.keys("str"))
+        };
+        assert_eq!(part("", None).unwrap(), "keys from \"b\" to \"d\"");
+        assert_eq!(part("c", Some("x")).unwrap(), "keys from \"c\" to \"d\"");
+        assert_eq!((part("d", None), part("", Some("b"))), (None, None));
+    }
+}

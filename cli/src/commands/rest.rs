@@ -1,0 +1,84 @@
+//! What `--skip-damaged` saves of a damaged database: all of it is read, and nothing is kept but the count.
+
+use super::gap::Gap;
+use super::losses::is_of_log;
+use super::open;
+use crate::args;
+use crate::failure::Result;
+use crate::progress::{Meter, Unit};
+use duramen::TableInfo;
+use duramen::db::{Damage, Salvaged};
+
+/// How often the meter is told, in entries.
+const STEP: u64 = 1024;
+
+/// What can be read of a damaged database.
+pub(super) struct Rest {
+    pub(super) damage: Vec<Damage>,
+    pub(super) tables: Vec<RestOfTable>,
+}
+
+/// What can be read of a table.
+pub(super) struct RestOfTable {
+    pub(super) info: TableInfo,
+    pub(super) entries: u64,
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl Rest {
+    /// Reads all that is left.
+    pub(super) fn read(database: &args::Database, quiet: bool) -> Result<Rest> {
+        let (db, damage) = open::damaged(database)?;
+        let tx = db.begin_read()?;
+        let infos = tx.tables()?;
+        let total = infos.iter().map(|info| info.entries).sum();
+        let mut meter = Meter::begin("reading what is left", Unit::Count("entries"), Some(total), quiet);
+        let (mut tables, mut count) = (Vec::with_capacity(infos.len()), 0u64);
+        for info in infos {
+            let table = tx.open_untyped(&info.name)?;
+            let mut rest = RestOfTable { info, entries: 0, gaps: Vec::new() };
+            let mut salvage = table.salvage(..);
+            while let Some(found) = salvage.next_with(|_, _| ())? {
+                match found {
+                    Salvaged::Entry(()) => {
+                        (rest.entries, count) = (rest.entries + 1, count + 1);
+                        if count.is_multiple_of(STEP) {
+                            meter.show(count, String::new);
+                        }
+                    }
+                    Salvaged::Lost(lost) => {
+                        if !rest.gaps.last_mut().is_some_and(|gap| gap.join(&lost)) {
+                            rest.gaps.push(Gap::new(&lost));
+                        }
+                    }
+                }
+            }
+            tables.push(rest);
+        }
+        Ok(Rest { damage, tables })
+    }
+
+    /// How many entries can be read.
+    pub(super) fn entries(&self) -> u64 {
+        self.tables.iter().map(|table| table.entries).sum()
+    }
+
+    /// How many there should be; `None` where commits are lost, and nobody knows.
+    pub(super) fn total(&self) -> Option<u64> {
+        let known = !self.damage.iter().any(is_of_log);
+        known.then(|| self.tables.iter().map(|table| table.info.entries).sum())
+    }
+
+    /// Some of them may be older ones.
+    pub(super) fn is_guessed(&self) -> bool {
+        self.damage.iter().any(|damage| matches!(damage, Damage::OlderPages))
+    }
+
+    /// Tables may have lost their names.
+    pub(super) fn has_lost_names(&self) -> bool {
+        let costs_names = |damage: &Damage| {
+            matches!(damage, Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { .. })
+        };
+        self.damage.iter().any(costs_names)
+    }
+}

@@ -1,0 +1,125 @@
+//! What of a damaged database can be saved is told by `check`, whatever keeps it from being opened, and the totals of
+//! `dump --skip-damaged` are right.
+
+use crate::place::Place;
+use duramen::{Database, TableDef};
+use serde_json::Value;
+
+const ENTRIES: u32 = 2000;
+
+fn built() -> Place {
+    let place = Place::new();
+    let lines: String = (0..ENTRIES).map(|n| format!("key {n:06}{:.<90}\tvalue {n}, \n", "")).collect();
+    place.ok("load t.duramen t --page-size 4K --keys plain --separators full -q", lines);
+    place
+}
+
+/// What `check` reports, and its line of complaint.
+fn check(place: &Place) -> (Value, String) {
+    let run = place.run("check t.duramen -q --format json", "");
+    assert_eq!((run.status, run.err.matches('\n').count()), (2, 1), "{}", run.err);
+    let report: Value = serde_json::from_slice(&run.out).unwrap();
+    assert_eq!(report["sound"], false);
+    (report, run.err)
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Where the directory of the page table is, and its first chunk.
+fn page_table(bytes: &[u8]) -> (usize, usize) {
+    let newer = if number(bytes, 32) > number(bytes, 4096 + 32) { 0 } else { 4096 };
+    let directory = number(bytes, newer + 80) as usize * 512;
+    (directory, (number(bytes, directory) & ((1 << 40) - 1)) as usize * 512)
+}
+
+#[test]
+fn without_a_page_table_all_is_saved_and_check_says_so() {
+    let place = built();
+    let whole = std::fs::read(place.path("t.duramen")).unwrap();
+    let (directory, chunk) = page_table(&whole);
+    for (what, at, len) in [("page table", directory, 4), ("page table", chunk, 4), ("superblock", 0, 8192)] {
+        let mut bytes = whole.clone();
+        bytes[at..at + len].fill(0xA5);
+        std::fs::write(place.path("t.duramen"), bytes).unwrap();
+        let (report, told) = check(&place);
+        let findings = report["findings"].as_array().unwrap();
+        assert!(findings.iter().all(|finding| finding["lost"] == "nothing"), "{what}: {report}");
+        assert!(findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(what)), "{what}: {report}");
+        let saved = &report["saved"];
+        assert_eq!((&saved["entries"], &saved["of_entries"]), (&ENTRIES.into(), &ENTRIES.into()), "{what}: {report}");
+        assert!(saved["older_states"] == true && saved["lost"].as_array().unwrap().is_empty(), "{what}: {report}");
+        assert!(told.contains("save 2,000 of 2,000 entries") && told.contains("dump --skip-damaged"), "{told}");
+    }
+}
+
+#[test]
+fn of_a_file_cut_short_check_says_what_is_left() {
+    let place = built();
+    let whole = std::fs::read(place.path("t.duramen")).unwrap();
+    for part in [1, 2, 3] {
+        std::fs::write(place.path("t.duramen"), &whole[..whole.len() / 4 * part]).unwrap();
+        let (report, told) = check(&place);
+        let scan = place.run("dump t.duramen d --skip-damaged -q", "").err;
+        std::fs::remove_file(place.path("d")).unwrap();
+        let saved = &report["saved"];
+        assert!(saved["entries"].as_u64().unwrap() < u64::from(ENTRIES), "{report}");
+        assert!(told.contains("is damaged: ") && told.contains("dump --skip-damaged"), "{told}");
+        let count =
+            told.split("save ").nth(1).unwrap().split(" entries").next().unwrap().split(',').collect::<String>();
+        let dumped = scan.split("was read: ").nth(1).unwrap_or(&scan).split(',').collect::<String>();
+        assert!(dumped.starts_with(count.trim_end()), "{told} {scan}");
+    }
+}
+
+#[test]
+fn pages_side_by_side_are_one_range_of_lost_keys() {
+    let place = built();
+    (1000..1100).step_by(20).for_each(|n| place.damage_text("t.duramen", &format!("value {n}, ")));
+    let run = place.run("dump t.duramen --skip-damaged -q", "");
+    let lines: Vec<&str> = run.err.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains(" more)") && lines[1].contains("1 range of keys"), "{}", run.err);
+    let (report, _) = check(&place);
+    assert!(report["findings"].as_array().unwrap().len() > 1, "each page by itself: {report}");
+    let [lost] = &report["saved"]["lost"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert!(lines[0].starts_with(&format!("lost: table \"t\", {}: ", lost["keys"].as_str().unwrap())), "{report}");
+}
+
+#[test]
+fn of_a_damaged_log_no_total_is_told_and_the_loss_is() {
+    const NUMBERS: TableDef<u32, u32> = TableDef::new("numbers");
+    let place = Place::new();
+    let db = Database::builder().background(false).create(place.path("open")).unwrap();
+    let put = |from: u32| {
+        let tx = db.begin_write().unwrap();
+        {
+            let mut numbers = tx.open_table(NUMBERS).unwrap();
+            (from..from + 1000).for_each(|n| numbers.put(n, n).unwrap());
+        }
+        tx.commit().unwrap();
+    };
+    (0..10_000).step_by(1000).for_each(put);
+    // As a power cut would leave it.
+    for (from, to) in [("open", "t.duramen"), ("open-log.000001", "t.duramen-log.000001")] {
+        std::fs::copy(place.path(from), place.path(to)).unwrap();
+    }
+    drop(db);
+    let log = std::fs::read(place.path("t.duramen-log.000001")).unwrap();
+    let end = log.iter().rposition(|byte| *byte != 0).unwrap();
+    place.damage("t.duramen-log.000001", end / 2);
+    assert!(place.error("stat t.duramen", "").contains("the log is corrupt"));
+    let (report, told) = check(&place);
+    let finding = &report["findings"][0];
+    assert!(finding["what"].as_str().unwrap().starts_with("the log: ") && finding["lost"] == "commits", "{report}");
+    let saved = report["saved"]["entries"].as_u64().unwrap();
+    assert!(saved > 0 && saved < 10_000 && saved.is_multiple_of(1000) && report["saved"]["of_entries"].is_null());
+    assert!(!told.contains(" of ") && told.contains("dump --skip-damaged"), "{told}");
+    let run = place.run("dump t.duramen d --skip-damaged -q", "");
+    let lines: Vec<&str> = run.err.lines().collect();
+    assert!(run.status == 2 && lines[0].starts_with("damaged: the log: at LSN "), "{}", run.err);
+    assert!(!lines[0].contains("--skip-damaged") && lines[1].contains("lost: all commits"), "{}", run.err);
+    assert!(!lines[1].contains(" of ") || lines[1].contains("entries are dumped; lost"), "{}", run.err);
+    place.ok("restore u.duramen d -q", "");
+    assert_eq!(place.ok("scan u.duramen numbers --count", "").trim(), saved.to_string());
+}

@@ -1,0 +1,47 @@
+//! Device blocks: cutting a request at their borders. What a block holds must never be known here.
+
+/// Bytes of a device block: what is allocated, locked and trimmed at once.
+pub(super) const BLOCK: usize = 4096;
+
+/// A part of a request that lies in one block.
+pub(super) struct Part {
+    /// The number of the block.
+    pub(super) block: u64,
+    /// Where in the block.
+    pub(super) start: usize,
+    /// Where in the request's buffer.
+    pub(super) at: usize,
+    pub(super) len: usize,
+}
+
+/// Cuts `len` bytes at `offset` at the borders of blocks.
+pub(super) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
+    let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
+    let mut next = Part { block: offset / BLOCK as u64, start, at: 0, len: len.min(BLOCK - start) };
+    std::iter::from_fn(move || {
+        if next.len == 0 {
+            return None;
+        }
+        let at = next.at + next.len;
+        let following = Part { block: next.block.saturating_add(1), start: 0, at, len: (len - at).min(BLOCK) };
+        Some(std::mem::replace(&mut next, following))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_side_by_side_each_in_its_block() {
+        for (offset, len, blocks) in [(0, 0, 0), (4095, 1, 1), (4095, 2, 2), (5000, 9000, 3), (8192, 4096, 1)] {
+            let (mut at, mut count) = (0, 0);
+            for part in parts(offset, len) {
+                assert_eq!((part.at, part.block * 4096 + part.start as u64), (at, offset + at as u64));
+                assert!(part.len > 0 && part.start + part.len <= BLOCK);
+                (at, count) = (at + part.len, count + 1);
+            }
+            assert_eq!((at, count), (len, blocks), "{len} at {offset}");
+        }
+    }
+}
