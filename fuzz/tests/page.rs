@@ -3,7 +3,8 @@
 use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
-    KeyListKind, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, map_page, run_page, unpack,
+    KeyListKind, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, map_page, run_page,
+    unpack,
 };
 use duramen_fuzz::page::{apply_op, check_page};
 use std::path::PathBuf;
@@ -176,6 +177,7 @@ fn operations<'a>(page: Page<'a>, packed: &'a [u8], keys: &'a [Vec<u8>; 4]) -> V
         PageOp::Keep { from: 1, to: 5, lower: &keys[1], upper: Some(&keys[2]), right: PageId(9) },
         right,
         PageOp::Insert { slot: 4, key: &keys[3], record },
+        PageOp::InsertRun { entries: [2, 5].map(|slot| NewEntry { slot, key: &keys[0], record }).to_vec().into() },
         format(),
     ]
 }

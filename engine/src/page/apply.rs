@@ -4,10 +4,11 @@
 use super::builder::{PageBuilder, PageSpec};
 use super::header::{self, PageKind};
 use super::keys::{self, KeyState};
-use super::op::PageOp;
+use super::op::{NewEntry, PageOp};
 use super::order::may_precede;
 use super::pack::unpack;
 use super::records::{self, Record, RecordState};
+use super::run::insert_run;
 use super::special::put_bits;
 use super::view::Page;
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
@@ -37,6 +38,7 @@ pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
         }
         PageOp::SetBits { from, count } => bits(page, *from, *count, true),
         PageOp::ClearBits { from, count } => bits(page, *from, *count, false),
+        PageOp::InsertRun { entries } => whole_run(page, entries, lsn),
     }?;
     if done {
         header::set_lsn(page, lsn);
@@ -46,16 +48,16 @@ pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
 
 /// A tree page's measures, found to be within the page.
 #[derive(Clone, Copy)]
-struct Tree {
-    keys_at: usize,
+pub(super) struct Tree {
+    pub(super) keys_at: usize,
     count: usize,
     inner: bool,
-    keys: KeyState,
-    records: RecordState,
+    pub(super) keys: KeyState,
+    pub(super) records: RecordState,
 }
 
 impl Tree {
-    fn of(view: Page<'_>) -> Result<Tree> {
+    pub(super) fn of(view: Page<'_>) -> Result<Tree> {
         let count = view.count();
         let granule = view.granule();
         let header = view.header();
@@ -90,13 +92,13 @@ impl Tree {
 }
 
 /// The bytes of a page from its key list up to its record list.
-fn key_list<'p>(page: &'p mut [u8], tree: &Tree) -> &'p mut [u8] {
+pub(super) fn key_list<'p>(page: &'p mut [u8], tree: &Tree) -> &'p mut [u8] {
     let end = page.len().saturating_sub(tree.records.bytes);
     page.get_mut(tree.keys_at..end).unwrap_or_default()
 }
 
 /// The bytes of a page's record list, as many as it will have.
-fn record_list(page: &mut [u8], len: usize) -> &mut [u8] {
+pub(super) fn record_list(page: &mut [u8], len: usize) -> &mut [u8] {
     let at = page.len().saturating_sub(len);
     page.get_mut(at..).unwrap_or_default()
 }
@@ -155,7 +157,7 @@ pub fn would_insert(page: Page<'_>, slot: usize, key: &[u8], record: Record<'_>)
     }
 }
 
-fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
+pub(super) fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
     let view = Page::new(page);
     let id = view.id();
     let Insertion { tree, suffix, keys, record_bytes } = plan_insert(view, slot, key, record)?;
@@ -164,6 +166,16 @@ fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_>) -> Resul
     records::insert(record_list(page, record_bytes), tree.records, slot, record);
     header::set_lists(page, tree.count + 1, key_bytes, record_bytes);
     Ok(true)
+}
+
+/// A run, all of it or nothing.
+fn whole_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<bool> {
+    let mut changed = page.to_vec();
+    let done = insert_run(&mut changed, entries, lsn)? == entries.len();
+    if done {
+        page.copy_from_slice(&changed);
+    }
+    Ok(done)
 }
 
 fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {

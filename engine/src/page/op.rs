@@ -2,12 +2,24 @@
 //! why it happens must never be known here.
 //!
 //! `tag u8`, then the fields in their order: numbers as varints, byte strings as `varint length | bytes`, records as
-//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`.
+//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`. A run
+//! is its number of entries, then each entry: its slot less that of the entry before, its key, its record.
 
 use super::records::Record;
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, PageId, Result};
 use std::borrow::Cow;
+
+/// An entry of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewEntry<'a> {
+    /// Where it goes, in the page as it is before the run: at or behind the slot of the entry before.
+    pub slot: u16,
+    /// The key image.
+    pub key: &'a [u8],
+    /// The record.
+    pub record: Record<'a>,
+}
 
 /// One operation on one page: what the log carries. Applying it is deterministic, byte for byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,6 +84,11 @@ pub enum PageOp<'a> {
         /// How many.
         count: u32,
     },
+    /// New entries of a leaf, in the order of their keys: tag 9. See [`super::insert_run`].
+    InsertRun {
+        /// The entries.
+        entries: Cow<'a, [NewEntry<'a>]>,
+    },
 }
 
 impl<'a> PageOp<'a> {
@@ -104,6 +121,7 @@ impl<'a> PageOp<'a> {
             PageOp::SetRight { right } => push_numbers(out, 6, [right.0]),
             PageOp::SetBits { from, count } => push_numbers(out, 7, [*from, *count]),
             PageOp::ClearBits { from, count } => push_numbers(out, 8, [*from, *count]),
+            PageOp::InsertRun { entries } => push_run(out, entries),
         }
     }
 
@@ -133,6 +151,7 @@ impl<'a> PageOp<'a> {
             6 => PageOp::SetRight { right: PageId(take_number(input)?) },
             7 => PageOp::SetBits { from: take_number(input)?, count: take_number(input)? },
             8 => PageOp::ClearBits { from: take_number(input)?, count: take_number(input)? },
+            9 => PageOp::InsertRun { entries: Cow::Owned(take_run(input)?) },
             _ => return None,
         })
     }
@@ -145,6 +164,18 @@ fn push_numbers<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u32; N]) {
     }
 }
 
+fn push_run(out: &mut Vec<u8>, entries: &[NewEntry<'_>]) {
+    out.push(9);
+    push_varint(out, entries.len() as u64);
+    let mut before = 0;
+    for entry in entries {
+        push_varint(out, u64::from(entry.slot.wrapping_sub(before)));
+        push_bytes(out, entry.key);
+        push_record(out, entry.record);
+        before = entry.slot;
+    }
+}
+
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     push_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -153,6 +184,18 @@ fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 fn push_record(out: &mut Vec<u8>, record: Record<'_>) {
     push_varint(out, (record.bytes.len() as u64) << 1 | u64::from(record.large));
     out.extend_from_slice(record.bytes);
+}
+
+fn take_run<'a>(input: &mut &'a [u8]) -> Option<Vec<NewEntry<'a>>> {
+    let count: u16 = take_number(input)?;
+    // Whatever the count says, an entry has three bytes at least.
+    let mut entries = Vec::with_capacity(usize::from(count).min(input.len() / 3));
+    let mut slot = 0u16;
+    for _ in 0..count {
+        slot = slot.checked_add(take_number(input)?)?;
+        entries.push(NewEntry { slot, key: take_bytes(input)?, record: take_record(input)? });
+    }
+    Some(entries)
 }
 
 fn take_number<T: TryFrom<u64>>(input: &mut &[u8]) -> Option<T> {

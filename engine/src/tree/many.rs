@@ -74,8 +74,9 @@ impl Tree {
             self.check_page(page, id, level)?;
             let (mut same, mut slot, mut child) = (0, 0, PageId::NONE);
             while let Some((key, at)) = rest.get_mut(same).filter(|(_, at)| *at == id) {
-                // The keys are in order, so often the one before has led to the same child.
-                let known = same > 0 && key.len() <= inline && page.is_above(slot + 1, key);
+                // The keys are in order, so often the one before has led to the same child; behind the last there is none.
+                let last = slot + 1 == page.count();
+                let known = same > 0 && (last || key.len() <= inline && page.is_above(slot + 1, key));
                 if !known {
                     slot = self.slot_for(store, page, Target::Covering(key))?;
                     child = child_of(page, slot)?;
@@ -107,9 +108,13 @@ impl Tree {
             for (key, _) in outermost.into_iter().flatten() {
                 self.check_target(leaf, Target::Covering(key), store.page_size())?;
             }
+            let mut found = Ok(0);
             for (i, (key, _)) in here.iter().enumerate() {
                 fetch_ahead(store, rest.get(i + 1..).unwrap_or_default());
-                let found = self.locate(store, leaf, key)?;
+                // The keys are in order: behind one that is above all of the leaf's, so are all others.
+                if found != Err(leaf.count()) {
+                    found = self.locate(store, leaf, key)?;
+                }
                 let (Ok(slot) | Err(slot)) = found;
                 each(Near { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });
             }

@@ -2,7 +2,7 @@
 //! what is cached and what is logged must never be known here.
 
 use crate::base::{PageId, Result};
-use crate::page::PageOp;
+use crate::page::{NewEntry, PageOp};
 use std::ops::Deref;
 
 /// Pages to read. Several threads may read at once.
@@ -42,6 +42,10 @@ pub trait PageWrite: PageRead {
     /// Applies an operation to a latched page and logs it. `Ok(false)`: it does not fit, the page is unchanged and
     /// nothing was logged.
     fn apply(&self, page: &mut Self::Mut<'_>, op: &PageOp<'_>) -> Result<bool>;
+
+    /// Inserts as many of these entries into a latched leaf as fit, from the first on, and logs them as one operation;
+    /// returns how many.
+    fn insert_run(&self, page: &mut Self::Mut<'_>, entries: &[NewEntry<'_>]) -> Result<usize>;
 
     /// Gives a page back. Nothing leads to it any more and the caller holds no latch on it.
     fn free(&self, id: PageId) -> Result<()>;

@@ -8,7 +8,7 @@ use super::page_ids::ids_per_map;
 use super::record::{Record, encode_operation};
 use crate::base::{Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
-use crate::page::{self, PageOp};
+use crate::page::{self, NewEntry, PageOp};
 use crate::store::{Location, Pool, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, RefCell};
@@ -88,6 +88,16 @@ impl<'e> Applier<'e> {
         if self.engine.is_logged() {
             record.encode(self.batch.borrow_mut().out());
         }
+    }
+
+    /// Puts an operation that has been applied in the batch.
+    fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn) {
+        if self.engine.is_logged() {
+            encode_operation(page.id(), op, self.batch.borrow_mut().out());
+        } else {
+            self.unlogged_ops.set(self.unlogged_ops.get() + 1);
+        }
+        page.mark_dirty(lsn);
     }
 
     /// Marks a page that was written outside the log as allocated and says where it lies.
@@ -223,13 +233,18 @@ impl PageWrite for Applier<'_> {
         if !page::apply(page, op, lsn)? {
             return Ok(false);
         }
-        if self.engine.is_logged() {
-            encode_operation(page.id(), op, self.batch.borrow_mut().out());
-        } else {
-            self.unlogged_ops.set(self.unlogged_ops.get() + 1);
-        }
-        page.mark_dirty(lsn);
+        self.note(page, op, lsn);
         Ok(true)
+    }
+
+    fn insert_run(&self, page: &mut WriteGuard<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
+        let lsn = self.next_lsn();
+        let done = page::insert_run(page, entries, lsn)?;
+        if done > 0 {
+            let entries = entries.get(..done).unwrap_or(entries).into();
+            self.note(page, &PageOp::InsertRun { entries }, lsn);
+        }
+        Ok(done)
     }
 
     fn free(&self, id: PageId) -> Result<()> {

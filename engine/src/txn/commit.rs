@@ -18,7 +18,7 @@ use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::{Page, Record, run_capacity};
 use crate::store::{Location, Pin};
-use crate::tree::{Near, Removal, Stretch, Tree};
+use crate::tree::{Near, Put, Removal, Stretch, Tree};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
@@ -247,12 +247,20 @@ impl Engine {
         let applier = Applier::new(self, start, BatchBuffer::new());
         // An earlier piece of the transaction may have freed pages whose ids are taken again.
         let near_holds = progress.is_none();
-        for (i, step) in steps.iter().enumerate() {
-            if let Some(next) = steps.get(i + AHEAD).map(|step| step.near().leaf).filter(|next| !next.is_none()) {
+        let near = |step: &Step<'_>| {
+            let near = Some(step.near()).filter(|near| near_holds && !applier.has_freed(near.leaf));
+            near.unwrap_or(Near::NONE)
+        };
+        let mut rest = steps;
+        while let Some(step) = rest.first() {
+            if let Some(next) = rest.get(AHEAD).map(|step| step.near().leaf).filter(|next| !next.is_none()) {
                 self.pool.prefetch(next);
             }
-            let near = Some(step.near()).filter(|near| near_holds && !applier.has_freed(near.leaf));
-            self.apply_step(&applier, step, near.unwrap_or(Near::NONE), catalog)?;
+            let done = self.apply_run(&applier, rest, near)?;
+            if done == 0 {
+                self.apply_step(&applier, step, near(step), catalog)?;
+            }
+            rest = rest.get(done.max(1)..).unwrap_or_default();
         }
         if let Some((done, last)) = progress {
             applier.progress(done, last);
@@ -280,6 +288,26 @@ impl Engine {
     pub(crate) fn finish_large(&self, transaction: &LogicalTransaction, catalog: &Tree) -> Result<Lsn> {
         self.unfinished.store(transaction.start.0, Ordering::Release);
         self.apply_pieces(&transaction.steps(), transaction.done, catalog)
+    }
+
+    /// Carries out the first of these steps together, if they put several new entries in one leaf; says how many.
+    fn apply_run<'s>(
+        &self,
+        applier: &Applier<'_>,
+        steps: &[Step<'s>],
+        near: impl Fn(&Step<'s>) -> Near,
+    ) -> Result<usize> {
+        let Some(&Step::Put { tree, .. }) = steps.first() else { return Ok(0) };
+        let puts = steps.iter().map_while(|step| match *step {
+            Step::Put { tree: of, key, record, .. } if of.root == tree.root => {
+                Some(Put { key, record, near: near(step) })
+            }
+            _ => None,
+        });
+        tree.put_run(applier, puts, |entries| {
+            self.versions.add_new(tree.table, applier.event_lsn(), entries.iter().map(|entry| entry.key));
+            Ok(())
+        })
     }
 
     /// `near`: where the key's place was, in a leaf that is still one of the tree.

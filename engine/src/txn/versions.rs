@@ -125,6 +125,19 @@ struct Inner {
 const MAX_RUNS: usize = 64;
 
 impl Inner {
+    fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
+        if let Some(run) = self.runs.last_mut().filter(|run| run.takes(table, lsn, key)) {
+            run.push(key, before);
+            return;
+        }
+        if self.runs.len() >= MAX_RUNS {
+            self.settle(self.runs.len());
+        }
+        let mut run = Run::new(table, lsn);
+        run.push(key, before);
+        self.runs.push(run);
+    }
+
     /// Files the events of the first so many runs key by key.
     fn settle(&mut self, runs: usize) {
         for run in self.runs.drain(..runs) {
@@ -160,18 +173,13 @@ pub(crate) struct Versions {
 impl Versions {
     /// Files what `key` had before the change at `lsn`. A second change of the key at the same LSN keeps the first.
     pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
+        self.inner.write().add(table, key, lsn, before);
+    }
+
+    /// Files that keys had nothing before the change at `lsn`.
+    pub(crate) fn add_new<'k>(&self, table: TableId, lsn: Lsn, keys: impl Iterator<Item = &'k [u8]>) {
         let mut inner = self.inner.write();
-        if let Some(run) = inner.runs.last_mut().filter(|run| run.takes(table, lsn, key)) {
-            run.push(key, before);
-            return;
-        }
-        if inner.runs.len() >= MAX_RUNS {
-            let all = inner.runs.len();
-            inner.settle(all);
-        }
-        let mut run = Run::new(table, lsn);
-        run.push(key, before);
-        inner.runs.push(run);
+        keys.for_each(|key| inner.add(table, key, lsn, None));
     }
 
     /// Files that a range of keys was detached.

@@ -74,6 +74,27 @@ pub(in crate::page) fn insert(
     Ok(Some(plan.bytes))
 }
 
+/// How many of these suffixes [`insert_run`] takes at once: those that go to the same block as the first; none where the list
+/// has no blocks.
+pub(in crate::page) fn together<'k>(list: &[u8], state: KeyState, suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
+    match state.kind.blocks() {
+        Some(blocks) if state.count > 0 => blocks::together(list, blocks, state.count, suffixes),
+        _ => 0,
+    }
+}
+
+/// Puts suffixes that are [`together`] at their slots of the list as it is now: all, or none if there is no room. `list` is
+/// as for [`insert`].
+pub(in crate::page) fn insert_run<'k>(
+    page: PageId,
+    list: &mut [u8],
+    state: KeyState,
+    suffixes: impl Iterator<Item = (usize, &'k [u8])>,
+) -> Result<Option<usize>> {
+    let Some(blocks) = state.kind.blocks() else { return Ok(None) };
+    blocks::insert_run(list, blocks, state, suffixes).map_err(|what| Error::corrupt(page, what))
+}
+
 /// True where [`insert`] would put `suffix` at `slot` of `list`, its bytes alone; `None`: only trying tells.
 pub(in crate::page) fn would_insert(
     page: PageId,

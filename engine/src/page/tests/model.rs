@@ -6,8 +6,10 @@ use super::*;
 enum Step {
     Put(Owned),
     Remove(prop::sample::Index, usize),
-    /// Integer keys from the entry's on: how many, and how far apart.
-    Run(Owned, usize, u64),
+    /// Integer keys from the entry's on: how many, how far apart, and whether they come together.
+    Run(Owned, usize, u64, bool),
+    /// Entries that come together.
+    Many(Vec<Owned>),
 }
 
 fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
@@ -15,8 +17,9 @@ fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
         5 => entry(shape).prop_map(Step::Put),
         1 => (any::<prop::sample::Index>(), prop_oneof![4 => Just(1usize), 1 => 0usize..6, 1 => 0usize..600])
             .prop_map(|(at, n)| Step::Remove(at, n)),
-        1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)])
-            .prop_map(|(entry, count, apart)| Step::Run(entry, count, apart)),
+        1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)], any::<bool>())
+            .prop_map(|(entry, count, apart, together)| Step::Run(entry, count, apart, together)),
+        1 => proptest::collection::vec(entry(shape), 1..60).prop_map(Step::Many),
     ];
     proptest::collection::vec(step, 0..120)
 }
@@ -52,6 +55,34 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
     } else {
         assert_eq!(page, before, "a refused operation changed the page");
     }
+}
+
+/// Puts those of the entries that are new into page and model as one run. As many as go in make, put again, the same page.
+fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
+    let place = |entry: &Owned| model.binary_search_by(|there| there.0.cmp(&entry.0)).err();
+    let new: Vec<(usize, &Owned)> = entries.iter().filter_map(|entry| Some((place(entry)?, entry))).collect();
+    let run: Vec<NewEntry<'_>> = new
+        .iter()
+        .map(|&(slot, entry)| NewEntry { slot: slot as u16, key: &entry.0, record: as_record(entry) })
+        .collect();
+    let before = page.to_vec();
+    let done = insert_run(page, &run, Lsn(2)).unwrap();
+    let mut again = before;
+    if done > 0 {
+        let whole = PageOp::InsertRun { entries: run[..done].into() };
+        assert!(apply(&mut again, &whole, Lsn(2)).unwrap(), "what went in goes in again");
+    }
+    assert!(again == page, "a run put again makes another page");
+    let refused = run.get(done).map(|entry| {
+        let op = PageOp::Insert { slot: entry.slot + done as u16, key: entry.key, record: entry.record };
+        (op, again.clone())
+    });
+    if let Some((op, mut page)) = refused.filter(|_| done == 0) {
+        assert!(!apply(&mut page, &op, Lsn(2)).unwrap(), "there was room for the first");
+    }
+    let new: Vec<Owned> = new.into_iter().take(done).map(|(_, entry)| entry.clone()).collect();
+    model.extend(new);
+    model.sort();
 }
 
 /// The layout of such a list depends on how its entries came to it, not on them alone.
@@ -94,15 +125,20 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
                     assert!(may_grow_by_a_removal(shape.keys) && page == before);
                 }
             }
-            Step::Run((key, record, large), count, apart) if shape.keys.key_len().is_some() => {
-                let mut key = Some(number(&key));
+            Step::Many(entries) => put_run(&mut page, &mut model, sorted(entries, &lower, upper.as_deref())),
+            Step::Run((key, record, large), count, apart, together) if shape.keys.key_len().is_some() => {
+                let (mut key, mut entries) = (Some(number(&key)), Vec::new());
                 for _ in 0..count {
                     let Some(bytes) = key.and_then(|key| bytes_of(key, shape.key_len)) else { break };
                     let entry = (bytes, record.clone(), large);
-                    if !sorted(vec![entry.clone()], &lower, upper.as_deref()).is_empty() {
-                        put(&mut page, &mut model, entry);
-                    }
+                    entries.push(entry);
                     key = key.and_then(|key| key.checked_add(apart));
+                }
+                let entries = sorted(entries, &lower, upper.as_deref());
+                if together {
+                    put_run(&mut page, &mut model, entries);
+                } else {
+                    entries.into_iter().for_each(|entry| put(&mut page, &mut model, entry));
                 }
             }
             Step::Run(..) => {}

@@ -27,6 +27,10 @@ impl OwnedOp {
             4 => PageOp::Keep { from, to, lower: &self.first, upper: second, right: PageId(self.wide[0]) },
             5 => PageOp::SetRight { right: PageId(self.wide[0]) },
             6 => PageOp::SetBits { from: self.wide[0], count: self.wide[1] },
+            7 => {
+                let entry = |slot| NewEntry { slot, key: &self.first, record };
+                PageOp::InsertRun { entries: vec![entry(from.min(to)); usize::from(from % 3)].into() }
+            }
             _ => PageOp::ClearBits { from: self.wide[0], count: self.wide[1] },
         }
     }
@@ -36,7 +40,7 @@ pub(super) fn any_op() -> impl Strategy<Value = OwnedOp> {
     let number = || prop_oneof![4 => 0u16..6, 1 => any::<u16>()];
     let wide = || prop_oneof![4 => 0u32..600, 1 => any::<u32>()];
     let bytes = || prop_oneof![3 => free_key(40), 1 => proptest::collection::vec(any::<u8>(), 0..300)];
-    let parts = (0u8..8, [number(), number()], [wide(), wide()], bytes(), proptest::option::of(bytes()), any::<bool>());
+    let parts = (0u8..9, [number(), number()], [wide(), wide()], bytes(), proptest::option::of(bytes()), any::<bool>());
     parts.prop_map(|(kind, numbers, wide, first, second, large)| OwnedOp { kind, numbers, wide, first, second, large })
 }
 

@@ -3,8 +3,8 @@
 use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::limits;
-use crate::page::Instantiation;
-use crate::tree::{LeafCopy, PageRead, Removal, Stretch, Target};
+use crate::page::{Instantiation, NewEntry};
+use crate::tree::{LeafCopy, Near, PageRead, Put, Removal, Stretch, Target};
 use proptest::prelude::*;
 use std::ops::Bound;
 
@@ -19,6 +19,8 @@ enum Step {
     Walk(Vec<u8>, Vec<bool>),
     /// Puts `count` keys that begin with the given bytes.
     Fill(Vec<u8>, u16, u16),
+    /// As [`Step::Fill`], in order and together, among others; the places are looked for first, or not.
+    FillTogether(Vec<u8>, u16, Vec<(Vec<u8>, u16)>, bool),
     Free(usize),
 }
 
@@ -38,7 +40,9 @@ fn steps(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Vec<Step>> {
         2 => key.clone().prop_map(Step::Get),
         1 => (bound(key.clone()), bound(key.clone())).prop_map(|(from, to)| Step::RemoveRange(from, to)),
         1 => (key.clone(), prop::collection::vec(any::<bool>(), 0..30)).prop_map(|(k, moves)| Step::Walk(k, moves)),
-        2 => (key, 1u16..90, 0u16..40).prop_map(|(key, count, len)| Step::Fill(key, count, len)),
+        2 => (key.clone(), 1u16..90, 0u16..40).prop_map(|(key, count, len)| Step::Fill(key, count, len)),
+        2 => (key.clone(), 0u16..300, prop::collection::vec((key, 0u16..40), 0..40), any::<bool>())
+            .prop_map(|(key, count, others, looked)| Step::FillTogether(key, count, others, looked)),
         1 => (1usize..20).prop_map(Step::Free),
     ];
     prop::collection::vec(step, 1..120)
@@ -83,6 +87,40 @@ impl Run {
         let old = self.model.insert(key, value);
         assert_eq!(existed, old.is_some());
         assert_eq!(seen, [old]);
+    }
+
+    fn put_together(&mut self, mut entries: Model, looked: bool) {
+        for (key, value) in &mut entries {
+            *value = self.value(key, value.len() as u16);
+        }
+        let mut places = vec![Near::NONE; entries.len()];
+        if looked {
+            places.clear();
+            let keys = entries.keys().map(Vec::as_slice);
+            self.tree.find_many(&self.store, keys, |place| places.push(place)).unwrap();
+        }
+        let entries: Vec<(Vec<u8>, Vec<u8>)> = entries.into_iter().collect();
+        let mut done = 0;
+        while let Some((key, value)) = entries.get(done) {
+            let puts = entries[done..].iter().zip(&places[done..]);
+            let puts = puts.map(|((key, value), near)| Put { key, record: Record::inline(value), near: *near });
+            let mut told: Vec<Vec<u8>> = Vec::new();
+            let before = |new: &[NewEntry<'_>]| {
+                told = new.iter().map(|entry| entry.key.to_vec()).collect();
+                Ok(())
+            };
+            let some = self.tree.put_run(&self.store, puts, before).unwrap();
+            assert_eq!(told.len(), some);
+            for ((key, value), told) in entries[done..].iter().zip(&told) {
+                assert_eq!(key, told);
+                assert!(self.model.insert(key.clone(), value.clone()).is_none());
+            }
+            if some == 0 {
+                self.tree.put_near(&self.store, places[done], key, Record::inline(value), |_| Ok(())).unwrap();
+                self.model.insert(key.clone(), value.clone());
+            }
+            done += some.max(1);
+        }
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -171,6 +209,14 @@ impl Run {
         assert!(cursor.prev_entry().unwrap().is_none());
     }
 
+    /// One of the keys that begin with these bytes, as far as the table's keys are that long.
+    fn extended(&self, key: &[u8], n: u16) -> Vec<u8> {
+        let leaf = self.tree.layout.leaf;
+        let len = if leaf == KeyListKind::Fixed { Some(16) } else { leaf.key_len() };
+        let start = len.map_or(key, |len| &key[..len - 2]);
+        [start, &n.to_be_bytes()].concat()
+    }
+
     fn step(&mut self, step: Step) {
         match step {
             Step::Put(key, len) => self.put(key, len),
@@ -185,14 +231,12 @@ impl Run {
             }
             Step::Walk(key, moves) => self.walk(&key, &moves),
             Step::Fill(key, count, len) => {
-                let leaf = self.tree.layout.leaf;
-                let room = if leaf == KeyListKind::Fixed { Some(16) } else { leaf.key_len() };
-                for n in 0..count {
-                    let mut key = key.clone();
-                    key.truncate(room.map_or(key.len(), |room| room - 2));
-                    key.extend((n * 7 % count).to_be_bytes());
-                    self.put(key, len);
-                }
+                (0..count).for_each(|n| self.put(self.extended(&key, n * 7 % count), len));
+            }
+            Step::FillTogether(start, count, others, looked) => {
+                let fill = (0..count).map(|n| (self.extended(&start, n), n % 40));
+                let all = fill.chain(others).map(|(key, len)| (key, vec![0; len.into()])).collect();
+                self.put_together(all, looked);
             }
             Step::Free(budget) => self.free(budget),
         }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::{PageOp, apply};
+use crate::page::{NewEntry, PageOp, apply, insert_run};
 use crate::tree::{PageRead, PageWrite, Stretch};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::Deref;
@@ -76,6 +76,10 @@ impl PageWrite for LatchStore {
 
     fn apply(&self, page: &mut Exclusive<'_>, op: &PageOp<'_>) -> Result<bool> {
         apply(&mut page.0, op, Lsn(self.lsn.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn insert_run(&self, page: &mut Exclusive<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
+        insert_run(&mut page.0, entries, Lsn(self.lsn.fetch_add(1, Ordering::Relaxed)))
     }
 
     fn free(&self, id: PageId) -> Result<()> {

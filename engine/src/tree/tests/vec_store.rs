@@ -3,7 +3,7 @@
 //! fail. It records every operation, so that a test can replay them.
 
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::{Page, PageOp, apply, unpack};
+use crate::page::{NewEntry, Page, PageOp, apply, insert_run, unpack};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeSet;
@@ -130,6 +130,17 @@ impl PageWrite for VecStore {
             if matches!(op, PageOp::Format { .. } | PageOp::Keep { .. }) {
                 Page::check(&page.page, page.id)?;
             }
+        }
+        Ok(done)
+    }
+
+    fn insert_run(&self, page: &mut Latched<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
+        let mut log = self.log.borrow_mut();
+        let done = insert_run(&mut page.page, entries, Lsn(log.len() as u64 + 1))?;
+        if done > 0 {
+            let mut bytes = Vec::new();
+            PageOp::InsertRun { entries: entries[..done].into() }.encode(&mut bytes);
+            log.push((page.id, bytes));
         }
         Ok(done)
     }

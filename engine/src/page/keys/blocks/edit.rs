@@ -4,7 +4,7 @@
 use super::build::{Builder, MAX_BLOCK_BYTES};
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
-use super::policy::{append_cost, dear};
+use super::policy::{append_cost, dear, pieces};
 use crate::base::bytes;
 use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
 use std::ops::Range;
@@ -22,14 +22,14 @@ pub(super) struct Place {
 }
 
 /// A block to be put in the list.
-type Piece<'p, T> = (Block<T>, &'p [u8]);
+pub(super) type Piece<'p, T> = (Block<T>, &'p [u8]);
 
-fn damaged(error: Error) -> String {
+pub(super) fn damaged(error: Error) -> String {
     format!("its blocks: {error}")
 }
 
 impl Place {
-    fn index<'a, T: IntKey>(&self, list: &'a [u8]) -> Index<'a, T> {
+    pub(super) fn index<'a, T: IntKey>(&self, list: &'a [u8]) -> Index<'a, T> {
         Index::new(self.codec, bytes::slice(list, 0, self.used), self.count)
     }
 
@@ -41,7 +41,7 @@ impl Place {
         (block, scratch)
     }
 
-    fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
+    pub(super) fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
         let len = T::used(self.codec, block).map_err(damaged)?;
         Ok(bytes::slice(scratch, 0, len))
     }
@@ -242,16 +242,17 @@ pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: Place) -> Option<Vec<u8>
     if index.len() <= 1 + place.count.div_ceil(place.codec.max_count()) * 9 / 8 {
         return None;
     }
-    let mut builder = Builder::<T>::new(place.codec);
-    let mut keys = [T::default(); MAX_BLOCK];
+    let (mut keys, mut block) = (Vec::with_capacity(place.count), [T::default(); MAX_BLOCK]);
     for at in 0..index.len() {
-        for &key in index.decode(at, &mut keys) {
-            builder.bytes_with(key)?;
-            builder.push(key);
-        }
+        keys.extend_from_slice(index.decode(at, &mut block));
     }
+    let mut builder = Builder::<T>::new(place.codec);
+    for piece in pieces(place.codec, &keys, place.codec.max_count()) {
+        builder.push_block(keys.get(piece).unwrap_or_default());
+    }
+    let sound = keys.len() == place.count && keys.is_sorted_by(|a, b| a < b);
     let worth = builder.bytes() + place.used / 16 <= place.used;
-    worth.then(|| {
+    (sound && worth).then(|| {
         let mut out = Vec::with_capacity(builder.bytes());
         builder.finish(&mut out);
         out
@@ -273,7 +274,12 @@ fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize,
 }
 
 /// Puts `pieces` in the place of the blocks of `range`. `None`, and nothing changed: there is no room.
-fn splice<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, pieces: &[Piece<'_, T>]) -> Option<usize> {
+pub(super) fn splice<T: IntKey>(
+    list: &mut [u8],
+    place: Place,
+    range: Range<usize>,
+    pieces: &[Piece<'_, T>],
+) -> Option<usize> {
     let Place { codec, used, room, .. } = place;
     let index = place.index::<T>(list);
     let blocks = index.len();

@@ -10,6 +10,7 @@ mod codec;
 mod edit;
 mod index;
 mod policy;
+mod run;
 
 use super::KeyState;
 use crate::base::bytes;
@@ -184,9 +185,7 @@ pub(super) fn insert(
 }
 
 fn insert_wide<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]) -> edit::Changed {
-    let Some(key) = integer::<T>(key) else {
-        return Err(format!("a key of {} bytes does not belong in a list of keys of {}", key.len(), T::BYTES));
-    };
+    let key = integer::<T>(key).ok_or_else(|| no_key::<T>(key))?;
     if let Some(used) = edit::insert(list, place, slot, key)? {
         return Ok(Some(used));
     }
@@ -198,6 +197,38 @@ fn insert_wide<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]
         bytes::put(list, 0, &trial);
     }
     Ok(changed)
+}
+
+/// How many of these keys go to the same block as the first.
+pub(super) fn together<'k>(
+    list: &[u8],
+    (codec, wide): (Codec, bool),
+    count: usize,
+    keys: impl Iterator<Item = &'k [u8]>,
+) -> usize {
+    let blocks = Blocks::new(codec, wide, list, count);
+    each_width!(blocks, index => run::together(&index, keys.map(integer)))
+}
+
+/// Inserts keys that are [`together`], each at its slot of the list as it is now; all or none.
+pub(super) fn insert_run<'k>(
+    list: &mut [u8],
+    (codec, wide): (Codec, bool),
+    state: KeyState,
+    keys: impl Iterator<Item = (usize, &'k [u8])>,
+) -> edit::Changed {
+    fn integers<'k, T: IntKey>(keys: impl Iterator<Item = (usize, &'k [u8])>) -> Result<Vec<(usize, T)>, String> {
+        let integer = |(slot, key): (usize, &[u8])| integer(key).map(|key| (slot, key)).ok_or_else(|| no_key::<T>(key));
+        keys.map(integer).collect()
+    }
+    match wide {
+        true => run::insert::<u64>(list, place(codec, state), &integers(keys)?),
+        false => run::insert::<u32>(list, place(codec, state), &integers(keys)?),
+    }
+}
+
+fn no_key<T: IntKey>(key: &[u8]) -> String {
+    format!("a key of {} bytes does not belong in a list of keys of {}", key.len(), T::BYTES)
 }
 
 /// Takes the keys of some slots out; a codec that is not delete-stable may need more room than there is.

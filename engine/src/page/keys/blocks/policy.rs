@@ -4,6 +4,7 @@
 use super::codec::IntKey;
 use super::index::{entry_bytes, is_packed};
 use duramen_codec::{Block, Codec};
+use std::ops::Range;
 
 /// Bytes that one more key may cost in its block, beside what a block of its own would: a packed block whose fields
 /// all have to become wider for one key far away is left alone.
@@ -33,17 +34,23 @@ pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize
         Codec::Plain => T::BYTES,
         Codec::VByte | Codec::MaskedVByte => usize::from(bits(gap).div_ceil(7).max(1)),
         Codec::VarIntGb | Codec::StreamVByte => whole_bytes(gap) + usize::from(gaps.is_multiple_of(group)),
-        Codec::For | Codec::SimdFor => packed_growth(codec, block, bits(key.widen().wrapping_sub(block.first.widen()))),
-        Codec::Bp128 => packed_growth(codec, block, bits(gap).max(block.extent)),
+        Codec::For | Codec::SimdFor | Codec::Bp128 => {
+            match (T::used(codec, &grown(codec, block, key)), T::used(codec, block)) {
+                (Ok(grown), Ok(now)) => grown.saturating_sub(now),
+                _ => usize::MAX,
+            }
+        }
     }
 }
 
-fn packed_growth<T: IntKey>(codec: Codec, block: &Block<T>, width: u16) -> usize {
-    let grown = Block { count: block.count.saturating_add(1), extent: width.max(block.extent), ..*block };
-    match (T::used(codec, &grown), T::used(codec, block)) {
-        (Ok(grown), Ok(now)) => grown.saturating_sub(now),
-        _ => usize::MAX,
-    }
+/// The descriptor of a packed block of at least one key once `key`, above all of its keys, is appended.
+fn grown<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Block<T> {
+    let field = match codec {
+        Codec::Bp128 => key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1),
+        _ => key.widen().wrapping_sub(block.first.widen()),
+    };
+    let extent = bits(field).max(block.extent);
+    Block { first: block.first, last: key, count: block.count.saturating_add(1), extent }
 }
 
 /// What appending `key` to the block costs in bytes; `None` where it is to begin a block of its own.
@@ -52,6 +59,30 @@ pub(super) fn append_cost<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> 
     let count = usize::from(block.count);
     let cost = growth(codec, block, key);
     (count > 0 && count < codec.max_count() && (!is_packed(codec) || cost <= dear::<T>(codec))).then_some(cost)
+}
+
+/// Divides keys among blocks of at most so many: a key that would make all fields of a packed block wider may begin one of
+/// its own, as it may when keys are appended one by one.
+pub(super) fn pieces<T: IntKey>(codec: Codec, keys: &[T], most: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let rest = keys.get(from..)?;
+        let &first = rest.first()?;
+        let len = if is_packed(codec) {
+            let mut block = Block { first, last: first, count: 1, extent: 0 };
+            let more = rest.iter().skip(1).take(most.saturating_sub(1)).take_while(|key| {
+                let with = grown(codec, &block, **key);
+                let fits = with.extent == block.extent || append_cost(codec, &block, **key).is_some();
+                block = with;
+                fits
+            });
+            1 + more.count()
+        } else {
+            rest.len().min(most)
+        };
+        from += len;
+        Some(from - len..from)
+    })
 }
 
 #[cfg(test)]

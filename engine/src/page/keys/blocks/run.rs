@@ -1,0 +1,69 @@
+//! Many keys at once for one block: it is read, merged with them and written as one block or several, where inserts one by
+//! one would do so for each key. Which keys belong together is told by the list and their values alone, so that redo
+//! does what commit did.
+
+use super::build::MAX_BLOCK_BYTES;
+use super::codec::IntKey;
+use super::edit::{Changed, Place, damaged, splice};
+use super::index::Index;
+use super::policy::pieces;
+use duramen_codec::MAX_BLOCK;
+use std::ops::Range;
+
+/// How many of `keys` go to the same block as the first.
+pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item = Option<T>>) -> usize {
+    let mut keys = keys.peekable();
+    let Some(first) = keys.peek().copied().flatten() else { return 0 };
+    let next = index.block_of_key(first) + 1;
+    let end = (next < index.len()).then(|| index.first(next));
+    keys.take_while(|key| key.is_some_and(|key| end.is_none_or(|end| key < end))).count()
+}
+
+/// Inserts keys that are [`together`], each at its slot of the list as it is now. `None`, and nothing changed: there is no
+/// room for all of them.
+pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T)]) -> Changed {
+    let index = place.index::<T>(list);
+    let Some(&(_, first)) = keys.first().filter(|_| !index.is_empty()) else {
+        return Err("a run of keys for a list that has none".to_owned());
+    };
+    let (codec, at) = (place.codec, index.block_of_key(first));
+    let (max, behind) = (codec.max_count(), first > index.last(at) && at + 1 == index.len());
+    let full = behind && index.keys_in(at) >= max;
+    let mut buffer = [T::default(); MAX_BLOCK];
+    let there = if full { &[][..] } else { index.decode(at, &mut buffer) };
+    let start = if full { index.start(at + 1) } else { index.start(at) };
+    let merged = merge(there, start, keys)?;
+    // Keys in order fill blocks; among others there are to be more.
+    let most = if behind { max } else { merged.len().div_ceil(merged.len().div_ceil(max)) };
+    let pieces: Vec<Range<usize>> = pieces(codec, &merged, most).collect();
+    let mut bodies = vec![0; pieces.len() * MAX_BLOCK_BYTES];
+    let mut blocks = Vec::with_capacity(pieces.len());
+    for (piece, body) in pieces.into_iter().zip(bodies.chunks_exact_mut(MAX_BLOCK_BYTES)) {
+        let block = T::encode(codec, merged.get(piece).unwrap_or_default(), body).map_err(damaged)?;
+        blocks.push((block, place.used_of(&block, body)?));
+    }
+    let replaced = if full { at + 1..at + 1 } else { at..at + 1 };
+    Ok(splice(list, place, replaced, &blocks))
+}
+
+/// The keys of a block, whose first has the slot `start`, and the new ones, in order.
+fn merge<T: IntKey>(there: &[T], start: usize, keys: &[(usize, T)]) -> Result<Vec<T>, String> {
+    let mut merged = Vec::with_capacity(there.len() + keys.len());
+    let mut rest = there;
+    for (slot, key) in keys {
+        let below = rest.partition_point(|old| old < key);
+        let (before, after) = rest.split_at_checked(below).unwrap_or_default();
+        merged.extend_from_slice(before);
+        rest = after;
+        let expected = start + there.len() - rest.len();
+        if *slot != expected {
+            return Err(format!("slot {slot} is not the key's, but {expected}"));
+        }
+        if rest.first() == Some(key) || merged.last().is_some_and(|last| last >= key) {
+            return Err("a run of keys of which one is there, or that are not in order".to_owned());
+        }
+        merged.push(*key);
+    }
+    merged.extend_from_slice(rest);
+    Ok(merged)
+}

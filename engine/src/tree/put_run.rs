@@ -1,0 +1,114 @@
+//! Putting many entries: those that are new and go to one leaf become one operation on it. What is written before, and how
+//! entries go in one by one, is `insert`'s affair.
+
+use super::edit::slot_u16;
+use super::insert::check_entry;
+use super::long_key::is_long;
+use super::many::Near;
+use super::{PageWrite, Tree};
+use crate::base::{Result, limits};
+use crate::page::{NewEntry, Page, Record};
+
+/// An entry to put, and where its place is, as for [`Tree::put_near`].
+#[derive(Clone, Copy, Debug)]
+pub struct Put<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The record.
+    pub record: Record<'a>,
+    /// Where its place was when the writer looked.
+    pub near: Near,
+}
+
+impl Put<'_> {
+    /// True if the next one may well be new in the same leaf.
+    fn may_go_with(&self, next: &Put<'_>) -> bool {
+        self.near.leaf == next.near.leaf && !self.near.there && !next.near.there
+    }
+}
+
+impl Tree {
+    /// Puts as many of `puts`, which are in the order of their keys, as are new and go to the leaf of the first; returns how
+    /// many. None are put, and nothing has happened, where that would not be two at least: then the first is for
+    /// [`Tree::put_near`].
+    ///
+    /// `before` is called once, with what will be put, before the leaf changes and under its exclusive latch; an error from it
+    /// leaves everything as it was.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
+    pub fn put_run<'p, S: PageWrite>(
+        &self,
+        store: &S,
+        puts: impl Iterator<Item = Put<'p>>,
+        before: impl FnOnce(&[NewEntry<'p>]) -> Result<()>,
+    ) -> Result<usize> {
+        let mut puts = puts.peekable();
+        let Some(first) = puts.next() else { return Ok(0) };
+        if !puts.peek().is_some_and(|next| first.may_go_with(next)) || is_long(first.key.len(), store.page_size()) {
+            return Ok(0);
+        }
+        let (mut leaf, found) = self.latch_near(store, first.near, first.key)?;
+        let Err(slot) = found else { return Ok(0) };
+        let entries = self.new_here(store, Page::new(&leaf), slot, std::iter::once(first).chain(puts))?;
+        if entries.len() < 2 {
+            return Ok(0);
+        }
+        before(&entries)?;
+        let done = store.insert_run(&mut leaf, &entries)?;
+        drop(leaf);
+        self.put_rest(store, entries.get(done..).unwrap_or_default())?;
+        Ok(entries.len())
+    }
+
+    /// The first of `puts` that are new and that the leaf covers; the very first of them at `slot`.
+    fn new_here<'p, S: PageWrite>(
+        &self,
+        store: &S,
+        leaf: Page<'_>,
+        slot: usize,
+        puts: impl Iterator<Item = Put<'p>>,
+    ) -> Result<Vec<NewEntry<'p>>> {
+        let (page_size, count) = (store.page_size(), leaf.count());
+        let longest = limits::long_key_head(page_size);
+        let mut entries: Vec<NewEntry<'p>> = Vec::new();
+        let mut last = slot;
+        for put in puts {
+            check_entry(page_size, put.key, put.record)?;
+            let known = put.near.leaf == leaf.id() && put.near.lsn == leaf.lsn();
+            let slot = match () {
+                () if entries.is_empty() => slot,
+                // Its run is to be written first.
+                () if is_long(put.key.len(), page_size) => break,
+                () if known && put.near.there => break,
+                () if known => put.near.slot.into(),
+                () if put.key.len() > longest || !leaf.below_upper(put.key) => break,
+                // The keys are in order.
+                () if last == count => count,
+                () => match leaf.search(put.key) {
+                    Ok(_) => break,
+                    Err(slot) => slot,
+                },
+            };
+            entries.push(NewEntry { slot: slot_u16(leaf, slot)?, key: put.key, record: put.record });
+            last = slot;
+        }
+        Ok(entries)
+    }
+
+    /// Puts entries that found no room in their leaf: the first of them splits it, then others follow together.
+    fn put_rest<S: PageWrite>(&self, store: &S, mut rest: &[NewEntry<'_>]) -> Result<()> {
+        while let Some((first, others)) = rest.split_first() {
+            self.put(store, first.key, first.record, |_| Ok(()))?;
+            rest = others;
+            let Some(next) = rest.first() else { break };
+            let (mut leaf, found) = self.latch_near(store, Near::NONE, next.key)?;
+            let Err(slot) = found else { continue };
+            let puts = rest.iter().map(|entry| Put { key: entry.key, record: entry.record, near: Near::NONE });
+            let entries = self.new_here(store, Page::new(&leaf), slot, puts)?;
+            let done = store.insert_run(&mut leaf, &entries)?;
+            rest = rest.get(done..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
