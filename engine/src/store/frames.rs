@@ -1,28 +1,32 @@
-//! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is a few frames, each
-//! with its page behind it, so that memory is taken as pages come. Which page is in which frame must never be known here.
+//! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with its
+//! page behind it, so that memory is taken as pages come: at first little at a time, later an eighth to a sixteenth of what
+//! there is, so that slabs soon are huge pages. Which page is in which frame must never be known here.
 
 use super::frame::{Frame, LINE};
 use super::growing::Growing;
+use super::huge::HugeSlice;
 use std::sync::OnceLock;
 
-/// Bytes of the pages of a slab, as far as its number of frames allows.
-const SLAB: usize = 1 << 18;
-/// The least and the most frames of a slab, as powers of two.
+/// Bytes of the pages of the first slabs, as far as their number of frames allows, and of the largest.
+const SLAB: (usize, usize) = (1 << 18, 1 << 24);
+/// The least and the most frames of the first slabs, as powers of two.
 const SLAB_BITS: (u32, u32) = (2, 9);
+/// There are `1 << STEP_BITS` slabs of one size, then as many of twice the size.
+const STEP_BITS: u32 = 3;
 
 /// A slab for each size of a page.
 macro_rules! slabs {
     ($($name:ident $page_size:literal),*) => {
         enum Slab {
-            $($name(Box<[Frame<[u64; $page_size / 8]>]>),)*
+            $($name(HugeSlice<Frame<[u64; $page_size / 8]>>),)*
         }
 
         impl Slab {
             /// A slab of so many frames; pages of no such size get none.
             fn new(page_size: usize, frames: usize) -> Slab {
                 match page_size {
-                    $($page_size => Slab::$name((0..frames).map(|_| Frame::empty()).collect()),)*
-                    _ => Slab::Bytes256(Box::default()),
+                    $($page_size => Slab::$name(HugeSlice::new(frames, Frame::empty)),)*
+                    _ => Slab::Bytes256(HugeSlice::new(0, Frame::empty)),
                 }
             }
 
@@ -40,43 +44,75 @@ slabs! {
     Bytes256 256, Bytes512 512, KiB1 1024, KiB2 2048, KiB4 4096, KiB8 8192, KiB16 16384, KiB32 32768, KiB64 65536
 }
 
+/// Where frames are: which slab has which.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// The first slabs have `1 << bits` frames.
+    bits: u32,
+    /// The largest have `1 << most`.
+    most: u32,
+}
+
+impl Steps {
+    /// The slab that has a frame, the frame's place in it, and how many frames the slab has.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // fewer slabs than frames; and usize has 64 bits wherever it can matter
+    fn locate(self, index: u32) -> (u32, usize, u64) {
+        // As if there had been one size less before: then the leading bits of the sum tell the size and the slab.
+        let at = u64::from(index) + (1 << (self.bits + STEP_BITS));
+        let bits = (at.ilog2() - STEP_BITS).min(self.most);
+        let slab = (u64::from(bits - self.bits) << STEP_BITS) + (at >> bits) - (1 << STEP_BITS);
+        (slab as u32, (at & ((1 << bits) - 1)) as usize, 1 << bits)
+    }
+}
+
 /// See the module's words.
 pub(super) struct Frames {
     page_size: usize,
-    /// A slab has `1 << bits` frames.
-    bits: u32,
+    steps: Steps,
+    /// No more frames than this.
+    capacity: u32,
     slabs: Growing<OnceLock<Slab>>,
 }
 
 impl Frames {
-    /// No frames yet; at most about `capacity` will be asked for.
+    /// No frames yet; at most `capacity` will be asked for.
     pub(super) fn new(page_size: usize, capacity: u32) -> Frames {
         let all = capacity.max(1).ilog2().max(SLAB_BITS.0);
-        let bits = (SLAB / page_size.max(1)).max(1).ilog2().clamp(SLAB_BITS.0, SLAB_BITS.1.min(all));
-        Frames { page_size, bits, slabs: Growing::new(|len| (0..len).map(|_| OnceLock::new()).collect()) }
-    }
-
-    #[inline(always)]
-    fn within(&self, index: u32) -> usize {
-        (index & ((1 << self.bits) - 1)) as usize
+        let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();
+        let bits = of(SLAB.0).clamp(SLAB_BITS.0, SLAB_BITS.1.min(all));
+        let steps = Steps { bits, most: of(SLAB.1).max(bits) };
+        Frames { page_size, steps, capacity, slabs: Growing::new(|len| (0..len).map(|_| OnceLock::new()).collect()) }
     }
 
     /// The frame at `index`, if its slab has been made.
     #[inline(always)]
     pub(super) fn get(&self, index: u32) -> Option<&Frame> {
-        self.slabs.get(index >> self.bits)?.get()?.get(self.within(index))
+        let (slab, within, _) = self.steps.locate(index);
+        self.slabs.get(slab)?.get()?.get(within)
     }
 
     /// The frame at `index`, whose slab is made if need be.
     pub(super) fn grow(&self, index: u32) -> Option<&Frame> {
-        let slab = self.slabs.grow(index >> self.bits)?.get_or_init(|| Slab::new(self.page_size, 1 << self.bits));
-        slab.get(self.within(index))
+        let (slab, within, _) = self.steps.locate(index);
+        let make = || Slab::new(self.page_size, self.slab_len(index));
+        self.slabs.grow(slab)?.get_or_init(make).get(within)
+    }
+
+    /// How many frames the slab of `index` has: no more than there may be.
+    fn slab_len(&self, index: u32) -> usize {
+        let (_, within, len) = self.steps.locate(index);
+        let left = u64::from(self.capacity.saturating_sub(index)) + within as u64;
+        usize::try_from(len.min(left)).unwrap_or(usize::MAX)
     }
 
     /// Bytes of the first `used` frames, of the others of their slabs, and of what finds them.
     pub(super) fn bytes(&self, used: u32) -> usize {
-        let slabs = used.div_ceil(1 << self.bits) as usize;
-        self.slabs.bytes() + ((slabs << self.bits) * (self.page_size + LINE))
+        let frames = used.checked_sub(1).map_or(0, |last| {
+            let (_, within, _) = self.steps.locate(last);
+            last as usize - within + self.slab_len(last)
+        });
+        self.slabs.bytes() + frames * (self.page_size + LINE)
     }
 }
 
@@ -96,5 +132,31 @@ mod tests {
             let apart = frames.get(5).zip(frames.get(6)).map(|(a, b)| b.address() - a.address());
             assert_eq!(apart, Some((1 << shift) + LINE));
         }
+    }
+
+    #[test]
+    fn slabs_follow_one_another_and_grow_with_what_there_is() {
+        for (bits, most) in [(2, 8), (9, 15), (5, 5)] {
+            let steps = Steps { bits, most };
+            let mut expected = (0, 0);
+            for index in 0..1 << 18 {
+                let (slab, within, len) = steps.locate(index);
+                assert_eq!((slab, within), expected, "frame {index}");
+                assert!(len == 1 << bits || len << STEP_BITS <= u64::from(index) + (1 << (bits + STEP_BITS)));
+                assert!(len <= 1 << most);
+                expected = if within as u64 + 1 == len { (slab + 1, 0) } else { (slab, within + 1) };
+            }
+            let (slab, within, len) = steps.locate(u32::MAX);
+            assert!(slab <= u32::MAX >> bits && (within as u64) < len);
+        }
+    }
+
+    #[test]
+    fn the_last_slab_has_no_frames_beyond_the_capacity() {
+        let frames = Frames::new(512, 5000);
+        let found = (0..6000).filter(|index| frames.grow(*index).is_some()).count();
+        assert_eq!(found, 5000);
+        let least = 5000 * (512 + LINE);
+        assert!((least..least + 40_000).contains(&frames.bytes(5000)), "{}", frames.bytes(5000));
     }
 }

@@ -24,6 +24,7 @@ mod flush;
 mod frame;
 mod frames;
 mod growing;
+mod huge;
 pub mod image;
 mod page_table;
 pub mod place;
