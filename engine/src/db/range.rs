@@ -1,7 +1,7 @@
 //! Iterating over a table: in key order, from both ends, stopping at the first error.
 
 use super::bytes::Bytes;
-use super::guard::Guard;
+use super::guard::{Guard, decode};
 use super::types::{Key, Value};
 use crate::base::Result;
 use crate::txn::{Cursor, Engine, large};
@@ -121,6 +121,35 @@ pub struct Range<'t, K: Key, V: Value> {
 impl<'t, K: Key, V: Value> Range<'t, K, V> {
     pub(crate) fn new(untyped: UntypedRange<'t>, table: Arc<str>) -> Range<'t, K, V> {
         Range { untyped, table, of: PhantomData }
+    }
+
+    /// Hands the next entry to `f` without copying it; `None` at the end. The fastest way to scan.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let (mut old, mut letters) = (trees.range("f"..), 0);
+    /// while let Some(more) = old.next_with(|name, years| if years > 500 { name.len() } else { 0 })? {
+    ///     letters += more;
+    /// }
+    /// assert_eq!(letters, 6, "of the oak and the yew");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A page that cannot be read; the iterator ends there. [`Error::TableState`](crate::Error::TableState) where an entry has
+    /// bytes that none of its type has; it is passed.
+    #[inline]
+    pub fn next_with<R>(&mut self, f: impl FnOnce(K::View<'_>, V::View<'_>) -> R) -> Result<Option<R>> {
+        let table = &self.table;
+        let entry = self
+            .untyped
+            .next_with(|key, value| Ok(f(decode::<K>(key, table, "keys")?, decode::<V>(value, table, "values")?)))?;
+        entry.transpose()
     }
 
     fn step(&mut self, back: bool) -> Option<Result<(Guard<K>, Guard<V>)>> {

@@ -1,9 +1,8 @@
-//! A window on the keys of one page, for cursors: lists that build each key from the one before are walked once, not once
-//! a key. What a cursor is must never be known here.
+//! A window on the keys of one page, for cursors: keys are built several at a time, of lists that build each from the one
+//! before in one walk. What a cursor is must never be known here.
 
-use super::keys::{Index, IntKey, Place};
+use super::keys::{Index, IntKey, KeyRow, Place};
 use super::view::Page;
-use crate::base::bytes;
 use duramen_codec::MAX_BLOCK;
 
 /// How many keys a window holds; of blocks one block.
@@ -15,15 +14,13 @@ pub struct KeyWindow {
     place: Place,
     /// The slot of the first key.
     first: usize,
-    /// Where the keys end in `bytes`.
-    ends: Vec<usize>,
-    bytes: Vec<u8>,
+    keys: KeyRow,
 }
 
 impl KeyWindow {
     /// Forgets the page that it was used with: the next one may be another, or have changed.
     pub fn clear(&mut self) {
-        self.ends.clear();
+        self.keys.clear();
         self.place.clear();
     }
 
@@ -34,15 +31,25 @@ impl KeyWindow {
         if !many || slot >= page.count() || (slot == 0 && page.is_inner()) {
             return page.key_into(slot, out);
         }
-        if slot < self.first || slot >= self.first + self.ends.len() {
+        self.fetch(page, slot);
+        out.clear();
+        out.extend_from_slice(self.get(slot));
+    }
+
+    /// Takes in the key image of a leaf's `slot` with some of its neighbours, if it is not there yet; returns the slot
+    /// behind those that [`KeyWindow::get`] has from there on.
+    #[inline]
+    pub fn fetch(&mut self, page: Page<'_>, slot: usize) -> usize {
+        if slot < self.first || slot >= self.first + self.keys.len() {
             self.fill(page, slot);
         }
-        let index = slot.saturating_sub(self.first);
-        let from = index.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
-        let to = self.ends.get(index).copied().unwrap_or(0);
-        out.clear();
-        out.extend_from_slice(page.prefix());
-        out.extend_from_slice(bytes::slice(&self.bytes, from, to));
+        self.first + self.keys.len()
+    }
+
+    /// The key image of a slot that has been fetched; empty for any other.
+    #[inline]
+    pub fn get(&self, slot: usize) -> &[u8] {
+        slot.checked_sub(self.first).map_or(&[], |index| self.keys.get(index))
     }
 
     /// Takes in the block of `slot`: it is decoded once and then read as often as need be.
@@ -50,36 +57,33 @@ impl KeyWindow {
         let at = index.block_of_slot(slot);
         let mut keys = [T::default(); MAX_BLOCK];
         self.first = index.start(at);
-        self.ends.clear();
-        self.bytes.clear();
+        self.keys.clear();
+        let mut bytes = Vec::with_capacity(size_of::<T>());
         for &key in index.decode(at, &mut keys) {
-            index.push_key(key, &mut self.bytes);
-            self.ends.push(self.bytes.len());
+            bytes.clear();
+            index.push_key(key, &mut bytes);
+            self.keys.push([&bytes]);
         }
     }
 
     /// Takes in the keys up to `slot` where the window comes from behind, those from `slot` on otherwise.
+    #[inline(never)]
     fn fill(&mut self, page: Page<'_>, slot: usize) {
+        if slot >= page.count() {
+            self.first = slot;
+            return self.keys.clear();
+        }
         if let Some(index) = page.blocks::<u32>() {
             return self.fill_block(&index, slot);
         }
         if let Some(index) = page.blocks::<u64>() {
             return self.fill_block(&index, slot);
         }
-        let backwards = !self.ends.is_empty() && slot < self.first;
+        let backwards = self.keys.len() > 0 && slot < self.first;
         let from = if backwards { (slot + 1).saturating_sub(WINDOW) } else { slot };
         let to = (from + WINDOW).min(page.count());
-        let list = page.key_list();
-        list.seek(&mut self.place, from);
         self.first = from;
-        self.ends.clear();
-        self.bytes.clear();
-        while self.place.slot() < to {
-            if !list.advance(&mut self.place) {
-                break;
-            }
-            self.bytes.extend_from_slice(self.place.key());
-            self.ends.push(self.bytes.len());
-        }
+        self.keys.clear();
+        page.key_list().add_to(&mut self.keys, page.prefix(), &mut self.place, from, to);
     }
 }

@@ -17,7 +17,6 @@ pub struct Cursor<'s, S> {
     loaded: bool,
     /// Where the tree ends: a detached subtree's fences may say that there is more.
     bounds: Range,
-    key: Vec<u8>,
 }
 
 /// An entry: its whole key and its record.
@@ -27,7 +26,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     /// A cursor before the first entry.
     pub fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
         let bounds = Range::default();
-        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds, key: Vec::new() }
+        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds }
     }
 
     /// A cursor before the first entry of a subtree that was detached from `tree`.
@@ -100,7 +99,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     }
 
     fn entry(&mut self, slot: usize) -> Entry<'_> {
-        self.leaf.key_into(slot, &mut self.key);
-        (&self.key, self.leaf.record(slot))
+        self.leaf.fetch(slot);
+        (self.leaf.key(slot), self.leaf.record(slot))
     }
 }

@@ -30,6 +30,7 @@ impl LeafCopy {
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let leaf = tree.descend(store, target)?;
         let page = Page::new(&leaf);
+        store.announce(page.right());
         let page_size = store.page_size();
         let mut upper = self.range.upper.take().unwrap_or_default();
         let has_upper = page.upper_fence_into(&mut upper);
@@ -56,6 +57,7 @@ impl LeafCopy {
         // A page that is not there any more is no error: nothing leads to it.
         let Ok(leaf) = store.read(right) else { return Ok(false) };
         let page = Page::new(&leaf);
+        store.announce(page.right());
         if tree.check_page(page, right, 0).is_err() || page.lower_fence() != upper || is_long(upper.len(), page_size) {
             return Ok(false);
         }
@@ -128,15 +130,27 @@ impl LeafCopy {
 
     /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
     pub fn key_into(&mut self, slot: usize, out: &mut Vec<u8>) {
+        self.fetch(slot);
+        out.clear();
+        out.extend_from_slice(self.key(slot));
+    }
+
+    /// Makes the keys of some slots from `slot` on ready for [`LeafCopy::key`]; returns the slot behind them.
+    #[inline]
+    pub fn fetch(&mut self, slot: usize) -> usize {
+        self.window.fetch(Page::new(&self.page), slot)
+    }
+
+    /// The whole key of a slot that has been fetched; empty for any other.
+    #[inline]
+    pub fn key(&self, slot: usize) -> &[u8] {
         match self.long_key(slot) {
-            Some(key) => {
-                out.clear();
-                out.extend_from_slice(key);
-            }
-            None => self.window.key_into(Page::new(&self.page), slot, out),
+            Some(key) => key,
+            None => self.window.get(slot),
         }
     }
 
+    #[inline]
     fn long_key(&self, slot: usize) -> Option<&[u8]> {
         if self.long.is_empty() {
             return None;
@@ -146,6 +160,7 @@ impl LeafCopy {
     }
 
     /// The record of `slot`; an empty one where there is no such slot.
+    #[inline]
     pub fn record(&self, slot: usize) -> Record<'_> {
         self.page().record(slot)
     }

@@ -19,6 +19,12 @@ pub trait PageRead {
     /// corrupt, or the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
+    /// Says that `id` may be prefetched soon, so that what is needed to find it may be fetched meanwhile.
+    #[inline(always)]
+    fn announce(&self, id: PageId) {
+        let _ = id;
+    }
+
     /// Says that `id` will be read next, so that its first bytes may be fetched meanwhile.
     #[inline(always)]
     fn prefetch(&self, id: PageId) {

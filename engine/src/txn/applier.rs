@@ -34,6 +34,11 @@ impl PageRead for Pages<'_> {
     }
 
     #[inline]
+    fn announce(&self, id: PageId) {
+        self.0.announce(id);
+    }
+
+    #[inline]
     fn prefetch(&self, id: PageId) {
         self.0.prefetch(id);
     }

@@ -37,9 +37,12 @@ enum Body {
 struct Window {
     leaf: LeafCopy,
     body: Body,
-    stretch: Stretch,
+    /// The keys for which the leaf is right, where those are not all between its fences.
+    cut: Option<Stretch>,
     /// The next entry (front), or one past it (back).
     next: usize,
+    /// Entries before this one have their keys at hand, and of the front's they may be given.
+    sure: usize,
     loaded: bool,
     /// The leaf is one of the tree itself, not of a detached subtree.
     live: bool,
@@ -57,10 +60,7 @@ pub(crate) struct Cursor<'a> {
     front: Window,
     back: Window,
     exhausted: bool,
-    /// The last entry's key from the front and from the back.
-    front_key: Vec<u8>,
-    back_key: Vec<u8>,
-    /// That key is not yet in the bound that the other end keeps to.
+    /// The key of the last entry from that end is not yet in the bound that the other end keeps to.
     front_moved: bool,
     back_moved: bool,
 }
@@ -74,52 +74,67 @@ impl<'a> Cursor<'a> {
         lower: Bound<Vec<u8>>,
         upper: Bound<Vec<u8>>,
     ) -> Cursor<'a> {
-        let exhausted = Stretch::of(lower.clone(), upper.clone()).is_empty();
+        let exhausted = upper != Bound::Unbounded && Stretch::of(lower.clone(), upper.clone()).is_empty();
         let (front, back) = (Window::empty(), Window::empty());
-        let (front_key, back_key) = (Vec::new(), Vec::new());
         let (front_moved, back_moved) = (false, false);
-        Cursor {
-            engine,
-            tree,
-            view,
-            lower,
-            upper,
-            front,
-            back,
-            exhausted,
-            front_key,
-            back_key,
-            front_moved,
-            back_moved,
-        }
+        Cursor { engine, tree, view, lower, upper, front, back, exhausted, front_moved, back_moved }
     }
 
     /// The next entry from the front.
+    #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
-        if self.exhausted {
+        if self.front.next >= self.front.sure && !self.find_next()? {
             return Ok(None);
         }
+        let slot = self.front.next;
+        self.front.next += 1;
+        Ok(Some((self.front.key(slot), self.front.record(slot))))
+    }
+
+    /// Makes sure of the front's next entry, and of some behind it: so that what they have in common is asked once. False:
+    /// there is none.
+    #[inline(never)]
+    fn find_next(&mut self) -> Result<bool> {
+        if self.exhausted {
+            return Ok(false);
+        }
+        self.note_front();
         if std::mem::take(&mut self.back_moved) {
-            set_excluded(&mut self.upper, &self.back_key);
+            set_excluded(&mut self.upper, self.back.key(self.back.next));
         }
         if !self.front.loaded {
             self.load_front()?;
         }
         while self.front.next >= self.front.len() {
-            if !self.front.stretch.upper.as_ref().is_some_and(|upper| self.below_upper(upper)) {
+            if !self.front.upper().is_some_and(|upper| self.below_upper(upper)) {
                 self.exhausted = true;
-                return Ok(None);
+                return Ok(false);
             }
             self.front.go_right(self.engine, &self.tree, self.view)?;
         }
-        self.front.key_into(self.front.next, &mut self.front_key);
-        if !self.below_upper(&self.front_key) {
-            self.exhausted = true;
-            return Ok(None);
+        let next = self.front.next;
+        let (mut last, mut sure) = (self.front.fetch(next), next);
+        if !self.below_upper(self.front.key(last - 1)) {
+            // Mostly all of them are below.
+            while sure < last {
+                let middle = sure.midpoint(last);
+                match self.below_upper(self.front.key(middle)) {
+                    true => sure = middle + 1,
+                    false => last = middle,
+                }
+            }
         }
-        self.front_moved = true;
-        self.front.next += 1;
-        Ok(Some((&self.front_key, self.front.record(self.front.next - 1))))
+        self.front.sure = last;
+        self.front_moved = last > next;
+        self.exhausted = last == next;
+        Ok(last > next)
+    }
+
+    /// The back is to give nothing before what the front has given.
+    fn note_front(&mut self) {
+        if std::mem::take(&mut self.front_moved) {
+            set_excluded(&mut self.lower, self.front.key(self.front.next - 1));
+        }
     }
 
     /// Puts the integer keys that are left of the front's block in `keys`, and passes their entries: for those who want
@@ -142,6 +157,7 @@ impl<'a> Cursor<'a> {
         }
         let Some(last) = keys.last() else { return Ok(false) };
         set_excluded(&mut self.lower, bytes(*last).get(8 - width..).unwrap_or_default());
+        self.front_moved = false;
         self.front.next += keys.len();
         Ok(true)
     }
@@ -151,31 +167,30 @@ impl<'a> Cursor<'a> {
         if self.exhausted {
             return Ok(None);
         }
-        if std::mem::take(&mut self.front_moved) {
-            set_excluded(&mut self.lower, &self.front_key);
-        }
+        self.note_front();
+        // What the front is sure of, the back may now give instead.
+        self.front.sure = 0;
         if !self.back.loaded {
             self.load_back()?;
         }
         while self.back.next == 0 {
-            let lower = std::mem::take(&mut self.back.stretch.lower);
+            let lower = self.back.lower().to_vec();
             if lower.is_empty() || !self.above_lower(&lower) {
                 self.exhausted = true;
                 return Ok(None);
             }
-            let mut window = std::mem::replace(&mut self.back, Window::empty());
-            window.load(self.engine, &self.tree, self.view, At::Before(&lower))?;
-            window.next = window.position(&lower);
-            self.back = window;
+            self.back.load(self.engine, &self.tree, self.view, At::Before(&lower))?;
+            self.back.next = self.back.position(&lower);
         }
-        self.back.key_into(self.back.next - 1, &mut self.back_key);
-        if !self.reaches_lower(&self.back_key) {
+        let slot = self.back.next - 1;
+        self.back.fetch(slot);
+        if !self.reaches_lower(self.back.key(slot)) {
             self.exhausted = true;
             return Ok(None);
         }
         self.back_moved = true;
-        self.back.next -= 1;
-        Ok(Some((&self.back_key, self.back.record(self.back.next))))
+        self.back.next = slot;
+        Ok(Some((self.back.key(slot), self.back.record(slot))))
     }
 
     fn load_front(&mut self) -> Result<()> {
@@ -245,13 +260,13 @@ const SHORT: usize = 16;
 
 /// Sets a bound to "beyond this key" without a new allocation where there is one already.
 fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
-    match bound {
-        Bound::Excluded(old) => {
-            old.clear();
-            old.extend_from_slice(key);
-        }
-        _ => *bound = Bound::Excluded(key.to_vec()),
-    }
+    let mut own = match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(old) | Bound::Excluded(old) => old,
+        Bound::Unbounded => Vec::new(),
+    };
+    own.clear();
+    own.extend_from_slice(key);
+    *bound = Bound::Excluded(own);
 }
 
 /// Appends the keys from `slot` to the end of its block.
@@ -265,9 +280,23 @@ fn append_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u64
 
 impl Window {
     fn empty() -> Window {
-        let body = Body::Leaf;
-        let stretch = Stretch { lower: Vec::new(), upper: None };
-        Window { leaf: LeafCopy::new(), body, stretch, next: 0, loaded: false, live: false, released: 0 }
+        let (leaf, body) = (LeafCopy::new(), Body::Leaf);
+        Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0 }
+    }
+
+    /// The least key for which the window is right.
+    fn lower(&self) -> &[u8] {
+        self.cut.as_ref().map_or(self.leaf.lower(), |cut| &cut.lower)
+    }
+
+    /// The least key behind those for which it is right; `None`: it goes to the end.
+    fn upper(&self) -> Option<&[u8]> {
+        self.cut.as_ref().map_or(self.leaf.upper(), |cut| cut.upper.as_deref())
+    }
+
+    /// The keys for which it is right.
+    fn stretch(&self) -> Stretch {
+        Stretch { lower: self.lower().to_vec(), upper: self.upper().map(<[u8]>::to_vec) }
     }
 
     fn len(&self) -> usize {
@@ -277,13 +306,21 @@ impl Window {
         }
     }
 
-    fn key_into(&mut self, slot: usize, out: &mut Vec<u8>) {
+    /// Makes the keys of some entries from `slot` on ready for [`Window::key`], at least that one; returns the slot behind
+    /// them.
+    fn fetch(&mut self, slot: usize) -> usize {
         match &self.body {
-            Body::Leaf => self.leaf.key_into(slot, out),
-            Body::Merged(entries) => {
-                out.clear();
-                out.extend(entries.get(slot).iter().flat_map(|(key, _)| key));
-            }
+            Body::Leaf => self.leaf.fetch(slot).max(slot + 1),
+            Body::Merged(entries) => entries.len().max(slot + 1),
+        }
+    }
+
+    /// The key of an entry that has been fetched.
+    #[inline]
+    fn key(&self, slot: usize) -> &[u8] {
+        match &self.body {
+            Body::Leaf => self.leaf.key(slot),
+            Body::Merged(entries) => entries.get(slot).map_or(&[], |(key, _)| key),
         }
     }
 
@@ -302,6 +339,7 @@ impl Window {
         Some(8)
     }
 
+    #[inline]
     fn record(&self, slot: usize) -> Record<'_> {
         match &self.body {
             Body::Leaf => self.leaf.record(slot),
@@ -325,40 +363,45 @@ impl Window {
     }
 
     fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
-        self.loaded = true;
+        self.loaded = false;
+        self.sure = 0;
         self.body = Body::Leaf;
-        if let View::Creating(writes) = view {
-            self.overlay(writes);
-            return Ok(());
+        match view {
+            View::Creating(writes) => self.overlay(writes),
+            View::At(_) | View::Writing(_) => {
+                self.copy(engine, tree, at)?;
+                self.live = true;
+                self.reconcile(engine, tree, view, at)?;
+            }
         }
-        self.copy(engine, tree, at)?;
-        self.live = true;
-        self.reconcile(engine, tree, view, at)
+        self.loaded = true;
+        Ok(())
     }
 
-    /// Goes on to the entries right behind the window's stretch, which is not the last one.
+    /// Goes on to the entries right behind the window's keys, which are not the last ones.
     fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
-        // The right link leads there unless the stretch was cut, or the link's page has become another one. A page that
+        // The right link leads there unless the window was cut, or the link's page has become another one. A page that
         // was merged away or detached, but whose id was not let go, is as this view must see it.
-        let whole = self.live && self.leaf.upper() == self.stretch.upper.as_deref();
+        let whole = self.live && self.leaf.upper() == self.upper();
         let right = whole && self.leaf.load_right(tree, &Pages(&engine.pool))?;
         if right && engine.released.load(Ordering::Acquire) == self.released {
-            self.body = Body::Leaf;
-            self.take_stretch();
+            (self.body, self.cut) = (Body::Leaf, None);
             self.prefetch_right(engine);
-            self.next = 0;
+            (self.next, self.sure) = (0, 0);
             let old = match view {
                 View::At(snapshot) => self.leaf.lsn() > snapshot,
                 View::Writing(_) | View::Creating(_) => true,
             };
             if old {
                 let from = self.leaf.lower().to_vec();
+                self.loaded = false;
                 self.reconcile(engine, tree, view, At::Key(&from))?;
+                self.loaded = true;
                 self.next = self.position(&from);
             }
             return Ok(());
         }
-        let from = self.stretch.upper.take().unwrap_or_default();
+        let from = if right { self.leaf.lower() } else { self.upper().unwrap_or_default() }.to_vec();
         self.load(engine, tree, view, At::Key(&from))?;
         self.next = self.position(&from);
         Ok(())
@@ -378,7 +421,7 @@ impl Window {
             View::At(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
             View::At(_) => Ok(()),
             View::Writing(writes) => {
-                if writes.touches(&self.stretch.lower, self.stretch.upper.as_deref()) {
+                if writes.touches(self.lower(), self.upper()) {
                     self.overlay(writes);
                 }
                 Ok(())
@@ -386,7 +429,7 @@ impl Window {
         }
     }
 
-    /// Copies the leaf of `tree` at `at`, and takes its fences for the window's stretch.
+    /// Copies the leaf of `tree` at `at`; the window is right for all between its fences.
     fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
         let pages = Pages(&engine.pool);
         let target = match at {
@@ -395,57 +438,45 @@ impl Window {
             At::End => Target::Last,
         };
         self.released = engine.released.load(Ordering::Acquire);
-        self.leaf.load(tree, &pages, target)?;
-        self.take_stretch();
-        Ok(())
-    }
-
-    /// The leaf's fences are the window's stretch.
-    fn take_stretch(&mut self) {
-        self.stretch.lower.clear();
-        self.stretch.lower.extend_from_slice(self.leaf.lower());
-        match (&mut self.stretch.upper, self.leaf.upper()) {
-            (Some(upper), Some(fence)) => {
-                upper.clear();
-                upper.extend_from_slice(fence);
-            }
-            (upper, fence) => *upper = fence.map(<[u8]>::to_vec),
-        }
+        self.cut = None;
+        self.leaf.load(tree, &pages, target)
     }
 
     /// The leaf has changed since the snapshot: looks up what it was.
     fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
         let route = engine.versions.route(tree.table, at, snapshot);
         let until = route.as_ref().map_or(Lsn::MAX, |route| route.until);
+        let mut own = self.stretch();
         match route {
             Some(Route { root, stretch, .. }) => {
                 self.live = false;
                 self.copy(engine, &Tree { root, ..*tree }, at)?;
-                let own = &mut self.stretch;
-                own.lower = stretch.lower.max(std::mem::take(&mut own.lower));
-                own.upper = match (own.upper.take(), stretch.upper) {
+                own = self.stretch();
+                own.lower = stretch.lower.max(own.lower);
+                own.upper = match (own.upper, stretch.upper) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),
                 };
             }
-            None => engine.versions.clear_stretch(tree.table, at, snapshot, &mut self.stretch),
+            None => engine.versions.clear_stretch(tree.table, at, snapshot, &mut own),
         }
-        let Stretch { lower, upper } = &self.stretch;
-        let undone = engine.versions.points(tree.table, lower, upper.as_deref(), snapshot, until);
+        let undone = engine.versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
         let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref().map(OwnedRecord::view)));
-        self.merge(|_| false, changes);
+        self.merge(&own, |_| false, changes);
+        self.cut = Some(own);
         Ok(())
     }
 
     fn overlay(&mut self, writes: &WriteSet) {
-        let Stretch { lower, upper } = self.stretch.clone();
-        let points = writes.points_in(&lower, upper.as_deref());
-        self.merge(|key| writes.is_cleared(key), points);
+        let own = self.stretch();
+        let points = writes.points_in(&own.lower, own.upper.as_deref());
+        self.merge(&own, |key| writes.is_cleared(key), points);
     }
 
-    /// Merges `changes` (in key order) over the leaf's entries inside the window's stretch.
+    /// Merges `changes` (in key order) over the leaf's entries inside a stretch.
     fn merge<'c>(
         &mut self,
+        stretch: &Stretch,
         hidden: impl Fn(&[u8]) -> bool,
         changes: impl Iterator<Item = (&'c [u8], Option<Record<'c>>)>,
     ) {
@@ -454,7 +485,7 @@ impl Window {
         let mut key = Vec::new();
         for slot in 0..self.leaf.count() {
             self.leaf.key_into(slot, &mut key);
-            if key < self.stretch.lower || self.stretch.upper.as_ref().is_some_and(|upper| key >= *upper) {
+            if !stretch.contains(&key) {
                 continue;
             }
             while let Some((changed, record)) = changes.next_if(|(changed, _)| *changed < key.as_slice()) {

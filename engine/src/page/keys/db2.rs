@@ -11,7 +11,7 @@ mod layout;
 
 use super::Place;
 use super::directory::{self, FIELD, GROUP, Group};
-use super::slotted::{self, Slotted, head_of};
+use super::slotted::{self, Entry, Slotted, head_of};
 use crate::base::bytes;
 pub(super) use build::{Db2Builder, Origin};
 use std::cmp::Ordering;
@@ -126,6 +126,18 @@ impl<'a> Db2<'a> {
         if slot < self.count {
             out.extend_from_slice(self.span_of(slot).prefix);
             self.suffixes.append(slot, out);
+        }
+    }
+
+    /// Hands the entries of the slots `[from, to)` to `visit`, each with the prefix of its group.
+    #[inline]
+    pub(super) fn each(&self, from: usize, to: usize, mut visit: impl FnMut(&'a [u8], Entry<'a>)) {
+        let (mut slot, to) = (from, to.min(self.count));
+        while slot < to {
+            let span = self.span_of(slot);
+            let end = span.end.clamp(slot + 1, to);
+            (slot..end).for_each(|slot| visit(span.prefix, self.suffixes.entry(slot)));
+            slot = end;
         }
     }
 

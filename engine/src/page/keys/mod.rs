@@ -12,6 +12,7 @@ mod edit;
 mod fixed;
 mod kind;
 mod pkb;
+mod row;
 mod slotted;
 mod walk;
 
@@ -27,6 +28,7 @@ pub(super) use edit::{KeyState, insert, insert_run, is_changeable, remove, toget
 use fixed::Fixed;
 pub use kind::{Instantiation, KeyListKind};
 use pkb::Pkb;
+pub(super) use row::KeyRow;
 use slotted::Slotted;
 pub(super) use walk::{KeyWalk, Place, Walked};
 
