@@ -19,7 +19,7 @@ const WORTH: usize = 8;
 /// for them all. Others go in one by one.
 ///
 /// # Errors
-/// As [`super::apply`], and for entries that are not in order. The page may have changed.
+/// As [`super::apply()`], and for entries that are not in order. The page may have changed.
 pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<usize> {
     let view = Page::new(page);
     limits::check_page_size(page.len(), true)
