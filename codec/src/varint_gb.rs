@@ -215,12 +215,14 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         for _ in 0..slot {
             walk.skip()?;
         }
-        let mut needed = used + added.iter().map(|&gap| gap_len(gap)).sum::<usize>();
+        let controls = |gaps: usize| gaps.div_ceil(per_control::<T>());
+        let mut freed = controls(gaps);
         for _ in 0..removed {
-            needed -= walk.skip()?.1;
+            freed += walk.skip()?.1;
         }
-        needed += (gaps - removed + added.len()).div_ceil(per_control::<T>());
-        needed -= gaps.div_ceil(per_control::<T>());
+        let more = added.iter().map(|&gap| gap_len(gap)).sum::<usize>() + controls(gaps - removed + added.len());
+        // Damaged groups may say that they are longer than all there is.
+        let needed = (used + more).checked_sub(freed).ok_or(CUT)?;
         let out = bytes.get_mut(place.at..needed).ok_or(Error::NoRoom { needed })?;
         if let Err(error) = rewrite::<T>(rest, gaps - (place.gap - slot), slot, removed, added, out) {
             // Damaged groups: what was written goes again.
