@@ -40,7 +40,8 @@ pub(crate) enum Command {
     Push(Push),
     /// Remove entries: those of some keys, or of a range of keys
     ///
-    /// Takes keys, or a range: --from, --to or --prefix. Prints nothing. Exit status 1 if one of the keys, or any key of the range, was not there.
+    /// Takes keys, or a range: --from, --to or --prefix. Prints nothing. Exit status 1 if one of the keys, or any key of the
+    /// range, was not there.
     Del(Del),
     /// Remove a table with all that is in it
     Drop(DropTable),

@@ -30,8 +30,8 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
     let mut done = 0;
     while let Some(rest) = entries.get(done..).filter(|rest| !rest.is_empty()) {
         let view = Page::new(page);
-        let state = Tree::of(view)?.keys;
-        let asked = keys::together(view.key_bytes(), state, rest.iter().map(|entry| entry.key)).max(1);
+        let asked =
+            keys::together(view.keys(), view.key_bytes(), view.count(), rest.iter().map(|entry| entry.key)).max(1);
         let some = insert_some(page, rest.get(..asked).unwrap_or(rest), done)?;
         done += some;
         if some < asked {

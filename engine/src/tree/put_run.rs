@@ -69,27 +69,13 @@ impl Tree {
         slot: usize,
         puts: impl Iterator<Item = Put<'p>>,
     ) -> Result<Vec<NewEntry<'p>>> {
-        let (page_size, count) = (store.page_size(), leaf.count());
-        let longest = limits::long_key_head(page_size);
+        let page_size = store.page_size();
         let mut entries: Vec<NewEntry<'p>> = Vec::new();
         let mut last = slot;
         for put in puts {
             check_entry(page_size, put.key, put.record)?;
-            let known = put.near.leaf == leaf.id() && put.near.lsn == leaf.lsn();
-            let slot = match () {
-                () if entries.is_empty() => slot,
-                // Its run is to be written first.
-                () if is_long(put.key.len(), page_size) => break,
-                () if known && put.near.there => break,
-                () if known => put.near.slot.into(),
-                () if put.key.len() > longest || !leaf.below_upper(put.key) => break,
-                // The keys are in order.
-                () if last == count => count,
-                () => match leaf.search(put.key) {
-                    Ok(_) => break,
-                    Err(slot) => slot,
-                },
-            };
+            let place = if entries.is_empty() { Some(slot) } else { new_place(leaf, &put, last, page_size) };
+            let Some(slot) = place else { break };
             entries.push(NewEntry { slot: slot_u16(leaf, slot)?, key: put.key, record: put.record });
             last = slot;
         }
@@ -111,4 +97,21 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// The slot where a key goes whose neighbour before it goes to `last`; `None` where it is there, or one of another leaf, or that
+/// takes more than a look.
+fn new_place(leaf: Page<'_>, put: &Put<'_>, last: usize, page_size: usize) -> Option<usize> {
+    if is_long(put.key.len(), page_size) {
+        // Its run is to be written first.
+        return None;
+    }
+    if put.near.leaf == leaf.id() && put.near.lsn == leaf.lsn() {
+        return put.near.found().err();
+    }
+    if put.key.len() > limits::long_key_head(page_size) || !leaf.below_upper(put.key) {
+        return None;
+    }
+    // The keys are in order: what is behind the last entry stays there.
+    if last == leaf.count() { Some(last) } else { leaf.search(put.key).err() }
 }

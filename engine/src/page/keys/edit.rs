@@ -74,11 +74,16 @@ pub(in crate::page) fn insert(
     Ok(Some(plan.bytes))
 }
 
-/// How many of these suffixes [`insert_run`] takes at once: those that go to the same block as the first; none where the list
-/// has no blocks.
-pub(in crate::page) fn together<'k>(list: &[u8], state: KeyState, suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
-    match state.kind.blocks() {
-        Some(blocks) if state.count > 0 => blocks::together(list, blocks, state.count, suffixes),
+/// How many of these suffixes [`insert_run`] takes at once into a list of `count` keys: those that go to the same block as
+/// the first; none where the list has no blocks.
+pub(in crate::page) fn together<'k>(
+    kind: KeyListKind,
+    list: &[u8],
+    count: usize,
+    suffixes: impl Iterator<Item = &'k [u8]>,
+) -> usize {
+    match kind.blocks() {
+        Some(blocks) if count > 0 => blocks::together(list, blocks, count, suffixes),
         _ => 0,
     }
 }
