@@ -36,7 +36,7 @@ pub struct PageSpec<'a> {
 /// Builds the packed content of a new page: for splits, merges, bulk loads and compaction.
 pub struct PageBuilder {
     page_size: usize,
-    /// Header and fences; the list sizes are filled in at the end.
+    /// Header and fences, with room for the page; the list sizes are filled in at the end.
     front: Vec<u8>,
     prefix: usize,
     inner: bool,
@@ -52,7 +52,7 @@ impl PageBuilder {
     pub fn new(page_size: usize, spec: &PageSpec<'_>) -> PageBuilder {
         let prefix = if spec.keys.cuts_prefix() { fence_prefix(spec.lower, spec.upper, page_size) } else { 0 };
         let upper_rest = spec.upper.map(|upper| upper.get(prefix..).unwrap_or_default());
-        let mut front = Vec::with_capacity(PAGE_HEADER + spec.lower.len() + upper_rest.map_or(0, <[u8]>::len));
+        let mut front = Vec::with_capacity(page_size);
         front.resize(PAGE_HEADER, 0);
         bytes::put_u32(&mut front, header::ID, spec.id.0);
         bytes::put_u32(&mut front, header::TABLE, spec.table.0);
@@ -118,7 +118,8 @@ impl PageBuilder {
         if page.keys().blocks().is_some() && page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST) {
             return self.push_all(page, start..end, 0);
         }
-        let whole = first.is_none() && !self.inner && page.is_leaf() && matches!(page.key_list(), KeyList::Slotted(_));
+        let taken = matches!(page.key_list(), KeyList::Slotted(_) | KeyList::Pkb(_));
+        let whole = taken && first.is_none() && !self.inner && page.is_leaf();
         if whole && let Some(cut) = self.cut_from(page, start..end) {
             return self.push_all(page, start..end, cut);
         }
@@ -134,7 +135,7 @@ impl PageBuilder {
             });
         };
         let list = page.key_list();
-        if matches!(list, KeyList::Slotted(_)) {
+        if taken {
             return self.push_all(page, start + 1..end, cut);
         }
         (start + 1..end).all(|slot| {
@@ -149,23 +150,23 @@ impl PageBuilder {
         })
     }
 
-    /// The same for a list whose keys are built one from the other.
+    /// The same for a list whose keys are built one from the other. Whether all is within the page is seen at the end.
     fn push_walking(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
         let bare = usize::from(self.inner || first.is_some());
         let cut = self.cut_from(page, entries.start + bare..entries.end);
         let mut keys = KeyWalk::new(page.key_list(), entries.start, entries.end);
         let mut key = Vec::new();
-        entries.clone().all(|slot| {
+        let all = entries.clone().all(|slot| {
             let Some(entry) = keys.step() else { return false };
             let child = page.child(slot).0.to_le_bytes();
             let record = Self::record(page, slot, &child);
             let begins = slot == entries.start && (self.inner || first.is_some());
             if let Some(cut) = cut.filter(|_| !begins) {
-                let taken = self.room(self.keys.bytes_with_walked(&entry, cut), record);
+                let taken = entry.suffix.len() >= cut && self.records.bytes_with(record).is_some();
                 if taken {
-                    self.keys.push_walked(&entry, cut);
-                    self.key_bytes = self.keys.bytes_after(self.key_bytes);
+                    self.key_bytes = self.keys.push_walked(&entry, cut);
                     self.records.push(record);
+                    self.count += 1;
                 }
                 return taken;
             }
@@ -173,7 +174,9 @@ impl PageBuilder {
             key.extend_from_slice(page.prefix());
             key.extend_from_slice(entry.suffix);
             self.push(first.filter(|_| slot == entries.start).unwrap_or(&key), record)
-        })
+        });
+        self.record_bytes = self.records.bytes();
+        all && self.fits() && self.count <= usize::from(u16::MAX)
     }
 
     /// As [`PageBuilder::push_entries`], between two lists that can be taken over without a look at whether each entry
@@ -256,8 +259,7 @@ impl PageBuilder {
 
     /// The packed page, its LSN zero: the content of a [`super::PageOp::Format`].
     pub fn finish(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.used());
-        out.extend_from_slice(&self.front);
+        let mut out = self.front;
         let keys_at = out.len();
         self.keys.finish(self.page_size.saturating_sub(keys_at + self.record_bytes), &mut out);
         let records_at = out.len();

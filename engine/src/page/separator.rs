@@ -6,6 +6,7 @@ use super::keys::{KeyList, KeyListKind, KeyWalk, LEAST_FOOT, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
+use std::ops::Range;
 
 /// How separators are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -267,7 +268,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    fn cuts(&self) -> std::ops::Range<usize> {
+    fn cuts(&self) -> Range<usize> {
         1..self.left.len() - 1
     }
 
@@ -276,40 +277,60 @@ impl<'a> Cutter<'a> {
         self.cuts().rev().find(|&cut| self.allowed(cut) && self.fits(cut, self.separator_len(cut)))
     }
 
+    /// Twice what a cut with so many bytes on its left is away from the middle.
+    fn distance(&self, left: usize) -> usize {
+        (2 * left).abs_diff(self.total())
+    }
+
+    fn distance_of(&self, cut: usize) -> usize {
+        self.distance(self.left.get(cut).copied().unwrap_or(0))
+    }
+
+    /// The cuts where the rule wants the shortest separator: those around the middle, but for one on each side at the least.
+    fn window(&self, rule: SeparatorRule) -> Range<usize> {
+        let SeparatorRule::Tail { radius } = rule else { return 1..1 };
+        let total = self.total();
+        let inside = |left: usize| 1000 * self.distance(left) <= 2 * usize::from(radius) * total;
+        let from = self.left.partition_point(|&left| 2 * left < total && !inside(left));
+        let to = self.left.partition_point(|&left| 2 * left <= total || inside(left));
+        let Range { start, end } = self.cuts();
+        from.max(start)..to.min(end)
+    }
+
     /// The best cut that fits: within the window the shortest separator, then the nearest to the middle.
     fn best(&self, rule: SeparatorRule) -> Option<usize> {
-        let total = self.total();
-        let distance = |cut: usize| (2 * self.left.get(cut).copied().unwrap_or(0)).abs_diff(total);
-        let inside = |cut: &usize| match rule {
-            SeparatorRule::Full => false,
-            SeparatorRule::Tail { radius } => 1000 * distance(*cut) <= 2 * usize::from(radius) * total,
-        };
-        let (mut shortest, mut nearest) = (None, None);
-        for cut in self.cuts().filter(|&cut| self.allowed(cut) && inside(&cut)) {
+        let window = self.window(rule);
+        let mut shortest = None;
+        for cut in window.clone().filter(|&cut| self.allowed(cut)) {
+            let distance = self.distance_of(cut);
             // Only a separator at least as short as the best so far is worth its length.
-            if shortest.is_some_and(|(rank, _)| rank <= (1, distance(cut))) {
+            if shortest.is_some_and(|(rank, _)| rank <= (1, distance)) {
                 continue;
             }
             let len = self.separator_len(cut);
-            let rank = (len, distance(cut));
+            let rank = (len, distance);
             if shortest.is_none_or(|(other, _)| rank < other) && self.fits(cut, len) {
                 shortest = Some((rank, cut));
             }
         }
-        if let Some((_, cut)) = shortest {
-            return Some(cut);
-        }
-        // Distances fall towards the middle: whether a cut fits is asked from there on.
-        let middle = self.left.partition_point(|left| 2 * left < total);
-        let outwards = (0..self.left.len()).flat_map(|far| [middle.checked_sub(far + 1), Some(middle + far)]);
-        let within = self.cuts();
-        let outside = outwards.flatten().filter(|cut| within.contains(cut) && self.allowed(*cut) && !inside(cut));
-        for cut in outside {
-            if nearest.is_none_or(|(other, _)| distance(cut) < other) && self.fits(cut, self.separator_len(cut)) {
-                nearest = Some((distance(cut), cut));
+        shortest.map(|(_, cut)| cut).or_else(|| self.nearest(&window))
+    }
+
+    /// The cut nearest to the middle that fits, outside the window: there none does.
+    fn nearest(&self, window: &Range<usize>) -> Option<usize> {
+        let (total, Range { start, end }) = (self.total(), self.cuts());
+        let middle = self.left.partition_point(|left| 2 * left < total).clamp(start, end.max(start));
+        // Those below `low` and those from `high` on are still to be looked at.
+        let (mut low, mut high) = (middle, middle);
+        while low > start || high < end {
+            let down = low > start && (high >= end || self.distance_of(low - 1) <= self.distance_of(high));
+            let cut = if down { low - 1 } else { high };
+            (low, high) = if down { (cut, high) } else { (low, cut + 1) };
+            if !window.contains(&cut) && self.allowed(cut) && self.fits(cut, self.separator_len(cut)) {
+                return Some(cut);
             }
         }
-        nearest.map(|(_, cut)| cut)
+        None
     }
 
     fn split(&self, cut: usize) -> Split {

@@ -9,6 +9,15 @@ use super::{PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 
+/// Where a writer begins to look for a key's leaf.
+#[derive(Clone, Copy)]
+pub(super) enum From {
+    /// Where its place was when the writer looked last.
+    Near(Near),
+    /// At a leaf that covered it before it was split: that one or the next may do so now.
+    Beside(PageId),
+}
+
 /// More splits than one entry can ever need: each halves a page or makes room one level further up.
 pub(super) const MAX_SPLITS: usize = 1024;
 
@@ -43,6 +52,18 @@ impl Tree {
         near: Near,
         key: &[u8],
         record: Record<'_>,
+        before: impl FnMut(Option<Record<'_>>) -> Result<()>,
+    ) -> Result<bool> {
+        self.put_from(store, From::Near(near), key, record, before)
+    }
+
+    /// As [`Tree::put_near`].
+    pub(super) fn put_from<S: PageWrite>(
+        &self,
+        store: &S,
+        mut from: From,
+        key: &[u8],
+        record: Record<'_>,
         mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
         check_entry(store.page_size(), key, record)?;
@@ -50,8 +71,9 @@ impl Tree {
         // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
         let mut stored = None;
         for _ in 0..MAX_SPLITS {
-            let (mut leaf, found) = self.latch_near(store, near, key)?;
+            let (mut leaf, found) = self.latch_from(store, from, key)?;
             let page = Page::new(&leaf);
+            from = From::Beside(page.id());
             if !told {
                 before(found.ok().map(|slot| page.record(slot)))?;
                 told = true;
@@ -86,8 +108,20 @@ impl Tree {
         Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))
     }
 
-    /// The leaf that covers `key` under its exclusive latch, and what a search for the key finds there. If the leaf is as it
-    /// was when the writer looked, nothing has to be looked for.
+    /// The leaf that covers `key` under its exclusive latch, and what a search for the key finds there.
+    pub(super) fn latch_from<'s, S: PageWrite>(
+        &self,
+        store: &'s S,
+        from: From,
+        key: &[u8],
+    ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
+        match from {
+            From::Near(near) => self.latch_near(store, near, key),
+            From::Beside(id) => self.latch_beside(store, store.latch(id)?, id, key),
+        }
+    }
+
+    /// The same. If the leaf is as it was when the writer looked, nothing has to be looked for.
     #[inline]
     pub(super) fn latch_near<'s, S: PageWrite>(
         &self,

@@ -80,6 +80,7 @@ impl Tree {
                 if !known {
                     slot = self.slot_for(store, page, Target::Covering(key))?;
                     child = child_of(page, slot)?;
+                    store.announce(child);
                 }
                 *at = child;
                 same += 1;

@@ -2,11 +2,11 @@
 //! entries go in one by one, is `insert`'s affair.
 
 use super::edit::slot_u16;
-use super::insert::check_entry;
+use super::insert::{From, check_entry};
 use super::long_key::is_long;
 use super::many::Near;
 use super::{PageWrite, Tree};
-use crate::base::{Result, limits};
+use crate::base::{PageId, Result, limits};
 use crate::page::{NewEntry, Page, Record};
 
 /// An entry to put, and where its place is, as for [`Tree::put_near`].
@@ -56,8 +56,9 @@ impl Tree {
         }
         before(&entries)?;
         let done = store.insert_run(&mut leaf, &entries)?;
+        let id = Page::new(&leaf).id();
         drop(leaf);
-        self.put_rest(store, entries.get(done..).unwrap_or_default())?;
+        self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(entries.len())
     }
 
@@ -82,13 +83,14 @@ impl Tree {
         Ok(entries)
     }
 
-    /// Puts entries that found no room in their leaf: the first of them splits it, then others follow together.
-    fn put_rest<S: PageWrite>(&self, store: &S, mut rest: &[NewEntry<'_>]) -> Result<()> {
+    /// Puts entries that found no room in their leaf, `id`: the first of them splits it, then others follow together.
+    fn put_rest<S: PageWrite>(&self, store: &S, mut id: PageId, mut rest: &[NewEntry<'_>]) -> Result<()> {
         while let Some((first, others)) = rest.split_first() {
-            self.put(store, first.key, first.record, |_| Ok(()))?;
+            self.put_from(store, From::Beside(id), first.key, first.record, |_| Ok(()))?;
             rest = others;
             let Some(next) = rest.first() else { break };
-            let (mut leaf, found) = self.latch_near(store, Near::NONE, next.key)?;
+            let (mut leaf, found) = self.latch_from(store, From::Beside(id), next.key)?;
+            id = Page::new(&leaf).id();
             let Err(slot) = found else { continue };
             let puts = rest.iter().map(|entry| Put { key: entry.key, record: entry.record, near: Near::NONE });
             let entries = self.new_here(store, Page::new(&leaf), slot, puts)?;

@@ -40,8 +40,8 @@ impl KeyListBuilder {
             KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
             KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
-            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, None)),
-            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, None)),
+            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix)),
+            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix)),
             KeyListBuilder::Blocks(list) => list.bytes_with(suffix),
         }
     }
@@ -59,25 +59,21 @@ impl KeyListBuilder {
         }
     }
 
-    /// Bytes that the list takes with an entry of another list of its kind, less the first `cut` bytes of its suffix.
+    /// Appends an entry of another list of its kind, less the first `cut` bytes of its suffix, which has as many; returns the
+    /// bytes that the list takes then.
     #[inline]
-    pub(in crate::page) fn bytes_with_walked(&self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
-        let suffix = entry.suffix.get(cut..)?;
-        match self {
-            KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix, Some(Origin::of(entry, cut)))),
-            KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix, Some(entry.group))),
-            _ => self.bytes_with(suffix),
-        }
-    }
-
-    /// Appends that entry; [`KeyListBuilder::bytes_with_walked`] it is not `None`.
-    #[inline]
-    pub(in crate::page) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) {
+    pub(in crate::page) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> usize {
         let suffix = entry.suffix.get(cut..).unwrap_or_default();
         match self {
-            KeyListBuilder::Db2(list) => list.push(suffix, Some(Origin::of(entry, cut))),
-            KeyListBuilder::Delta(list) => list.push(suffix, Some(entry.group)),
-            _ => self.push(suffix),
+            KeyListBuilder::Db2(list) => {
+                list.push(suffix, Some(Origin::of(entry, cut)));
+                list.bytes()
+            }
+            KeyListBuilder::Delta(list) => {
+                list.push(suffix, Some(entry.group));
+                list.bytes()
+            }
+            _ => 0,
         }
     }
 
@@ -90,7 +86,6 @@ impl KeyListBuilder {
                 Some(to.bytes_with(from.suffix_len(slot).checked_sub(cut)?))
             }
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
-            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => Some(to.bytes_with(from.key(slot).get(cut..)?.len())),
             _ => None,
         }
     }
@@ -101,7 +96,6 @@ impl KeyListBuilder {
         match (self, list) {
             (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.push_entry(from.entry(slot).without(cut)),
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) => to.push(from.key(slot)),
-            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.push(from.key(slot).get(cut..).unwrap_or_default()),
             _ => {}
         }
     }
@@ -116,12 +110,13 @@ impl KeyListBuilder {
     }
 
     /// Takes over the entries of some slots of another list, whole blocks at a time or each less the first `cut` bytes of its
-    /// suffix, and returns the bytes that the list takes then. `None`: the two are not slotted lists, nor lists of blocks
-    /// of one codec, or the keys are none that this one can hold.
+    /// suffix, and returns the bytes that the list takes then. `None`: the two are not both slotted, nor of one PkB kind, nor
+    /// of blocks of one codec, or the keys are none that this one can hold.
     pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
         match (self, list) {
             (KeyListBuilder::Blocks(to), KeyList::Blocks(from)) => to.take(from, slots).then(|| to.bytes()),
             (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.take(from, slots, cut).then(|| to.bytes()),
+            (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.take(from, slots, cut).then(|| to.bytes()),
             _ => None,
         }
     }

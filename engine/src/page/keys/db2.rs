@@ -11,7 +11,7 @@ mod layout;
 
 use super::Place;
 use super::directory::{self, FIELD, GROUP, Group};
-use super::slotted::{self, Entry, Slotted, head_of};
+use super::slotted::{self, Entry, HEAD, Slotted, head_of};
 use crate::base::bytes;
 pub(super) use build::{Db2Builder, Origin};
 use std::cmp::Ordering;
@@ -183,25 +183,18 @@ impl<'a> Db2<'a> {
             return false;
         }
         let (slot, span) = (place.slot, self.span_of(place.slot));
-        let mut before = std::mem::take(&mut place.key);
-        place.common = match self.common_in_group(slot) {
-            Some(common) => {
-                before.clear();
-                before.extend_from_slice(span.prefix);
-                self.suffixes.append(slot, &mut before);
-                common
-            }
-            None => {
-                let mut key = span.prefix.to_vec();
-                self.suffixes.append(slot, &mut key);
-                let common = bytes::common_prefix(&before, &key);
-                before = key;
-                common
-            }
+        let entry = self.suffixes.entry(slot);
+        let head = entry.head.to_be_bytes();
+        let parts = [span.prefix, bytes::slice(&head, 0, entry.len.min(HEAD)), entry.rest];
+        place.common = if span.first < slot {
+            span.prefix.len() + self.suffixes.common_with_previous(slot)
+        } else {
+            common_with_parts(&place.key, parts)
         };
-        place.key = before;
+        place.key.clear();
+        parts.iter().for_each(|part| place.key.extend_from_slice(part));
         let opening = self.opening(span, slot);
-        place.bytes = self.suffixes.entry_bytes(slot) + opening;
+        place.bytes = slotted::entry_bytes(entry.len) + opening;
         place.lead = if opening > 0 || self.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
         (place.group, place.prefix) = (span.index, span.prefix.len());
         place.slot += 1;
@@ -236,6 +229,19 @@ impl<'a> Db2<'a> {
         }
         Ok(())
     }
+}
+
+/// How many bytes of `key` are those of a key of several parts.
+fn common_with_parts(key: &[u8], parts: [&[u8]; 3]) -> usize {
+    let mut common = 0;
+    for part in parts {
+        let agreed = bytes::common_prefix(key.get(common..).unwrap_or_default(), part);
+        common += agreed;
+        if agreed < part.len() {
+            break;
+        }
+    }
+    common
 }
 
 /// False where the front or the slots are not within the list: then it must not be changed.

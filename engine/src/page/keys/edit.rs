@@ -33,6 +33,7 @@ impl Plan {
 }
 
 /// False where the list's bytes cannot hold its entries' slots or keys: then it must not be changed.
+#[inline]
 pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => {

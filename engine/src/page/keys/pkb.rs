@@ -13,7 +13,7 @@
 mod build;
 pub(super) mod edit;
 
-use super::capacity;
+use super::{KeyListKind, capacity};
 use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::PkbBuilder;
@@ -38,14 +38,18 @@ pub(super) fn entry_bytes(len: usize, part: usize) -> usize {
     fixed(part) + heap_bytes(len)
 }
 
-/// Appends the part of `key` behind `before`.
-fn push_part(out: &mut Vec<u8>, before: Option<&[u8]>, key: &[u8], part: usize) {
+/// A part of the longest kind; a list has the first bytes of it.
+type Part = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
+
+/// The part of `key` behind `before`.
+#[inline]
+fn part_of(before: Option<&[u8]>, key: &[u8]) -> Part {
     let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
-    let end = out.len() + FIELD + part;
-    out.extend_from_slice(&bytes::u16_of(offset).to_le_bytes());
+    let mut part = Part::default();
+    bytes::put_u16(&mut part, 0, bytes::u16_of(offset));
     let rest = key.get(offset..).unwrap_or_default();
-    out.extend_from_slice(bytes::slice(rest, 0, rest.len().min(part)));
-    out.resize(end, 0);
+    bytes::put(&mut part, FIELD, rest.get(..Part::default().len() - FIELD).unwrap_or(rest));
+    part
 }
 
 /// A PkB key list to read.
@@ -196,12 +200,10 @@ impl<'a> Pkb<'a> {
             let (len, size) = varint::get(entry);
             (size == varint::size(len)).then_some(size + len)
         })?;
-        let mut expected = Vec::new();
         for slot in 0..count {
-            expected.clear();
-            push_part(&mut expected, slot.checked_sub(1).map(|left| self.key(left)), self.key(slot), part);
+            let expected = part_of(slot.checked_sub(1).map(|left| self.key(left)), self.key(slot));
             let at = slot * (FIELD + part);
-            if bytes::slice(list, at, at + FIELD + part) != expected {
+            if bytes::slice(list, at, at + FIELD + part) != bytes::slice(&expected, 0, FIELD + part) {
                 return Err(format!("the part of slot {slot} is not its key's"));
             }
         }

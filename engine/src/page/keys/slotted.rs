@@ -107,6 +107,15 @@ impl<'a> Slotted<'a> {
         Entry { head, len, rest }
     }
 
+    /// The head of the entry of `slot` and all that the heap has of it; nothing where there is no such slot.
+    #[inline(always)]
+    fn kept(&self, slot: usize) -> (u32, &'a [u8]) {
+        let Some(head) = self.head(slot) else { return (0, &[]) };
+        let entry = self.list.get(FIXED_PART * self.cap + self.offset(slot)..).unwrap_or_default();
+        let (len, size) = varint::get(entry);
+        (head, bytes::slice(entry, 0, size + len.saturating_sub(HEAD)))
+    }
+
     #[inline]
     pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
         let entry = self.entry(slot);
@@ -133,6 +142,13 @@ impl<'a> Slotted<'a> {
     #[inline]
     pub(super) fn common_with_previous(&self, slot: usize) -> usize {
         let Some(previous) = slot.checked_sub(1) else { return 0 };
+        if let (Some(left), Some(right)) = (self.head(previous), self.head(slot)) {
+            let agreed = (left ^ right).leading_zeros() / 8;
+            // Where the last byte that agrees is none of the padding, heads that differ say all.
+            if left != right && (agreed == 0 || left >> (32 - 8 * agreed) & 0xff != 0) {
+                return agreed as usize;
+            }
+        }
         common_of(self.entry(previous), self.entry(slot))
     }
 

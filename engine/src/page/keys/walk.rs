@@ -3,6 +3,9 @@
 
 use super::KeyList;
 
+/// Bytes of a key that room is made for before it is known.
+const ABOUT: usize = 48;
+
 /// A place between two entries of a list, with the key before it.
 #[derive(Clone, Default, Debug)]
 pub(in crate::page) struct Place {
@@ -65,7 +68,7 @@ pub(in crate::page) struct Walked<'w> {
 impl<'a> KeyWalk<'a> {
     /// A walk from slot `from` of a list of `end` entries.
     pub(in crate::page) fn new(list: KeyList<'a>, from: usize, end: usize) -> KeyWalk<'a> {
-        let mut place = Place::default();
+        let mut place = Place { key: Vec::with_capacity(ABOUT), ..Place::default() };
         list.seek(&mut place, from);
         KeyWalk { list, end, place }
     }

@@ -77,7 +77,6 @@ pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize
 }
 
 /// A fixed-size record list under construction.
-#[derive(Default)]
 pub(crate) struct FixedBuilder {
     stride: usize,
     count: usize,
@@ -86,6 +85,11 @@ pub(crate) struct FixedBuilder {
 }
 
 impl FixedBuilder {
+    /// Begins a list of up to some `bytes`, of which keys take most.
+    pub(super) fn new(bytes: usize) -> FixedBuilder {
+        FixedBuilder { stride: 0, count: 0, records: Vec::with_capacity(bytes / 4) }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         if self.count == 0 { 0 } else { FIELD + self.records.len() }
     }

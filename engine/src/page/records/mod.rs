@@ -81,7 +81,7 @@ impl<'a> RecordList<'a> {
     /// Bytes that the record of `slot` takes, slot included.
     #[inline]
     pub(super) fn entry_bytes(&self, slot: usize) -> usize {
-        self.kind.entry_bytes(self.get(slot).bytes.len())
+        if self.kind == RecordListKind::None { 0 } else { self.kind.entry_bytes(self.get(slot).bytes.len()) }
     }
 }
 
@@ -236,7 +236,7 @@ impl RecordListBuilder {
     pub(super) fn new(kind: RecordListKind, granule: usize, bytes: usize) -> RecordListBuilder {
         match kind {
             RecordListKind::None => RecordListBuilder::None,
-            RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedBuilder::default()),
+            RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedBuilder::new(bytes)),
             RecordListKind::Variable => RecordListBuilder::Variable(variable::VariableBuilder::new(granule, bytes)),
         }
     }

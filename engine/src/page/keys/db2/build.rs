@@ -24,7 +24,6 @@ impl Origin {
 
 /// A DB2 key list under construction.
 pub(crate) struct Db2Builder {
-    granule: usize,
     /// Bytes that the list may come to have, about.
     most: usize,
     /// Bytes beyond which prefixes are chosen again.
@@ -50,13 +49,12 @@ impl Db2Builder {
     /// Begins a list of up to some `bytes`.
     pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> Db2Builder {
         Db2Builder {
-            granule,
             most: bytes,
             next: bytes / 2,
             groups: Vec::new(),
             prefixes: Vec::new(),
             suffixes: SlottedBuilder::new(granule, bytes),
-            keys: Keys::default(),
+            keys: Keys::of_about(bytes),
             prefix: Vec::new(),
             origin: None,
         }
@@ -82,10 +80,10 @@ impl Db2Builder {
         self.front() + front + self.suffixes.bytes_with(suffix_len)
     }
 
-    /// Bytes of the list with one more entry.
+    /// Bytes of the list with one more entry that comes from no other list.
     #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, key: &[u8], origin: Option<Origin>) -> usize {
-        match self.way(key, origin) {
+    pub(in crate::page::keys) fn bytes_with(&self, key: &[u8]) -> usize {
+        match self.way(key, None) {
             Way::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
             Way::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
         }
@@ -102,16 +100,18 @@ impl Db2Builder {
 
     pub(in crate::page::keys) fn push(&mut self, key: &[u8], origin: Option<Origin>) {
         if let Way::Open(prefix) = self.way(key, origin) {
-            self.open(key, prefix);
+            let first = if self.keys.len() > 0 { self.keys.key(0) } else { key };
+            self.open(head_of(first), self.keys.len(), key, prefix);
         }
         self.origin = origin;
-        self.put(key);
+        self.suffixes.push(key.get(self.prefix.len()..).unwrap_or_default());
+        self.keys.push(|out| out.extend_from_slice(key));
         if origin.is_none() && self.bytes() > self.next {
             let now = self.runs();
             let runs = optimize(&self.keys, &now, self.most / 4);
             if runs != now {
                 let keys = std::mem::take(&mut self.keys);
-                self.lay_out(&keys, &runs);
+                self.lay_out(keys, &runs);
             }
             // At a half, three quarters, seven eighths of the page, as long as it grows.
             let bytes = self.bytes();
@@ -119,20 +119,15 @@ impl Db2Builder {
         }
     }
 
-    fn put(&mut self, key: &[u8]) {
-        self.suffixes.push(key.get(self.prefix.len()..).unwrap_or_default());
-        self.keys.push(|out| out.extend_from_slice(key));
-    }
-
-    /// Begins a group with the first bytes of `key` for its prefix.
-    fn open(&mut self, key: &[u8], prefix: usize) {
-        if self.groups.is_empty() && self.keys.len() > 0 {
-            self.groups.push(Group { head: head_of(self.keys.key(0)), slot: 0, offset: 0 }.field());
+    /// Begins a group at `slot`, with the first bytes of `key` for its prefix. `first` is the head of the list's first key.
+    fn open(&mut self, first: u32, slot: usize, key: &[u8], prefix: usize) {
+        if self.groups.is_empty() && slot > 0 {
+            self.groups.push(Group { head: first, slot: 0, offset: 0 }.field());
         }
         self.prefix.clear();
         self.prefix.extend_from_slice(bytes::slice(key, 0, prefix));
         self.prefixes.extend_from_slice(&self.prefix);
-        self.groups.push(Group { head: head_of(key), slot: self.keys.len(), offset: self.prefixes.len() }.field());
+        self.groups.push(Group { head: head_of(key), slot, offset: self.prefixes.len() }.field());
     }
 
     fn runs(&self) -> Vec<Run> {
@@ -146,19 +141,20 @@ impl Db2Builder {
     }
 
     /// Makes the list one of these keys under these prefixes.
-    pub(super) fn lay_out(&mut self, keys: &Keys, runs: &[Run]) {
+    pub(super) fn lay_out(&mut self, keys: Keys, runs: &[Run]) {
         self.groups.clear();
         self.prefixes.clear();
         self.prefix.clear();
-        self.suffixes = SlottedBuilder::new(self.granule, self.most);
-        self.keys = Keys::default();
+        self.suffixes.clear();
         let mut runs = runs.iter().peekable();
-        for index in 0..keys.len() {
-            if let Some(run) = runs.next_if(|run| run.first == index) {
-                self.open(keys.key(index), run.prefix);
+        for slot in 0..keys.len() {
+            let key = keys.key(slot);
+            if let Some(run) = runs.next_if(|run| run.first == slot) {
+                self.open(head_of(keys.key(0)), slot, key, run.prefix);
             }
-            self.put(keys.key(index));
+            self.suffixes.push(key.get(self.prefix.len()..).unwrap_or_default());
         }
+        self.keys = keys;
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
@@ -187,7 +183,7 @@ mod tests {
             let mut builder = Db2Builder::new(1, most);
             for (key, origin) in keys {
                 let origin = origin.map(|(group, prefix)| Origin { group, prefix: prefix.min(key.len()) });
-                let promised = builder.bytes_with(key.as_bytes(), origin);
+                let promised = if origin.is_none() { builder.bytes_with(key.as_bytes()) } else { usize::MAX };
                 builder.push(key.as_bytes(), origin);
                 prop_assert!(builder.bytes() <= promised, "{} bytes after {promised} were promised", builder.bytes());
             }
@@ -201,7 +197,7 @@ mod tests {
             keys.push(|out| out.extend_from_slice(key.as_bytes()));
         }
         let mut builder = Db2Builder::new(1, 512);
-        builder.lay_out(&keys, &[Run { first: 0, prefix: 2 }, Run { first: 4, prefix: 1 }]);
+        builder.lay_out(keys, &[Run { first: 0, prefix: 2 }, Run { first: 4, prefix: 1 }]);
         let (bytes, mut list) = (builder.bytes(), Vec::new());
         builder.finish(&mut list);
         let front = b"\x02\0dcba\0\0\x02\0dcab\x04\0\x03\0abb";

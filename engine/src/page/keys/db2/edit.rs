@@ -17,6 +17,9 @@ const OPEN: usize = 1;
 /// The list is laid out anew.
 const ANEW: usize = 2;
 
+/// Bytes of a key that room is made for before it is known.
+const ABOUT: usize = 48;
+
 /// The state of the slotted list alone.
 fn inner(state: KeyState, base: usize) -> KeyState {
     KeyState { bytes: state.bytes.saturating_sub(base), ..state }
@@ -49,31 +52,67 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
     plan
 }
 
+/// More keys than this are not looked at all together, to know what their prefixes can save at the most.
+const MANY: usize = 64;
+
 /// False where no choice of prefixes can save so many bytes. A group of n keys saves its prefix n - 1 times, less its place
-/// in the directory, and of each of those keys no more than what it has in common with the one before.
+/// in the directory, and that prefix is no longer than what any of those keys has in common with the one before.
 fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let (mut left, mut right) = (Vec::with_capacity(ABOUT), Vec::with_capacity(ABOUT));
     if let Some(before) = slot.checked_sub(1) {
         view.append(before, &mut left);
     }
     view.append(slot, &mut right);
-    let mut most = bytes::common_prefix(&left, suffix) + bytes::common_prefix(suffix, &right);
+    // What each key has in common with the one before, the new one among them.
+    let mut common = Vec::with_capacity(view.count + 1);
     // What the groups that there are cost and save.
     let (mut front, mut saved) = (0, 0);
+    let around = (bytes::common_prefix(&left, suffix), bytes::common_prefix(suffix, &right));
     let spans = view.groups.len().max(1);
     for span in (0..spans).map(|index| view.span(index)) {
         saved += span.end.saturating_sub(span.first) * span.prefix.len();
         front += if view.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
-        most += (span.first + 1..span.end).map(|slot| view.common_in_group(slot).unwrap_or(0)).sum::<usize>();
-        if span.first > 0 {
-            left.clear();
-            right.clear();
-            view.append(span.first - 1, &mut left);
-            view.append(span.first, &mut right);
-            most += bytes::common_prefix(&left, &right);
+        for old in span.first..span.end {
+            if old == slot {
+                common.extend([around.0, around.1]);
+            } else if old > span.first {
+                common.push(view.common_in_group(old).unwrap_or(0));
+            } else {
+                left.clear();
+                right.clear();
+                if let Some(before) = old.checked_sub(1) {
+                    view.append(before, &mut left);
+                }
+                view.append(old, &mut right);
+                common.push(bytes::common_prefix(&left, &right));
+            }
         }
     }
-    most + front >= bytes + saved + GROUP
+    if slot >= view.count {
+        common.push(around.0);
+    }
+    let wanted = bytes + saved;
+    common.iter().sum::<usize>() + front >= wanted + GROUP
+        && (common.len() > MANY || most_saved(&common) + front >= wanted)
+}
+
+/// The most that groups of keys save which have so much in common with the ones before.
+fn most_saved(common: &[usize]) -> usize {
+    // Of the keys before each place, and beside it what as many groups as there can be cost.
+    let debt = GROUP * common.len();
+    let mut best = Vec::with_capacity(common.len() + 1);
+    best.push(debt);
+    for _ in common {
+        let (mut least, mut most) = (usize::MAX, 0);
+        let firsts = best.iter().zip(common).rev().enumerate();
+        for (others, (before, with_previous)) in firsts {
+            let saved = if others == 0 { 0 } else { others * least };
+            most = most.max((before + saved).saturating_sub(GROUP));
+            least = least.min(*with_previous);
+        }
+        best.push(most);
+    }
+    best.last().map_or(0, |most| most.saturating_sub(debt))
 }
 
 /// How an entry comes in, the group, and what of its suffix is kept behind the group's prefix.
@@ -95,7 +134,7 @@ fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'
 /// The whole list with the entry, under the prefixes that pay best.
 fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<u8> {
     let (how, joined, _) = place(view, slot, suffix);
-    let mut keys = Keys::default();
+    let mut keys = Keys::of_about(2 * state.room);
     let mut now = Vec::new();
     let mut groups = view.groups.iter().map(Group::of).enumerate().peekable();
     for old in 0..=view.count {
@@ -116,7 +155,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
     }
     let runs = optimize(&keys, &now, most(state.room));
     let mut builder = Db2Builder::new(state.granule, state.room);
-    builder.lay_out(&keys, &runs);
+    builder.lay_out(keys, &runs);
     let mut out = Vec::with_capacity(state.room);
     builder.finish(&mut out);
     out

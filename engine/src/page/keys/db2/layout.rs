@@ -17,6 +17,11 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    /// Room for keys of some `bytes` together.
+    pub(super) fn of_about(bytes: usize) -> Keys {
+        Keys { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(bytes / 16) }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }

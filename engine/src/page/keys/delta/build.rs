@@ -7,6 +7,9 @@ use crate::page::keys::KeyListKind;
 use crate::page::keys::slotted::head_of;
 use crate::page::varint;
 
+/// Bytes of a key that room is made for before it is known.
+const ABOUT: usize = 48;
+
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
     grouped: bool,
@@ -26,7 +29,7 @@ impl DeltaBuilder {
     /// Begins a list of up to some `bytes`.
     pub(in crate::page::keys) fn new(kind: KeyListKind, bytes: usize) -> DeltaBuilder {
         let (grouped, best) = (kind.has_groups(), kind.has_best());
-        let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::new());
+        let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(ABOUT));
         DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }
     }
 
@@ -43,14 +46,23 @@ impl DeltaBuilder {
         if self.starts(origin) { 0 } else { bytes::common_prefix(&self.last, suffix) }
     }
 
-    /// Bytes of the list with one more entry, of that group in the list that it is taken from.
+    /// Bytes of the list.
     #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8], origin: Option<usize>) -> usize {
-        let shared = self.shared(suffix, origin);
-        let groups = self.groups.len() + usize::from(self.starts(origin));
+    pub(in crate::page::keys) fn bytes(&self) -> usize {
+        self.bytes_of(self.groups.len())
+    }
+
+    fn bytes_of(&self, groups: usize) -> usize {
         let directory = if self.grouped { directory::end(groups) } else { 0 };
         let foot = if self.best { LEAST_FOOT } else { 0 };
-        directory + self.entries.len() + entry_size(shared, suffix.len() - shared) + foot
+        directory + self.entries.len() + foot
+    }
+
+    /// Bytes of the list with one more entry that comes from no other list.
+    #[inline]
+    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8]) -> usize {
+        let shared = self.shared(suffix, None);
+        self.bytes_of(self.groups.len() + usize::from(self.starts(None))) + entry_size(shared, suffix.len() - shared)
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! Building a PkB key list entry by entry, in order.
 
-use super::{fixed, heap_bytes, push_part};
+use super::{FIELD, Pkb, fixed, heap_bytes, part_of};
 use crate::base::bytes;
 use crate::page::keys::capacity;
 use crate::page::varint;
+use std::ops::Range;
 
 /// A PkB key list under construction.
 pub(crate) struct PkbBuilder {
@@ -20,8 +21,13 @@ pub(crate) struct PkbBuilder {
 impl PkbBuilder {
     /// Begins a list of up to some `bytes`.
     pub(in crate::page::keys) fn new(granule: usize, part: usize, bytes: usize) -> PkbBuilder {
-        let (parts, slots, heap) = (Vec::with_capacity(bytes / 4), Vec::new(), Vec::with_capacity(bytes));
-        PkbBuilder { granule, part, count: 0, parts, slots, heap, last: 0 }
+        let (parts, slots) = (Vec::with_capacity(bytes / 4), Vec::with_capacity(bytes / 16));
+        PkbBuilder { granule, part, count: 0, parts, slots, heap: Vec::with_capacity(bytes), last: 0 }
+    }
+
+    /// Bytes of the list.
+    pub(in crate::page::keys) fn bytes(&self) -> usize {
+        fixed(self.part) * capacity(self.count, self.granule) + self.heap.len()
     }
 
     /// Bytes of the list with one more suffix of that length.
@@ -33,12 +39,40 @@ impl PkbBuilder {
     #[inline]
     pub(in crate::page::keys) fn push(&mut self, key: &[u8]) {
         let before = self.heap.get(self.last..).filter(|_| self.count > 0);
-        push_part(&mut self.parts, before, key, self.part);
+        let part = part_of(before, key);
+        self.parts.extend_from_slice(part.get(..FIELD + self.part).unwrap_or_default());
+        self.push_heap(key);
+    }
+
+    #[inline]
+    fn push_heap(&mut self, key: &[u8]) {
         self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
         varint::push(&mut self.heap, key.len());
         self.last = self.heap.len();
         self.heap.extend_from_slice(key);
         self.count += 1;
+    }
+
+    /// Appends the entries of some slots of another list with parts as long, each less the first `cut` bytes of its suffix,
+    /// which all of them have: their parts, but for the first, stay the same. False: one of them has not as many; some may
+    /// have been appended then.
+    pub(in crate::page::keys) fn take(&mut self, from: &Pkb<'_>, slots: Range<usize>, cut: usize) -> bool {
+        if from.part != self.part {
+            return false;
+        }
+        slots.enumerate().all(|(index, slot)| {
+            let key = from.key(slot);
+            let Some(suffix) = key.get(cut..) else { return false };
+            if index == 0 {
+                self.push(suffix);
+                return true;
+            }
+            let offset = from.offset(slot).saturating_sub(cut);
+            self.parts.extend_from_slice(&bytes::u16_of(offset).to_le_bytes());
+            self.parts.extend_from_slice(from.part(slot));
+            self.push_heap(suffix);
+            true
+        })
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {

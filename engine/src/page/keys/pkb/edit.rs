@@ -1,7 +1,7 @@
 //! Changing a PkB key list in place: the new entry's part and that of the one behind it are made from whole keys, which
 //! the heap has.
 
-use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, push_part};
+use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
 use crate::base::bytes;
 use crate::page::keys::{KeyState, capacity};
 use crate::page::varint;
@@ -16,9 +16,8 @@ pub(in crate::page::keys) fn bytes_with(state: KeyState, part: usize, suffix: &[
 pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, suffix: &[u8]) {
     let (count, width) = (state.count, FIELD + part);
     let view = Pkb::new(bytes::slice(list, 0, state.bytes), count, state.granule, part);
-    let (mut own, mut next) = (Vec::with_capacity(width), Vec::with_capacity(width));
-    push_part(&mut own, slot.checked_sub(1).map(|left| view.key(left)), suffix, part);
-    push_part(&mut next, Some(suffix), view.key(slot), part);
+    let own = part_of(slot.checked_sub(1).map(|left| view.key(left)), suffix);
+    let next = part_of(Some(suffix), view.key(slot));
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count + 1, state.granule));
     let mut heap_end = state.bytes;
     if new_cap > cap {
@@ -31,9 +30,9 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usiz
         heap_end += shift;
     }
     bytes::shift(list, width * slot, width * count, width * (slot + 1));
-    bytes::put(list, width * slot, &own);
+    bytes::put(list, width * slot, bytes::slice(&own, 0, width));
     if slot < count {
-        bytes::put(list, width * (slot + 1), &next);
+        bytes::put(list, width * (slot + 1), bytes::slice(&next, 0, width));
     }
     let slots = width * new_cap;
     bytes::shift(list, slots + FIELD * slot, slots + FIELD * count, slots + FIELD * (slot + 1));
@@ -57,10 +56,9 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> usi
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count - 1, state.granule));
     let view = Pkb::new(list, count, state.granule, part);
     let (at, size) = (view.place(slot), heap_bytes(view.key(slot).len()));
-    let mut next = Vec::with_capacity(width);
-    push_part(&mut next, slot.checked_sub(1).map(|left| view.key(left)), view.key(slot + 1), part);
+    let next = part_of(slot.checked_sub(1).map(|left| view.key(left)), view.key(slot + 1));
     if slot + 1 < count {
-        bytes::put(list, width * (slot + 1), &next);
+        bytes::put(list, width * (slot + 1), bytes::slice(&next, 0, width));
     }
     let (heap, slots) = (fixed(part) * cap, width * cap);
     bytes::shift(list, heap + at + size, state.bytes, heap + at);

@@ -48,15 +48,25 @@ impl SlottedBuilder {
     /// Appends the entries of some slots of another list, each less the first `cut` bytes of its suffix. False: one of them
     /// has not as many; some may have been appended then.
     pub(in crate::page::keys) fn take(&mut self, from: &Slotted<'_>, slots: Range<usize>, cut: usize) -> bool {
-        self.fixed.reserve(slots.len());
-        slots.into_iter().all(|slot| {
-            let entry = from.entry(slot);
-            let has = entry.len >= cut;
-            if has {
+        if cut > 0 {
+            return slots.into_iter().all(|slot| {
+                let entry = from.entry(slot);
                 self.push_entry(entry.without(cut));
-            }
-            has
-        })
+                entry.len >= cut
+            });
+        }
+        for slot in slots {
+            let (head, kept) = from.kept(slot);
+            self.fixed.push((head, bytes::u16_of(self.heap.len())));
+            self.heap.extend_from_slice(kept);
+        }
+        true
+    }
+
+    /// Takes all entries out again.
+    pub(in crate::page::keys) fn clear(&mut self) {
+        self.fixed.clear();
+        self.heap.clear();
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {

@@ -17,21 +17,25 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
     let count = state.count;
     let cap = capacity(count, state.granule);
     let new_cap = capacity(count + 1, state.granule);
-    let mut heap_end = state.bytes;
-    if new_cap > cap {
-        // All of the old capacity is used, so that only what the new one adds has to be cleared.
-        let shift = FIXED_PART * (new_cap - cap);
-        bytes::shift(list, FIXED_PART * cap, state.bytes, FIXED_PART * cap + shift);
-        bytes::shift(list, 4 * cap, FIXED_PART * cap, 4 * new_cap);
-        bytes::zero(list, 4 * cap, 4 * new_cap);
-        bytes::zero(list, 4 * new_cap + 2 * cap, FIXED_PART * new_cap);
-        heap_end += shift;
+    let grown = FIXED_PART * (new_cap - cap);
+    let (slots, new_slots) = (4 * cap, 4 * new_cap);
+    let heap_end = state.bytes + grown;
+    if grown > 0 {
+        bytes::shift(list, FIXED_PART * cap, state.bytes, FIXED_PART * new_cap);
+    }
+    // From the back: what lies behind the new entry's place in each part goes behind it, what lies before it stays there.
+    bytes::shift(list, slots + 2 * slot, slots + 2 * count, new_slots + 2 * slot + 2);
+    if grown > 0 {
+        bytes::shift(list, slots, slots + 2 * slot, new_slots);
     }
     bytes::shift(list, 4 * slot, 4 * count, 4 * slot + 4);
+    if new_cap - cap > 1 {
+        // All of the old capacity was used, so that only what the new one adds has to be cleared.
+        bytes::zero(list, 4 * count + 4, new_slots);
+        bytes::zero(list, new_slots + 2 * count + 2, FIXED_PART * new_cap);
+    }
     bytes::put_u32(list, 4 * slot, head_of(suffix));
-    let slots = 4 * new_cap;
-    bytes::shift(list, slots + 2 * slot, slots + 2 * count, slots + 2 * slot + 2);
-    bytes::put_u16(list, slots + 2 * slot, bytes::u16_of(heap_end.saturating_sub(FIXED_PART * new_cap)));
+    bytes::put_u16(list, new_slots + 2 * slot, bytes::u16_of(heap_end.saturating_sub(FIXED_PART * new_cap)));
     let rest = varint::put(list, heap_end, suffix.len());
     bytes::put(list, rest, suffix.get(HEAD..).unwrap_or_default());
 }
