@@ -57,7 +57,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(view: Page<'_>) -> Result<Tree> {
         let count = view.count();
         let granule = view.granule();
@@ -122,7 +122,7 @@ struct Insertion<'k> {
     record_bytes: usize,
 }
 
-#[inline]
+#[inline(always)]
 fn plan_insert<'k>(view: Page<'_>, slot: usize, key: &'k [u8], record: Record<'_>) -> Result<Insertion<'k>> {
     let (size, id) = (view.bytes().len(), view.id());
     let tree = Tree::of(view)?;

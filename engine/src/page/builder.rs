@@ -143,7 +143,7 @@ impl PageBuilder {
             let record = Self::record(page, slot, &child);
             let taken = self.room(self.keys.bytes_with_entry(&list, slot, cut), record);
             if taken {
-                self.keys.push_entry(&list, slot, cut);
+                self.keys.push_entry(&list, slot);
                 self.records.push(record);
             }
             taken

@@ -126,18 +126,21 @@ impl<'a> Cutter<'a> {
         let mut left = Vec::with_capacity(count + 2);
         let mut sum = 0;
         left.push(0);
-        for slot in 0..=count {
-            if let Some((_, key, record)) = pending.filter(|&(at, ..)| at == slot) {
-                let suffix = key.len().saturating_sub(page.prefix().len());
-                sum += page.keys().entry_bytes(suffix) + page.records().entry_bytes(record);
-                left.push(sum);
-            }
-            if slot < count {
-                let key = walked.get(slot).map_or_else(|| list.entry_bytes(slot), |entry| entry.bytes);
-                sum += key + records.entry_bytes(slot);
-                left.push(sum);
-            }
+        let mut add = |bytes: usize| {
+            sum += bytes;
+            left.push(sum);
+        };
+        let size = |slot| {
+            let key = walked.get(slot).map_or_else(|| list.entry_bytes(slot), |entry| entry.bytes);
+            key + records.entry_bytes(slot)
+        };
+        let before = pending.map_or(count, |(slot, ..)| slot);
+        (0..before).for_each(|slot| add(size(slot)));
+        if let Some((_, key, record)) = pending {
+            let suffix = key.len().saturating_sub(page.prefix().len());
+            add(page.keys().entry_bytes(suffix) + page.records().entry_bytes(record));
         }
+        (before..count).for_each(|slot| add(size(slot)));
         // Each list may have unused slots, a granule less one, or a length field.
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
         let front = PAGE_HEADER + rounding;

@@ -47,21 +47,35 @@ impl Tree {
     pub fn find_many<'k, S: PageRead>(
         &self,
         store: &S,
-        keys: impl Iterator<Item = &'k [u8]>,
+        mut keys: impl Iterator<Item = &'k [u8]>,
         mut each: impl FnMut(Near),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
-        let mut keys = keys.map(|key| (key, self.root)).peekable();
         let mut abreast = Vec::with_capacity(ABREAST);
-        while keys.peek().is_some() {
-            abreast.clear();
-            abreast.extend(keys.by_ref().take(ABREAST));
-            for level in (1..=height).rev() {
-                self.step_down(store, level, &mut abreast)?;
+        keys.try_for_each(|key| {
+            abreast.push((key, self.root));
+            if abreast.len() < ABREAST {
+                return Ok(());
             }
-            self.look_into_leaves(store, &abreast, &mut each)?;
+            self.find_abreast(store, height, &mut abreast, &mut each)?;
+            abreast.clear();
+            Ok(())
+        })?;
+        self.find_abreast(store, height, &mut abreast, &mut each)
+    }
+
+    /// Takes keys from the root of so high a tree to their leaves.
+    fn find_abreast<S: PageRead>(
+        &self,
+        store: &S,
+        height: u8,
+        keys: &mut [(&[u8], PageId)],
+        each: &mut impl FnMut(Near),
+    ) -> Result<()> {
+        for level in (1..=height).rev() {
+            self.step_down(store, level, keys)?;
         }
-        Ok(())
+        self.look_into_leaves(store, keys, each)
     }
 
     /// Puts in the place of each key's page, of this level, the child that covers the key.

@@ -7,6 +7,9 @@ use crate::page::{Page, Record};
 /// The highest level that a page may claim: with two entries a page, more pages than there are ids.
 pub(super) const MAX_LEVEL: u8 = 63;
 
+/// Levels that the way to a leaf is made room for.
+const USUAL_HEIGHT: usize = 8;
+
 /// Which leaf a descent ends at.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
@@ -230,7 +233,7 @@ impl Tree {
     /// The way to the leaf that covers `key`: the inner pages from the root on, and the leaf. For the writer, which
     /// knows that no page changes meanwhile.
     pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<Step>, PageId)> {
-        let mut path = Vec::new();
+        let mut path = Vec::with_capacity(USUAL_HEIGHT);
         let leaf = self.descend_noting(store, Target::Covering(key), |page, slot| {
             path.push(Step { id: page.id(), slot });
             Ok(())

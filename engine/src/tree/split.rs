@@ -3,7 +3,7 @@
 //! is that step, and the caller starts again.
 
 use super::edit::{child_record, slot_u16};
-use super::long_key::trial_image;
+use super::long_key::{is_long, trial_image};
 use super::search::{MAX_LEVEL, Step};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes};
@@ -54,16 +54,20 @@ impl Tree {
         let cut = self.choose_cut(store, id, pending)?;
         let mut parent = store.latch(parent_id)?;
         let mut left = store.latch(id)?;
+        let long;
         let trial = match &cut.separator {
-            Separator::New(key) => trial_image(key, store.page_size()),
-            Separator::Moved(image) => image.clone(),
+            Separator::New(key) if is_long(key.len(), store.page_size()) => {
+                long = trial_image(key, store.page_size());
+                &long
+            }
+            Separator::New(image) | Separator::Moved(image) => image,
         };
         let at = slot_u16(Page::new(&parent), slot + 1)?;
         let record = child_record(id);
-        if !would_insert(Page::new(&parent), slot + 1, &trial, Record::inline(&record))? {
+        if !would_insert(Page::new(&parent), slot + 1, trial, Record::inline(&record))? {
             drop(left);
             drop(parent);
-            let pending = Pending { slot: slot + 1, image: &trial, key: &[], record_bytes: record.len() };
+            let pending = Pending { slot: slot + 1, image: trial, key: &[], record_bytes: record.len() };
             return self.split_page(store, above, parent_id, Some(pending));
         }
         let separator = self.store_separator(store, cut.separator)?;
@@ -147,8 +151,8 @@ impl Tree {
 
     fn store_separator<S: PageWrite>(&self, store: &S, separator: Separator) -> Result<Vec<u8>> {
         match separator {
-            Separator::New(key) => self.store_key(store, &key),
-            Separator::Moved(image) => Ok(image),
+            Separator::New(key) if is_long(key.len(), store.page_size()) => self.store_key(store, &key),
+            Separator::New(image) | Separator::Moved(image) => Ok(image),
         }
     }
 }

@@ -82,9 +82,6 @@ impl KeyListBuilder {
     #[inline]
     pub(in crate::page) fn bytes_with_entry(&self, list: &KeyList<'_>, slot: usize, cut: usize) -> Option<usize> {
         match (self, list) {
-            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => {
-                Some(to.bytes_with(from.suffix_len(slot).checked_sub(cut)?))
-            }
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
             _ => None,
         }
@@ -92,11 +89,9 @@ impl KeyListBuilder {
 
     /// Appends that entry; [`KeyListBuilder::bytes_with_entry`] it is not `None`.
     #[inline]
-    pub(in crate::page) fn push_entry(&mut self, list: &KeyList<'_>, slot: usize, cut: usize) {
-        match (self, list) {
-            (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.push_entry(from.entry(slot).without(cut)),
-            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) => to.push(from.key(slot)),
-            _ => {}
+    pub(in crate::page) fn push_entry(&mut self, list: &KeyList<'_>, slot: usize) {
+        if let (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) = (self, list) {
+            to.push(from.key(slot));
         }
     }
 

@@ -52,6 +52,8 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
     plan
 }
 
+/// The longest suffix whose length takes one byte.
+const SHORT: usize = 0x7f;
 /// More keys than this are not looked at all together, to know what their prefixes can save at the most.
 const MANY: usize = 64;
 
@@ -91,9 +93,13 @@ fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     if slot >= view.count {
         common.push(around.0);
     }
+    // The length of a long suffix may take a byte less as well.
+    let long = suffix.len() > SHORT || view.first_longer(0, SHORT).is_some();
+    let reach = front + if long { common.len() } else { 0 };
+    // Without groups there are none to do without: one has to be opened.
     let wanted = bytes + saved;
-    common.iter().sum::<usize>() + front >= wanted + GROUP
-        && (common.len() > MANY || most_saved(&common) + front >= wanted)
+    let least = if view.groups.is_empty() { wanted + GROUP } else { wanted };
+    common.iter().sum::<usize>() + reach >= least && (common.len() > MANY || most_saved(&common) + reach >= wanted)
 }
 
 /// The most that groups of keys save which have so much in common with the ones before.
@@ -249,4 +255,55 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
         groups.push(Group { head, slot, offset: prefixes.len() }.field());
     }
     [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::keys::KeyListKind;
+    use proptest::prelude::*;
+
+    #[test]
+    fn groups_save_their_prefixes_less_what_they_cost() {
+        assert_eq!(most_saved(&[]), 0);
+        assert_eq!(most_saved(&[0, 1, 1, 1]), 0, "a group costs more than it saves");
+        assert_eq!(most_saved(&[0, 20, 20]), 2 * 20 - GROUP);
+        assert_eq!(most_saved(&[0, 20, 20, 0, 30]), 2 * 20 + 30 - 2 * GROUP);
+        assert_eq!(most_saved(&[0, 20, 18, 20]), 3 * 18 - GROUP, "one group, not two of a longer prefix");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 500, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_choice_of_prefixes_saves_more_than_was_said(
+            keys in prop::collection::btree_set("[ab]{0,20}|[ab]{120,140}", 2..24),
+            new in 0usize..24,
+            room in 64usize..2000,
+        ) {
+            let mut keys: Vec<String> = keys.into_iter().collect();
+            let slot = new % keys.len();
+            let suffix = keys.remove(slot);
+            let mut builder = Db2Builder::new(1, 2000);
+            keys.iter().for_each(|key| builder.push(key.as_bytes(), None));
+            let mut list = Vec::new();
+            builder.finish(&mut list);
+            let state = KeyState {
+                kind: KeyListKind::Db2,
+                bytes: list.len(),
+                count: keys.len(),
+                granule: 1,
+                inner: false,
+                room,
+            };
+            let view = Db2::new(&list, keys.len(), 1);
+            let (how, _, rest) = place(&view, slot, suffix.as_bytes());
+            let opened = if how == OPEN { GROUP } else { 0 };
+            let plain = opened + slotted::edit::bytes_with(state, rest);
+            let anew = laid_out(&view, state, slot, suffix.as_bytes()).len();
+            if how != ANEW && anew < plain {
+                prop_assert!(may_save(&view, plain - anew, slot, suffix.as_bytes()), "{anew} bytes instead of {plain}");
+            }
+        }
+    }
 }
