@@ -62,7 +62,7 @@ impl KeyWindow {
         for &key in index.decode(at, &mut keys) {
             bytes.clear();
             index.push_key(key, &mut bytes);
-            self.keys.push([&bytes]);
+            self.keys.push(&bytes);
         }
     }
 
@@ -73,10 +73,11 @@ impl KeyWindow {
             self.first = slot;
             return self.keys.clear();
         }
-        if let Some(index) = page.blocks::<u32>() {
+        let list = page.key_list();
+        if let Some(index) = list.index::<u32>() {
             return self.fill_block(&index, slot);
         }
-        if let Some(index) = page.blocks::<u64>() {
+        if let Some(index) = list.index::<u64>() {
             return self.fill_block(&index, slot);
         }
         let backwards = self.keys.len() > 0 && slot < self.first;
@@ -84,6 +85,6 @@ impl KeyWindow {
         let to = (from + WINDOW).min(page.count());
         self.first = from;
         self.keys.clear();
-        page.key_list().add_to(&mut self.keys, page.prefix(), &mut self.place, from, to);
+        list.add_to(&mut self.keys, page.prefix(), &mut self.place, from, to);
     }
 }

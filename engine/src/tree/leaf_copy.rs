@@ -5,7 +5,7 @@ use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
 use crate::base::{Error, Lsn, Result, limits};
-use crate::page::{KeyWindow, Page, Record};
+use crate::page::{KeyWindow, Page, Record, RecordListKind};
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub struct LeafCopy {
     window: KeyWindow,
     /// A buffer for the next fence.
     spare: Vec<u8>,
+    /// No entry has a record.
+    bare: bool,
 }
 
 impl LeafCopy {
@@ -74,8 +76,7 @@ impl LeafCopy {
         std::mem::swap(&mut self.range.lower, self.range.upper.get_or_insert_default());
         self.spare = std::mem::replace(&mut self.range.upper, bounded.then_some(next)).unwrap_or_default();
         self.window.clear();
-        self.page.clear();
-        self.page.extend_from_slice(page.bytes());
+        self.take(page);
         self.long.clear();
         Ok(true)
     }
@@ -99,8 +100,7 @@ impl LeafCopy {
             return Err(Error::corrupt(page.id(), "its fences are not those that its parent says"));
         }
         self.window.clear();
-        self.page.clear();
-        self.page.extend_from_slice(page.bytes());
+        self.take(page);
         self.long.clear();
         let inline = limits::max_inline_key(store.page_size());
         let mut slot = 0;
@@ -111,6 +111,13 @@ impl LeafCopy {
             slot = found + 1;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, page: Page<'_>) {
+        self.page.clear();
+        self.page.extend_from_slice(page.bytes());
+        self.bare = page.records() == RecordListKind::None;
     }
 
     /// The page as it was copied. Its keys are images; [`LeafCopy::key_into`] gives whole ones.
@@ -162,7 +169,7 @@ impl LeafCopy {
     /// The record of `slot`; an empty one where there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'_> {
-        self.page().record(slot)
+        if self.bare { Record::default() } else { self.page().record(slot) }
     }
 
     /// `Ok(slot)` of the entry of `key`, or `Err(slot)` of the first one above it.

@@ -11,10 +11,11 @@ mod layout;
 
 use super::Place;
 use super::directory::{self, FIELD, GROUP, Group};
-use super::slotted::{self, Entry, HEAD, Slotted, head_of};
+use super::slotted::{self, HEAD, Slotted, head_of};
 use crate::base::bytes;
 pub(super) use build::{Db2Builder, Origin};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes that the list takes for a key of that length which has a group of its own.
 pub(super) fn entry_bytes(len: usize) -> usize {
@@ -129,14 +130,20 @@ impl<'a> Db2<'a> {
         }
     }
 
-    /// Hands the entries of the slots `[from, to)` to `visit`, each with the prefix of its group.
+    /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
+    /// the prefix.
     #[inline]
-    pub(super) fn each(&self, from: usize, to: usize, mut visit: impl FnMut(&'a [u8], Entry<'a>)) {
+    pub(super) fn each_span(
+        &self,
+        from: usize,
+        to: usize,
+        mut visit: impl FnMut(&'a [u8], Range<usize>, &Slotted<'a>),
+    ) {
         let (mut slot, to) = (from, to.min(self.count));
         while slot < to {
             let span = self.span_of(slot);
             let end = span.end.clamp(slot + 1, to);
-            (slot..end).for_each(|slot| visit(span.prefix, self.suffixes.entry(slot)));
+            visit(span.prefix, slot..end, &self.suffixes);
             slot = end;
         }
     }

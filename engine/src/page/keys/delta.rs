@@ -222,8 +222,23 @@ impl<'a> Delta<'a> {
             place.key.clear();
             (place.slot, place.at, place.group) = (span.first, span.at, span.index);
         }
+        let mut key = std::mem::take(&mut place.key);
+        self.pass(place, slot, |shared, len, tail| {
+            key.truncate(shared);
+            key.extend_from_slice(bytes::slice(tail, 0, len));
+        });
+        place.key = key;
+    }
+
+    /// Passes the entries up to `slot`, whose keys `visit` has to build: what each shares with the one before, the length of
+    /// what it has behind that, and the list from there on.
+    #[inline(always)]
+    pub(super) fn pass(&self, place: &mut Place, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
         while place.slot < slot.min(self.count) {
-            self.advance(place);
+            let entry = Entry::at(self.entries, place.at);
+            visit(entry.shared, entry.len, self.entries.get(entry.rest..).unwrap_or_default());
+            place.at = entry.end();
+            place.slot += 1;
         }
     }
 

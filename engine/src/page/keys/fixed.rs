@@ -41,6 +41,12 @@ impl<'a> Fixed<'a> {
         bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)
     }
 
+    /// The list from the key of `slot` on.
+    #[inline(always)]
+    pub(super) fn tail(&self, slot: usize) -> &'a [u8] {
+        self.keys.get(slot * self.stride..).unwrap_or_default()
+    }
+
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         match self.stride {

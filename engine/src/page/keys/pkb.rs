@@ -91,12 +91,19 @@ impl<'a> Pkb<'a> {
     /// The whole suffix of `slot`; empty where there is no such slot.
     #[inline]
     pub(super) fn key(&self, slot: usize) -> &'a [u8] {
+        let (len, tail) = self.tail(slot);
+        bytes::slice(tail, 0, len)
+    }
+
+    /// The length of the suffix of `slot`, and the list from the suffix on; nothing where there is no such slot.
+    #[inline(always)]
+    pub(super) fn tail(&self, slot: usize) -> (usize, &'a [u8]) {
         if slot >= self.count {
-            return &[];
+            return (0, &[]);
         }
         let entry = self.list.get(fixed(self.part) * self.cap + self.place(slot)..).unwrap_or_default();
         let (len, size) = varint::get(entry);
-        bytes::slice(entry, size, size + len)
+        (len, entry.get(size..).unwrap_or_default())
     }
 
     #[inline]

@@ -1,20 +1,48 @@
 //! Whole keys of a list side by side in one buffer, for those who want many of them. What they are wanted for must never
 //! be known here.
+//!
+//! Parts of keys have some ten bytes, of lengths that no processor foresees. So a part is copied with what lies behind it,
+//! [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
 
-use super::slotted::{Entry, HEAD};
+use super::slotted::{HEAD, Slotted};
 use super::{KeyList, Place};
 use crate::base::bytes;
+use crate::page::varint;
+use std::ops::Range;
 
 /// Bytes of a buffer that has keys at all.
 const LEAST: usize = 512;
+/// Bytes that are copied at once; parts of keys are seldom longer.
+const WIDE: usize = 32;
+/// Bytes for a key of a slotted list: its lead, its head and the rest, with what is copied too much.
+const ROOM: usize = 2 * WIDE + HEAD;
 
 /// Keys side by side; used again and again it allocates nothing.
 #[derive(Clone, Default, Debug)]
 pub(in crate::page) struct KeyRow {
-    /// More than the keys take: only ever longer, so that a key's place is there before its bytes are.
+    /// More than the keys take, by [`WIDE`] bytes at least: only ever longer, so that a key's place is there before its
+    /// bytes are.
     buffer: Vec<u8>,
     /// Where each key ends.
     ends: Vec<usize>,
+}
+
+/// What several keys begin with.
+struct Lead<'a> {
+    parts: [&'a [u8]; 2],
+    len: usize,
+    /// The parts, where they are not longer.
+    wide: [u8; WIDE],
+}
+
+impl<'a> Lead<'a> {
+    fn new(parts: [&'a [u8]; 2]) -> Lead<'a> {
+        let [front, back] = parts;
+        let mut wide = [0; WIDE];
+        bytes::put(&mut wide, 0, front);
+        bytes::put(&mut wide, front.len(), back);
+        Lead { parts, len: front.len() + back.len(), wide }
+    }
 }
 
 impl KeyRow {
@@ -29,60 +57,204 @@ impl KeyRow {
         self.ends.len()
     }
 
+    /// The bytes of the key at `index`.
+    #[inline]
+    fn place(&self, index: usize) -> Option<Range<usize>> {
+        let from = index.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
+        Some(*from..*self.ends.get(index)?)
+    }
+
     /// The key at `index`; empty where there is none.
     #[inline]
     pub(in crate::page) fn get(&self, index: usize) -> &[u8] {
-        let from = index.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
-        match (from, self.ends.get(index)) {
-            (Some(from), Some(to)) => bytes::slice(&self.buffer, *from, *to),
-            _ => &[],
-        }
+        self.place(index).and_then(|place| self.buffer.get(place)).unwrap_or_default()
     }
 
-    /// Adds a key of several parts.
+    /// Adds a key.
+    #[inline]
+    pub(in crate::page) fn push(&mut self, key: &[u8]) {
+        let at = self.begin(key.len());
+        self.copy(at, key, key.len());
+    }
+
+    /// Adds a key of so many bytes, which are to be copied: where they go.
     #[inline(always)]
-    pub(in crate::page) fn push<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
+    fn begin(&mut self, len: usize) -> usize {
         let from = self.ends.last().copied().unwrap_or(0);
-        let to = from + parts.iter().map(|part| part.len()).sum::<usize>();
-        if to > self.buffer.len() {
-            self.grow(to);
-        }
-        let mut place = self.buffer.get_mut(from..to).unwrap_or_default();
-        for part in parts {
-            let Some((front, rest)) = place.split_at_mut_checked(part.len()) else { break };
-            bytes::copy(front, part);
-            place = rest;
-        }
+        let to = from + len;
+        self.make_room(to + WIDE);
         self.ends.push(to);
+        from
     }
 
+    /// Copies the first `len` bytes of `source` to `at` and writes no more than [`WIDE`] bytes.
+    #[inline(always)]
+    fn copy(&mut self, at: usize, source: &[u8], len: usize) {
+        let place = self.buffer.get_mut(at..).unwrap_or_default();
+        match (place.first_chunk_mut::<WIDE>(), source.first_chunk::<WIDE>()) {
+            (Some(place), Some(source)) if len <= WIDE => *place = *source,
+            _ => bytes::copy(place.get_mut(..len).unwrap_or_default(), bytes::slice(source, 0, len)),
+        }
+    }
+
+    /// Copies a lead to `at`: where it ends.
+    #[inline(always)]
+    fn copy_lead(&mut self, at: usize, lead: &Lead<'_>) -> usize {
+        if lead.len <= WIDE {
+            self.copy(at, &lead.wide, lead.len);
+        } else {
+            let [front, back] = lead.parts;
+            bytes::put(&mut self.buffer, at, front);
+            bytes::put(&mut self.buffer, at + front.len(), back);
+        }
+        at + lead.len
+    }
+
+    /// Adds a key that has the first `len` bytes of `tail` behind the lead; none of them where it has fewer.
+    #[inline(always)]
+    fn push_tail(&mut self, lead: &Lead<'_>, len: usize, tail: &[u8]) {
+        let len = if len <= tail.len() { len } else { 0 };
+        let at = self.begin(lead.len + len);
+        let at = self.copy_lead(at, lead);
+        self.copy(at, tail, len);
+    }
+
+    /// Adds the keys of some slots of a slotted list.
+    #[inline(never)]
+    fn push_slotted(&mut self, lead: &Lead<'_>, list: &Slotted<'_>, slots: Range<usize>) {
+        let mut at = self.ends.last().copied().unwrap_or(0);
+        let mut left = slots.len();
+        self.make_room(at + left * ROOM);
+        let short_lead = lead.len <= WIDE;
+        for (head, entry) in list.parts(slots) {
+            let padded;
+            let wide = match entry.first_chunk::<{ 1 + WIDE }>() {
+                Some(wide) => wide,
+                None => {
+                    padded = pad(entry);
+                    &padded
+                }
+            };
+            let [len, rest @ ..] = wide;
+            let len = usize::from(*len);
+            let in_head = len.min(HEAD);
+            let place = self.buffer.get_mut(at..).and_then(|place| place.first_chunk_mut::<ROOM>());
+            match place {
+                Some(place) if short_lead && len <= WIDE && len - in_head < entry.len() => {
+                    // One place of a length that is known: little of this asks again whether it is inside.
+                    set(place, 0, lead.wide);
+                    set(place, lead.len, head.to_be_bytes());
+                    set(place, lead.len + in_head, *rest);
+                    at += lead.len + len;
+                    self.ends.push(at);
+                }
+                _ => {
+                    at = self.push_long(lead, head, entry);
+                    self.make_room(at + left * ROOM);
+                }
+            }
+            left -= 1;
+        }
+    }
+
+    /// Adds a key of a slotted list, however long: where it ends.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, len: usize) {
-        self.buffer.resize((2 * len).max(LEAST), 0);
+    fn push_long(&mut self, lead: &Lead<'_>, head: u32, entry: &[u8]) -> usize {
+        let (len, size) = varint::get(entry);
+        let (in_head, rest) = (len.min(HEAD), bytes::slice(entry, size, size + len.saturating_sub(HEAD)));
+        let at = self.begin(lead.len + in_head + rest.len());
+        let at = self.copy_lead(at, lead);
+        bytes::put(&mut self.buffer, at, bytes::slice(&head.to_be_bytes(), 0, in_head));
+        bytes::put(&mut self.buffer, at + in_head, rest);
+        at + in_head + rest.len()
     }
 
-    /// Adds `prefix`, `group` and what an entry of a slotted list has behind them.
+    /// Makes the buffer that long.
     #[inline(always)]
-    fn push_entry(&mut self, prefix: &[u8], group: &[u8], entry: Entry<'_>) {
-        let head = entry.head.to_be_bytes();
-        self.push([prefix, group, bytes::slice(&head, 0, entry.len.min(HEAD)), entry.rest]);
+    fn make_room(&mut self, len: usize) {
+        if len > self.buffer.len() {
+            grow(&mut self.buffer, len);
+        }
+    }
+
+    /// Adds a key that has behind the lead the first `shared` bytes of what the one before has there, and then the first
+    /// `len` bytes of `tail`. For the first one `before` is what the one before has.
+    #[inline(always)]
+    fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
+        let len = if len <= tail.len() { len } else { 0 };
+        let Some(last) = self.len().checked_sub(1).and_then(|last| self.place(last)) else {
+            let shared = shared.min(before.len());
+            let at = self.begin(lead.len + shared + len);
+            let at = self.copy_lead(at, lead);
+            self.copy(at, before, shared);
+            return self.copy(at + shared, tail, len);
+        };
+        let from = last.start + lead.len;
+        let shared = shared.min(last.end.saturating_sub(from));
+        let at = self.begin(lead.len + shared + len);
+        let at = self.copy_lead(at, lead);
+        match self.buffer.get(from..).and_then(|there| there.first_chunk::<WIDE>()).copied() {
+            Some(wide) if shared <= WIDE => self.copy(at, &wide, shared),
+            _ => bytes::shift(&mut self.buffer, from, from + shared, at),
+        }
+        self.copy(at + shared, tail, len);
+    }
+}
+
+/// Makes a buffer longer than `len`.
+#[cold]
+#[inline(never)]
+fn grow(buffer: &mut Vec<u8>, len: usize) {
+    buffer.resize((2 * len).max(LEAST), 0);
+}
+
+/// The end of a list, with zeros behind it.
+#[inline(never)]
+fn pad(end: &[u8]) -> [u8; 1 + WIDE] {
+    let mut padded = [0; 1 + WIDE];
+    bytes::put(&mut padded, 0, end);
+    padded
+}
+
+/// Sets the bytes at `at`; nothing where they are not inside.
+#[inline(always)]
+fn set<const N: usize>(place: &mut [u8; ROOM], at: usize, bytes: [u8; N]) {
+    if let Some(place) = place.get_mut(at..).and_then(|place| place.first_chunk_mut()) {
+        *place = bytes;
     }
 }
 
 impl KeyList<'_> {
-    /// Adds the keys of the slots `[from, to)`, each behind `prefix`; fewer where the list has no more. `place` is where the
-    /// last ones ended, if they were of this list.
+    /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to a row that is empty; fewer where the list has no
+    /// more. `place` is where the last ones ended, if they were of this list.
     pub(in crate::page) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
+        let lead = Lead::new([prefix, &[]]);
+        row.ends.reserve(to.saturating_sub(from));
         match self {
-            KeyList::Slotted(list) => (from..to).for_each(|slot| row.push_entry(prefix, &[], list.entry(slot))),
-            KeyList::Db2(list) => list.each(from, to, |group, entry| row.push_entry(prefix, group, entry)),
-            KeyList::Fixed(list) => (from..to).for_each(|slot| row.push([prefix, list.key(slot)])),
-            KeyList::Pkb(list) => (from..to).for_each(|slot| row.push([prefix, list.key(slot)])),
-            KeyList::Delta(_) | KeyList::Blocks(_) => {
+            KeyList::Slotted(list) => row.push_slotted(&lead, list, from..to),
+            KeyList::Db2(list) => list.each_span(from, to, |group, slots, list| {
+                row.push_slotted(&Lead::new([prefix, group]), list, slots);
+            }),
+            KeyList::Fixed(list) => (from..to).for_each(|slot| row.push_tail(&lead, list.stride(), list.tail(slot))),
+            KeyList::Pkb(list) => (from..to).for_each(|slot| {
+                let (len, tail) = list.tail(slot);
+                row.push_tail(&lead, len, tail);
+            }),
+            KeyList::Delta(list) => {
+                list.seek(place, from);
+                let mut before = std::mem::take(&mut place.key);
+                list.pass(place, to, |shared, len, tail| row.push_shared(&lead, &before, shared, len, tail));
+                if let Some(last) = row.len().checked_sub(1) {
+                    before.clear();
+                    before.extend_from_slice(row.get(last).get(lead.len..).unwrap_or_default());
+                }
+                place.key = before;
+            }
+            KeyList::Blocks(_) => {
                 self.seek(place, from);
                 while place.slot() < to && self.advance(place) {
-                    row.push([prefix, place.key()]);
+                    row.push_tail(&lead, place.key().len(), place.key());
                 }
             }
         }

@@ -14,6 +14,7 @@ use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::SlottedBuilder;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes of head and slot together.
 pub(super) const FIXED_PART: usize = 6;
@@ -116,6 +117,28 @@ impl<'a> Slotted<'a> {
         (head, bytes::slice(entry, 0, size + len.saturating_sub(HEAD)))
     }
 
+    /// Of some slots, as far as there are such: the head, and the list from the entry on.
+    #[inline(always)]
+    pub(super) fn parts(&self, slots: Range<usize>) -> impl Iterator<Item = (u32, &'a [u8])> + use<'a> {
+        let (heap, offsets) = (self.heap(), self.offsets(slots.start, slots.end));
+        let heads = self.heads.get(slots).unwrap_or_default();
+        heads.iter().zip(offsets).map(move |(head, offset)| {
+            let entry = heap.get(usize::from(u16::from_le_bytes(*offset))..).unwrap_or_default();
+            (u32::from_le_bytes(*head), entry)
+        })
+    }
+
+    #[inline(always)]
+    fn heap(&self) -> &'a [u8] {
+        self.list.get(FIXED_PART * self.cap..).unwrap_or_default()
+    }
+
+    /// The heap offsets of the entries of the slots `[from, to)`.
+    #[inline(always)]
+    fn offsets(&self, from: usize, to: usize) -> &'a [[u8; 2]] {
+        bytes::slice(self.list, 4 * self.cap + 2 * from, 4 * self.cap + 2 * to).as_chunks().0
+    }
+
     #[inline]
     pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
         let entry = self.entry(slot);
@@ -131,7 +154,14 @@ impl<'a> Slotted<'a> {
 
     /// The first slot from `from` on whose suffix is longer than `len`.
     pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
-        (from..self.heads.len()).find(|slot| self.heap_entry(*slot).0 > len)
+        // Every leaf that a cursor comes by is asked this.
+        let (heap, short) = (self.heap(), u8::try_from(len).unwrap_or(u8::MAX).min(ONE_BYTE));
+        let is_longer = |offset: &[u8; 2]| {
+            let at = usize::from(u16::from_le_bytes(*offset));
+            let is_short = heap.get(at).is_some_and(|byte| *byte <= short);
+            !is_short && varint::get(heap.get(at..).unwrap_or_default()).0 > len
+        };
+        self.offsets(from, self.heads.len()).iter().position(is_longer).map(|found| from + found)
     }
 
     #[inline]
@@ -263,6 +293,8 @@ fn common_of(a: Entry<'_>, b: Entry<'_>) -> usize {
     if heads < HEAD { in_head } else { in_head + bytes::common_prefix(a.rest, b.rest) }
 }
 
+/// The greatest length that takes one byte.
+const ONE_BYTE: u8 = 0x7f;
 /// How many equal heads are passed over one by one.
 const FEW: usize = 8;
 /// How many heads the last step of a search compares at once.

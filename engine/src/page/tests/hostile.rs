@@ -22,6 +22,11 @@ fn read_all(page: Page<'_>, probe: &[u8]) {
             page.first_longer(slot, 9),
         );
     }
+    let mut window = KeyWindow::default();
+    for slot in (0..page.count().min(300)).chain((0..page.count().min(300)).rev()) {
+        let end = window.fetch(page, slot);
+        let _ = (window.get(slot), window.get(end));
+    }
     for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
         let _ = choose_split(page, None, rule);
         let _ = choose_split(page, Some((at, probe, 5)), rule);

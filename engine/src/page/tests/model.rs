@@ -173,8 +173,26 @@ proptest! {
         let (page, model) = run(setup);
         let expected = model.binary_search_by(|there| there.0.as_slice().cmp(&probe));
         prop_assert_eq!(Page::new(&page).search(&probe), expected);
-        let longer = model.iter().position(|there| there.0.len() > probe.len());
-        prop_assert_eq!(Page::new(&page).first_longer(0, probe.len()), longer);
+        for from in 0..=model.len() {
+            let longer = (from..model.len()).find(|slot| model[*slot].0.len() > probe.len());
+            prop_assert_eq!(Page::new(&page).first_longer(from, probe.len()), longer);
+        }
+    }
+
+    #[test]
+    fn a_window_has_the_keys_of_the_page_wherever_it_is_moved(setup in setup(), jumps: Vec<prop::sample::Index>) {
+        let (page, model) = run(setup);
+        let (page, mut window) = (Page::new(&page), KeyWindow::default());
+        let slots = (0..model.len()).chain((0..model.len()).rev());
+        for slot in slots.chain(jumps.iter().filter(|_| !model.is_empty()).map(|jump| jump.index(model.len()))) {
+            let end = window.fetch(page, slot);
+            prop_assert!(slot < end && end <= model.len());
+            for (slot, (key, ..)) in model.iter().enumerate().take(end).skip(slot) {
+                prop_assert_eq!(window.get(slot), key.as_slice());
+            }
+        }
+        window.fetch(page, model.len());
+        prop_assert_eq!(window.get(model.len()), b"");
     }
 
     #[test]
