@@ -108,18 +108,18 @@ pub(crate) struct NewTable {
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
     /// How pages keep keys: plain, fixed, head, db2, wiredtiger, wiredtiger-best, wiredtiger-both, myisam, pkb, pkb:1 to
-    /// pkb:8 or blocks [default: what suits the type]
+    /// pkb:8 or blocks [default: blocks for u32, u64, i32 and i64, else head]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) keys: Option<KeyLayout>,
     /// How blocks of u32, u64, i32 or i64 keys are compressed: plain, vbyte, masked-vbyte, varint-gb, stream-vbyte, for,
-    /// simd-for or bp128 [default: simd-for with --keys blocks, else no blocks]
+    /// simd-for or bp128 [default: simd-for]
     #[arg(long, value_name = "CODEC")]
     pub(crate) codec: Option<Codec>,
     /// A new table gives out keys to whoever pushes values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
     /// How long separators are: full, tail, or tail:0 to tail:500 with another radius, in thousandths of a page
-    /// [default: tail]
+    /// [default: tail; blocks have full ones alone]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) separators: Option<Separators>,
     /// The page size of a new database, a power of two from 4K to 64K

@@ -101,6 +101,11 @@ impl<'a> TableSpec<'a> {
         if self.options.codec.is_some() || self.options.keys == Some(KeyLayout::Blocks) {
             return self.blocks(self.options.codec.unwrap_or(TableOptions::DEFAULT_CODEC));
         }
+        // Blocks have no short separators: who asks for these means whole keys.
+        let short = !matches!(self.options.separators, None | Some(Separators::Full));
+        if let (None, false, Ok(blocks)) = (self.options.keys, short, self.blocks(TableOptions::DEFAULT_CODEC)) {
+            return Ok(blocks);
+        }
         Ok(match (self.options.keys, self.key_width) {
             (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
             (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
@@ -134,5 +139,37 @@ impl<'a> TableSpec<'a> {
                 expected: format!("left out for keys of type {other}: blocks are for u32, u64, i32 and i64"),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn leaf(key_type: &str, options: TableOptions) -> KeyListKind {
+        TableSpec::of_names(key_type, "u64", options).unwrap().layout(false, 8192).unwrap().leaf
+    }
+
+    #[test]
+    fn integer_keys_are_in_blocks_unless_another_list_or_short_separators_are_asked_for() {
+        let open = TableOptions::default();
+        for wide in ["u64", "i64"] {
+            assert_eq!(leaf(wide, open), KeyListKind::Blocks64(TableOptions::DEFAULT_CODEC));
+        }
+        for narrow in ["u32", "i32"] {
+            assert_eq!(leaf(narrow, open), KeyListKind::Blocks32(TableOptions::DEFAULT_CODEC));
+        }
+        for other in ["u8", "u128", "bytes", "(u64,u64)"] {
+            assert_eq!(leaf(other, open), KeyListKind::Head);
+        }
+        let fixed = TableOptions { keys: Some(KeyLayout::Fixed), ..open };
+        assert_eq!(leaf("u64", fixed), KeyListKind::Fixed);
+        let codec = TableOptions { codec: Some(Codec::Bp128), ..open };
+        assert_eq!(leaf("u64", codec), KeyListKind::Blocks64(Codec::Bp128));
+        let tail = TableOptions { separators: Some(Separators::Tail), ..open };
+        assert_eq!(leaf("u64", tail), KeyListKind::Head);
+        let full = TableOptions { separators: Some(Separators::Full), ..open };
+        assert_eq!(leaf("u64", full), KeyListKind::Blocks64(TableOptions::DEFAULT_CODEC));
     }
 }

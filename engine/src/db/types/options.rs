@@ -83,8 +83,9 @@ pub enum Separators {
 
 /// The options of one table; `None` lets the engine choose.
 ///
-/// Left open, keys are kept [`KeyLayout::Head`], or in blocks where a codec is named, and separators are
-/// [`Separators::Tail`], of blocks [`Separators::Full`]. A table keeps the options it was created with.
+/// Left open, keys of type `u32`, `u64`, `i32` and `i64` are kept in [`KeyLayout::Blocks`] and others [`KeyLayout::Head`], and
+/// separators are [`Separators::Tail`], of blocks [`Separators::Full`]. Integer keys without an order to them, such as hashes,
+/// are written faster as [`KeyLayout::Fixed`], and take no more room. A table keeps the options it was created with.
 ///
 /// ```
 /// use duramen::db::types::{KeyLayout, TableOptions};
@@ -106,8 +107,8 @@ pub struct TableOptions {
 }
 
 impl TableOptions {
-    /// The codec of blocks unless another is named: of those that are never slower than plain keys the one with the
-    /// quickest random inserts and lookups.
+    /// The codec of blocks unless another is named: of those that are smaller than plain keys the one with the quickest
+    /// random inserts, lookups and sums.
     pub const DEFAULT_CODEC: Codec = Codec::SimdFor;
 }
 
