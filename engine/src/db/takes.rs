@@ -74,6 +74,10 @@ impl Takes {
         if key.len() > MAX_KEY {
             return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
         }
+        // What is no encoding of the type is told before what the list of keys cannot hold: it names the table.
+        if let Some((of, _)) = &self.types {
+            of.check(key).map_err(|what| self.refused("keys", &self.key_type, what))?;
+        }
         if let Some(expected) = self.key_width.filter(|width| *width != key.len()) {
             return Err(Error::KeyLength { len: key.len(), expected });
         }
@@ -81,10 +85,7 @@ impl Takes {
             let why = "its types are a program's own, so only that can write to it: open it with its types".to_owned();
             return Err(Error::TableState { table: self.table.clone(), why });
         }
-        match &self.types {
-            Some((of, _)) => of.check(key).map_err(|what| self.refused("keys", &self.key_type, what)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Fails for what cannot be a value.
