@@ -44,7 +44,7 @@ fn other_types_and_layouts_than_the_tables_own_are_refused() {
     let told = place.error("load t.duramen t --key-type str", "a\n");
     assert!(told.contains("u32") && told.contains("str"), "{told}");
     let told = place.error("load t.duramen t --keys plain", "1\n");
-    assert!(told.contains("--keys head"), "{told}");
+    assert!(told.contains("--keys blocks"), "{told}");
     let told = place.error("load t.duramen t", "1\tvalue\n");
     assert!(told.contains("line 1") && told.contains("type ()"), "{told}");
     assert!(place.error("get t.duramen t oak", "").contains("\"oak\""));
