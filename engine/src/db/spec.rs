@@ -98,13 +98,18 @@ impl<'a> TableSpec<'a> {
         {
             return refused("codec", codec.to_string(), format!("left out with keys {other}: it is for blocks"));
         }
-        if self.options.codec.is_some() || self.options.keys == Some(KeyLayout::Blocks) {
-            return self.blocks(self.options.codec.unwrap_or(TableOptions::DEFAULT_CODEC));
-        }
+        let asked = self.options.codec.is_some() || self.options.keys == Some(KeyLayout::Blocks);
         // Blocks have no short separators: who asks for these means whole keys.
-        let short = !matches!(self.options.separators, None | Some(Separators::Full));
-        if let (None, false, Ok(blocks)) = (self.options.keys, short, self.blocks(TableOptions::DEFAULT_CODEC)) {
-            return Ok(blocks);
+        let open = self.options.keys.is_none() && matches!(self.options.separators, None | Some(Separators::Full));
+        let codec = self.options.codec.unwrap_or(TableOptions::DEFAULT_CODEC);
+        match self.blocks(codec) {
+            Some(blocks) if asked || open => return Ok(blocks),
+            None if asked => {
+                let expected =
+                    format!("left out for keys of type {}: blocks are for u32, u64, i32 and i64", self.key_type);
+                return refused("codec", codec.to_string(), expected);
+            }
+            _ => {}
         }
         Ok(match (self.options.keys, self.key_width) {
             (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
@@ -129,15 +134,12 @@ impl<'a> TableSpec<'a> {
         })
     }
 
-    fn blocks(&self, codec: Codec) -> Result<KeyListKind> {
+    /// The list of blocks for keys of this type, if they are integers that blocks hold.
+    fn blocks(&self, codec: Codec) -> Option<KeyListKind> {
         match self.key_type {
-            "u32" | "i32" => Ok(KeyListKind::Blocks32(codec)),
-            "u64" | "i64" => Ok(KeyListKind::Blocks64(codec)),
-            other => Err(Error::Option {
-                option: "codec",
-                value: codec.to_string(),
-                expected: format!("left out for keys of type {other}: blocks are for u32, u64, i32 and i64"),
-            }),
+            "u32" | "i32" => Some(KeyListKind::Blocks32(codec)),
+            "u64" | "i64" => Some(KeyListKind::Blocks64(codec)),
+            _ => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! caller's to know: `Page::check` finds out.
 
 use super::header::{self, NO_UPPER, PageKind};
-use super::keys::{KeyList, KeyListBuilder, KeyListKind, KeyWalk, granule};
+use super::keys::{KeyListBuilder, KeyListKind, KeyWalk, granule};
 use super::order::fence_prefix;
 use super::records::{Record, RecordListBuilder, RecordListKind};
 use super::view::Page;
@@ -118,8 +118,7 @@ impl PageBuilder {
         if page.keys().blocks().is_some() && page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST) {
             return self.push_all(page, start..end, 0);
         }
-        let taken = matches!(page.key_list(), KeyList::Slotted(_) | KeyList::Pkb(_));
-        let whole = taken && first.is_none() && !self.inner && page.is_leaf();
+        let whole = first.is_none() && !self.inner && page.is_leaf();
         if whole && let Some(cut) = self.cut_from(page, start..end) {
             return self.push_all(page, start..end, cut);
         }
@@ -134,20 +133,7 @@ impl PageBuilder {
                 self.push(&key, Self::record(page, slot, &page.child(slot).0.to_le_bytes()))
             });
         };
-        let list = page.key_list();
-        if taken {
-            return self.push_all(page, start + 1..end, cut);
-        }
-        (start + 1..end).all(|slot| {
-            let child = page.child(slot).0.to_le_bytes();
-            let record = Self::record(page, slot, &child);
-            let taken = self.room(self.keys.bytes_with_entry(&list, slot, cut), record);
-            if taken {
-                self.keys.push_entry(&list, slot);
-                self.records.push(record);
-            }
-            taken
-        })
+        self.push_all(page, start + 1..end, cut)
     }
 
     /// The same for a list whose keys are built one from the other. Whether all is within the page is seen at the end.
@@ -162,13 +148,12 @@ impl PageBuilder {
             let record = Self::record(page, slot, &child);
             let begins = slot == entries.start && (self.inner || first.is_some());
             if let Some(cut) = cut.filter(|_| !begins) {
-                let taken = entry.suffix.len() >= cut && self.records.bytes_with(record).is_some();
-                if taken {
-                    self.key_bytes = self.keys.push_walked(&entry, cut);
-                    self.records.push(record);
-                    self.count += 1;
-                }
-                return taken;
+                let fits = entry.suffix.len() >= cut && self.records.bytes_with(record).is_some();
+                let Some(bytes) = fits.then(|| self.keys.push_walked(&entry, cut)).flatten() else { return false };
+                self.key_bytes = bytes;
+                self.records.push(record);
+                self.count += 1;
+                return true;
             }
             key.clear();
             key.extend_from_slice(page.prefix());

@@ -2,13 +2,10 @@
 //! panics, whatever the bytes; [`Page::check`] says whether they make sense.
 
 use super::header::{self, Header, NO_UPPER, PageKind};
-use super::keys::{Index, IntKey, KeyList, KeyListKind, KeyWalk, granule};
+use super::keys::{Index, IntKey, KeyList, KeyListKind, KeyWalk, USUAL_SUFFIX, granule};
 use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
-
-/// Bytes of a suffix that room is made for before it is known: most have no more.
-const SUFFIX: usize = 48;
 
 /// A page to read. Any bytes are safe: what lies outside them reads as zero or empty, and what a hostile page says is
 /// bounded. [`Page::check`] once, when bytes come from a device, makes the answers right as well.
@@ -251,7 +248,7 @@ impl<'a> Page<'a> {
             return;
         }
         // Room for most keys at once.
-        out.reserve(self.prefix().len() + SUFFIX);
+        out.reserve(self.prefix().len() + USUAL_SUFFIX);
         out.extend_from_slice(self.prefix());
         if slot > 0 || !self.is_inner() {
             self.key_list().append(slot, out);

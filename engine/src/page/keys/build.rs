@@ -60,38 +60,20 @@ impl KeyListBuilder {
     }
 
     /// Appends an entry of another list of its kind, less the first `cut` bytes of its suffix, which has as many; returns the
-    /// bytes that the list takes then.
+    /// bytes that the list takes then. `None`: this list has no use for what a walk knows.
     #[inline]
-    pub(in crate::page) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> usize {
+    pub(in crate::page) fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
         let suffix = entry.suffix.get(cut..).unwrap_or_default();
         match self {
             KeyListBuilder::Db2(list) => {
                 list.push(suffix, Some(Origin::of(entry, cut)));
-                list.bytes()
+                Some(list.bytes())
             }
             KeyListBuilder::Delta(list) => {
                 list.push(suffix, Some(entry.group));
-                list.bytes()
+                Some(list.bytes())
             }
-            _ => 0,
-        }
-    }
-
-    /// Bytes that the list takes with the entry of `slot` of another list, less the first `cut` bytes of its suffix;
-    /// `None` where that one cannot be taken over as it is.
-    #[inline]
-    pub(in crate::page) fn bytes_with_entry(&self, list: &KeyList<'_>, slot: usize, cut: usize) -> Option<usize> {
-        match (self, list) {
-            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.bytes_with(from.key(slot)),
             _ => None,
-        }
-    }
-
-    /// Appends that entry; [`KeyListBuilder::bytes_with_entry`] it is not `None`.
-    #[inline]
-    pub(in crate::page) fn push_entry(&mut self, list: &KeyList<'_>, slot: usize) {
-        if let (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) = (self, list) {
-            to.push(from.key(slot));
         }
     }
 
@@ -105,12 +87,13 @@ impl KeyListBuilder {
     }
 
     /// Takes over the entries of some slots of another list, whole blocks at a time or each less the first `cut` bytes of its
-    /// suffix, and returns the bytes that the list takes then. `None`: the two are not both slotted, nor of one PkB kind, nor
-    /// of blocks of one codec, or the keys are none that this one can hold.
+    /// suffix, and returns the bytes that the list takes then. `None`: the two are not of one kind (of PkB's
+    /// parts, of a codec) that knows how, or the keys are none that this one can hold.
     pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
         match (self, list) {
             (KeyListBuilder::Blocks(to), KeyList::Blocks(from)) => to.take(from, slots).then(|| to.bytes()),
             (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.take(from, slots, cut).then(|| to.bytes()),
+            (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.take(from, slots).then(|| to.bytes()),
             (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.take(from, slots, cut).then(|| to.bytes()),
             _ => None,
         }

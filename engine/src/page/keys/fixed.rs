@@ -6,6 +6,7 @@
 use super::KeyState;
 use crate::base::bytes;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes of the length field.
 const FIELD: usize = 2;
@@ -168,6 +169,27 @@ impl FixedBuilder {
         }
         self.keys.extend_from_slice(suffix);
         self.count += 1;
+    }
+
+    /// Bytes of the list.
+    pub(super) fn bytes(&self) -> usize {
+        if self.count == 0 { 0 } else { FIELD + self.count * self.stride }
+    }
+
+    /// Takes over the keys of some slots of another list. False: they are of another length.
+    pub(super) fn take(&mut self, from: &Fixed<'_>, slots: Range<usize>) -> bool {
+        let Some(first) = slots.clone().next() else { return true };
+        let stride = from.stride;
+        let keys = bytes::slice(from.keys, first * stride, slots.end * stride);
+        let taken = stride_with(self.stride, self.count, self.inner, from.key(first)) == Some(stride)
+            && keys.len() == slots.len() * stride;
+        if taken {
+            let (first, rest) = keys.split_at(stride);
+            self.push(first);
+            self.keys.extend_from_slice(rest);
+            self.count += slots.len() - 1;
+        }
+        taken
     }
 
     pub(super) fn finish(self, out: &mut Vec<u8>) {

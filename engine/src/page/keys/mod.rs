@@ -32,6 +32,9 @@ pub(super) use row::KeyRow;
 use slotted::Slotted;
 pub(super) use walk::{KeyWalk, Place, Walked};
 
+/// Bytes of a suffix that room is made for before it is known.
+pub(super) const USUAL_SUFFIX: usize = 48;
+
 /// The granule that the capacity of slotted lists is rounded up to, in entries.
 #[inline(always)]
 pub(super) fn granule(page_size: usize) -> usize {

@@ -1,10 +1,7 @@
 //! Going through the keys of a list in order, at one step a key whatever the list. What the keys are wanted for must
 //! never be known here.
 
-use super::KeyList;
-
-/// Bytes of a key that room is made for before it is known.
-const ABOUT: usize = 48;
+use super::{KeyList, USUAL_SUFFIX};
 
 /// A place between two entries of a list, with the key before it.
 #[derive(Clone, Default, Debug)]
@@ -68,7 +65,7 @@ pub(in crate::page) struct Walked<'w> {
 impl<'a> KeyWalk<'a> {
     /// A walk from slot `from` of a list of `end` entries.
     pub(in crate::page) fn new(list: KeyList<'a>, from: usize, end: usize) -> KeyWalk<'a> {
-        let mut place = Place { key: Vec::with_capacity(ABOUT), ..Place::default() };
+        let mut place = Place { key: Vec::with_capacity(USUAL_SUFFIX), ..Place::default() };
         list.seek(&mut place, from);
         KeyWalk { list, end, place }
     }

@@ -5,7 +5,7 @@ use super::layout::{Keys, Run, optimize};
 use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
 use crate::base::bytes;
 use crate::page::keys::slotted;
-use crate::page::keys::{KeyState, Plan};
+use crate::page::keys::{KeyState, Plan, USUAL_SUFFIX};
 
 /// What [`plan`] finds, by its place in [`Plan::found`]: how it is done, and the group.
 const HOW: usize = 0;
@@ -16,9 +16,6 @@ const JOIN: usize = 0;
 const OPEN: usize = 1;
 /// The list is laid out anew.
 const ANEW: usize = 2;
-
-/// Bytes of a key that room is made for before it is known.
-const ABOUT: usize = 48;
 
 /// The state of the slotted list alone.
 fn inner(state: KeyState, base: usize) -> KeyState {
@@ -60,7 +57,7 @@ const MANY: usize = 64;
 /// False where no choice of prefixes can save so many bytes. A group of n keys saves its prefix n - 1 times, less its place
 /// in the directory, and that prefix is no longer than what any of those keys has in common with the one before.
 fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
-    let (mut left, mut right) = (Vec::with_capacity(ABOUT), Vec::with_capacity(ABOUT));
+    let (mut left, mut right) = (Vec::with_capacity(USUAL_SUFFIX), Vec::with_capacity(USUAL_SUFFIX));
     if let Some(before) = slot.checked_sub(1) {
         view.append(before, &mut left);
     }

@@ -3,12 +3,9 @@
 use super::best::{self, LEAST_FOOT};
 use super::{DISTANCE, GROUP, Group, directory, entry_size};
 use crate::base::bytes;
-use crate::page::keys::KeyListKind;
 use crate::page::keys::slotted::head_of;
+use crate::page::keys::{KeyListKind, USUAL_SUFFIX};
 use crate::page::varint;
-
-/// Bytes of a key that room is made for before it is known.
-const ABOUT: usize = 48;
 
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
@@ -29,7 +26,7 @@ impl DeltaBuilder {
     /// Begins a list of up to some `bytes`.
     pub(in crate::page::keys) fn new(kind: KeyListKind, bytes: usize) -> DeltaBuilder {
         let (grouped, best) = (kind.has_groups(), kind.has_best());
-        let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(ABOUT));
+        let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(USUAL_SUFFIX));
         DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }
     }
 
