@@ -35,26 +35,13 @@ fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> im
     })
 }
 
-/// The sum of all keys from every lane's sum of gaps and sum of prefix sums: each lane's gaps count once for every
-/// place of the lanes after it; the unused places, which all have the sum of all gaps, are taken off again.
-fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [totals, prefixes]: &[[T; 16]; 2]) -> u128 {
-    let (count, places) = (u128::from(block.count), lanes.rows * Lanes::<T>::COUNT);
-    let per_lane = totals.iter().zip(prefixes).enumerate().take(Lanes::<T>::COUNT);
-    let after = |lane: usize| ((Lanes::<T>::COUNT - 1 - lane) * lanes.rows) as u64;
-    let (sum, all) = if T::BITS == 32 {
-        // Totals are below 2^29 and places at most 128: nothing here reaches 2^64.
-        let (sum, all) = per_lane.fold((0u64, 0u64), |(sum, all), (lane, (total, prefix))| {
-            (sum + prefix.widen() + total.widen() * after(lane), all + total.widen())
-        });
-        (u128::from(sum), u128::from(all))
-    } else {
-        per_lane.fold((0u128, 0u128), |(sum, all), (lane, (total, prefix))| {
-            let (total, prefix) = (u128::from(total.widen()), u128::from(prefix.widen()));
-            (sum + prefix + total * u128::from(after(lane)), all + total)
-        })
-    };
-    let unused = places as u128 - count;
-    sum.saturating_sub(all * unused) + u128::from(block.first.widen()) * count + count * (count - 1) / 2
+/// The sum of all keys from the sum of all prefix sums within lanes, and that of what lies in the lanes before each, which
+/// counts once for every row. The unused places, which all have the sum of all gaps, are taken off again.
+fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [within, before]: [u128; 2]) -> u128 {
+    let (count, places) = (u128::from(block.count), (lanes.rows * Lanes::<T>::COUNT) as u128);
+    let all = u128::from(block.last.widen().wrapping_sub(block.first.widen())).saturating_sub(count - 1);
+    let gaps = (within + before * lanes.rows as u128).saturating_sub(all * (places - count));
+    gaps + u128::from(block.first.widen()) * count + count * (count - 1) / 2
 }
 
 impl<T: Int> Scheme<T> for Bp128 {
@@ -125,11 +112,10 @@ impl<T: Int> Scheme<T> for Bp128 {
     #[inline]
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
-        let mut sums = [[T::default(); 16]; 2];
         // A lane has at most 8 or 16 gaps, its sum of prefix sums at most 36 or 136 times the largest.
         let fits = lanes.width + (if T::BITS == 32 { 6 } else { 8 }) <= T::BITS;
-        if fits && T::gap_sums(level, &lanes, body, &mut sums) {
-            return Ok(sum_of_lanes(block, &lanes, &sums));
+        if fits && let Some(sums) = T::gap_sums(level, &lanes, body) {
+            return Ok(sum_of_lanes(block, &lanes, sums));
         }
         Ok(keys(block, &lanes, body).map(|key| u128::from(key.widen())).sum())
     }

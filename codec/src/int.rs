@@ -111,3 +111,15 @@ impl Int for u64 {
         Some(u64::from_le_bytes(lanes[lane % 8]))
     }
 }
+
+/// The sum of no more keys than a block has.
+#[inline(always)]
+pub(crate) fn total<T: Int>(keys: impl Iterator<Item = T> + Clone) -> u128 {
+    if T::BITS == 32 {
+        return u128::from(keys.map(T::widen).sum::<u64>());
+    }
+    // Halves apart: no sum of these overflows, and both are summed in the lanes of vectors.
+    let low: u64 = keys.clone().map(|key| key.widen() & 0xFFFF_FFFF).sum();
+    let high: u64 = keys.map(|key| key.widen() >> 32).sum();
+    u128::from(low) + (u128::from(high) << 32)
+}

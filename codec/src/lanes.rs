@@ -181,9 +181,9 @@ pub trait LaneKernels: Sized {
         None
     }
 
-    /// The sum of all fields of each lane, modulo the key type.
-    fn frame_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _sums: &mut [Self; 16]) -> bool {
-        false
+    /// The sum of all fields; that of a lane modulo the key type.
+    fn frame_sum(_: Level, _lanes: &Lanes<Self>, _body: &[u8]) -> Option<u128> {
+        None
     }
 
     /// The keys from the gaps in the stream's columns.
@@ -196,9 +196,10 @@ pub trait LaneKernels: Sized {
         None
     }
 
-    /// Each lane's sum of gaps, and sum of prefix sums of gaps, modulo the key type.
-    fn gap_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _sums: &mut [[Self; 16]; 2]) -> bool {
-        false
+    /// The sum of all prefix sums within lanes, and the sum over all lanes of the gaps in the lanes before; that of a lane
+    /// modulo the key type.
+    fn gap_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8]) -> Option<[u128; 2]> {
+        None
     }
 
     /// The sum of the gaps up to `index`, modulo the key type.

@@ -2,8 +2,9 @@
 
 use crate::bits::{get_bytes, put_bytes};
 use crate::error::{ENDS_BELOW, LONGER};
+use crate::int::total;
 use crate::scheme::Scheme;
-use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
 pub(crate) struct Plain;
 
@@ -13,19 +14,31 @@ fn key_at<T: Int>(body: &[u8], index: usize) -> T {
     T::narrow(get_bytes(body, (index - 1) * T::BYTES, T::BYTES))
 }
 
-fn keys<T: Int>(body: &[u8]) -> impl Iterator<Item = T> {
-    T::chunks(body).iter().map(|&key| T::from_le(key))
-}
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// The index of the first key not below `key`, which is above the block's first.
 #[inline(always)]
 fn lower_bound<T: Int>(body: &[u8], key: T) -> usize {
-    let keys = T::chunks(body);
-    // Where the number of keys is known, the steps need not count it down: a full block's search is half as long.
-    match <&[T::Bytes; MAX_BLOCK - 1]>::try_from(keys) {
-        Ok(full) => 1 + full.partition_point(|&other| T::from_le(other) < key),
-        Err(_) => 1 + keys.partition_point(|&other| T::from_le(other) < key),
+    match T::BYTES {
+        4 => lower_bound_by::<T, { LINE / 4 }>(body, key),
+        _ => lower_bound_by::<T, { LINE / 8 }>(body, key),
     }
+}
+
+/// The same with `N` keys to a cache line. Halving would wait for one line after the other where the block is in no cache:
+/// here no comparison but those of the last line needs to know another's result.
+#[inline(always)]
+fn lower_bound_by<T: Int, const N: usize>(body: &[u8], key: T) -> usize {
+    let (lines, rest) = T::chunks(body).as_chunks::<N>();
+    let is_below = |other: &T::Bytes| u32::from(T::from_le(*other) < key);
+    let whole = lines.iter().map(|line| line.last().map_or(0, is_below)).sum::<u32>() as usize;
+    let part = match lines.get(whole) {
+        // As many comparisons as a vector or two has lanes.
+        Some(line) => line.iter().map(is_below).sum::<u32>(),
+        None => rest.iter().map(is_below).sum(),
+    };
+    1 + N * whole + part as usize
 }
 
 fn set_size<T: Int>(block: &mut Block<T>, count: usize) -> Result<()> {
@@ -85,11 +98,7 @@ impl<T: Int> Scheme<T> for Plain {
 
     #[inline]
     fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
-        let rest = if T::BITS == 32 {
-            u128::from(keys::<T>(body).map(T::widen).sum::<u64>())
-        } else {
-            keys::<T>(body).map(|key| u128::from(key.widen())).sum()
-        };
+        let rest = total(T::chunks(body).iter().map(|&key| T::from_le(key)));
         Ok(u128::from(block.first.widen()) + rest)
     }
 

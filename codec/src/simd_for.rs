@@ -4,6 +4,7 @@
 
 use crate::error::ENDS_BELOW;
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
+use crate::int::total;
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
 use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
@@ -97,16 +98,14 @@ impl<T: Int> Scheme<T> for SimdFor {
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
-        let mut sums = [T::default(); 16];
         // A lane has at most 2^4 or 2^5 fields: no sum of a lane overflows.
         let fits = lanes.width + (if T::BITS == 32 { 4 } else { 5 }) <= T::BITS;
-        if fits && T::frame_sums(level, &lanes, body, &mut sums) {
-            let offsets: u128 = sums.iter().map(|sum| u128::from(sum.widen())).sum();
+        if fits && let Some(offsets) = T::frame_sum(level, &lanes, body) {
             return Ok(offsets + u128::from(block.first.widen()) * count as u128);
         }
         let mut keys = [T::default(); MAX_BLOCK];
         Self::decode(level, block, body, &mut keys)?;
-        Ok(keys.iter().take(count).map(|key| u128::from(key.widen())).sum())
+        Ok(total(keys.iter().copied().take(count)))
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

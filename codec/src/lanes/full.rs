@@ -228,14 +228,14 @@ macro_rules! full_kernels {
                 }
 
                 /// # Safety
-                /// As for `frame_decode_of`; `sums` has room for a row.
-                unsafe fn frame_sums_of<const W: u32>(body: *const u8, sums: *mut $key) {
+                /// As for `frame_decode_of`.
+                unsafe fn frame_sum_of<const W: u32>(body: *const u8) -> u128 {
                     // SAFETY: the caller's.
                     unsafe {
                         let rows = Full::<V, W, $frame>::new(body);
                         let mut sum = V::splat(0);
                         each_row!($frame, ROW => sum = sum.add(rows.row(ROW)));
-                        sum.store(sums);
+                        sum.total()
                     }
                 }
 
@@ -304,8 +304,8 @@ macro_rules! full_kernels {
                 }
 
                 /// # Safety
-                /// As for `gap_decode_of`; `totals` and `sums` have room for a row each.
-                unsafe fn gap_sums_of<const W: u32>(body: *const u8, totals: *mut $key, sums: *mut $key) {
+                /// As for `gap_decode_of`.
+                unsafe fn gap_sums_of<const W: u32>(body: *const u8) -> [u128; 2] {
                     // SAFETY: the caller's.
                     unsafe {
                         let rows = Full::<V, W, $gap>::new(body);
@@ -315,18 +315,17 @@ macro_rules! full_kernels {
                             total = total.add(rows.row(ROW));
                             sum = sum.add(total);
                         });
-                        total.store(totals);
-                        sum.store(sums);
+                        [sum.total(), total.prefix_sums().sub(total).total()]
                     }
                 }
             }
 
             full_kernels!(@entry frame_decode frame_decode_of [body: *const u8, first: $key, out: *mut $key] (body, first, out) -> (), $($width)*);
             full_kernels!(@entry frame_search frame_search_of [body: *const u8, sought: $key] (body, sought) -> Found, $($width)*);
-            full_kernels!(@entry frame_sums frame_sums_of [body: *const u8, sums: *mut $key] (body, sums) -> (), $($width)*);
+            full_kernels!(@entry frame_sum frame_sum_of [body: *const u8] (body) -> u128, $($width)*);
             full_kernels!(@entry gap_decode gap_decode_of [body: *const u8, first: $key, out: *mut $key] (body, first, out) -> (), $($width)*);
             full_kernels!(@entry gap_search gap_search_of [body: *const u8, first: $key, sought: $key] (body, first, sought) -> Found, $($width)*);
-            full_kernels!(@entry gap_sums gap_sums_of [body: *const u8, totals: *mut $key, sums: *mut $key] (body, totals, sums) -> (), $($width)*);
+            full_kernels!(@entry gap_sums gap_sums_of [body: *const u8] (body) -> [u128; 2], $($width)*);
         }
     };
     (@entry $name:ident $of:ident [$($param:tt)*] $call:tt -> $result:ty, $($width:literal)*) => {

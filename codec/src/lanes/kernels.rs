@@ -127,12 +127,13 @@ unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usi
     Found { index, exact }
 }
 
-/// Per lane, the sum of all fields.
+/// The sum of all fields; that of a lane is within the key type.
 ///
 /// # Safety
-/// As for `Words`; `sums` has room for a row.
+/// As for `Words`.
 #[inline(always)]
-unsafe fn frame_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], sums: *mut V::Key) {
+unsafe fn frame_sum<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> u128 {
+    let mut all = 0;
     // SAFETY: the caller's.
     unsafe {
         let mut copy = Copy::uninit();
@@ -142,9 +143,10 @@ unsafe fn frame_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], sums: *mut V
             for row in 0..lanes.rows {
                 sum = sum.add(words.row(row, part));
             }
-            sum.store(sums.add(part * V::LANES));
+            all += sum.total();
         }
     }
+    all
 }
 
 /// The most rows of a BP128 block, rounded up to what `store_columns` takes at once.
@@ -247,16 +249,18 @@ unsafe fn gap_search<V: Vector>(
     }
 }
 
-/// Per lane, the sum of its fields, and the sum of its prefix sums.
+/// The sum of all prefix sums within lanes, and that of what lies in the lanes before each.
 ///
 /// # Safety
-/// As for `frame_sums`, for `totals` and `sums`.
+/// As for `frame_sum`.
 #[inline(always)]
-unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], totals: *mut V::Key, sums: *mut V::Key) {
+unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> [u128; 2] {
+    let [mut within, mut before] = [0; 2];
     // SAFETY: the caller's.
     unsafe {
         let mut copy = Copy::uninit();
         let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut parts = V::splat(V::Key::default());
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
             let mut total = V::splat(V::Key::default());
             let mut sum = total;
@@ -264,10 +268,13 @@ unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], totals: *mut V
                 total = total.add(words.row(row, part));
                 sum = sum.add(total);
             }
-            total.store(totals.add(part * V::LANES));
-            sum.store(sums.add(part * V::LANES));
+            let through = total.prefix_sums().add(parts);
+            within += sum.total();
+            before += through.sub(total).total();
+            parts = through.last();
         }
     }
+    [within, before]
 }
 
 /// The sum of the fields 0 to `index`, by column.
@@ -365,9 +372,9 @@ macro_rules! entries {
                     unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
                 }
 
-                pub(super) unsafe fn frame_sums(lanes: &Lanes<$key>, body: &[u8], sums: *mut $key) {
+                pub(super) unsafe fn frame_sum(lanes: &Lanes<$key>, body: &[u8]) -> u128 {
                     // SAFETY: the caller's.
-                    unsafe { super::frame_sums::<$vector>(lanes, body, sums) }
+                    unsafe { super::frame_sum::<$vector>(lanes, body) }
                 }
 
                 pub(super) unsafe fn gap_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) {
@@ -390,9 +397,9 @@ macro_rules! entries {
                     }
                 }
 
-                pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8], totals: *mut $key, sums: *mut $key) {
+                pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8]) -> [u128; 2] {
                     // SAFETY: the caller's.
-                    unsafe { super::gap_sums::<$vector>(lanes, body, totals, sums) }
+                    unsafe { super::gap_sums::<$vector>(lanes, body) }
                 }
 
                 pub(super) unsafe fn gap_select(lanes: &Lanes<$key>, body: &[u8], index: usize) -> $key {
@@ -467,15 +474,13 @@ macro_rules! lane_kernels {
             }
 
             #[inline]
-            fn frame_sums(level: Level, lanes: &Lanes<$key>, body: &[u8], sums: &mut [$key; 16]) -> bool {
+            fn frame_sum(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<u128> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
                 if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
                     // SAFETY: as below, and the block is full.
-                    unsafe { $full::frame_sums(lanes.width, body.as_ptr(), sums.as_mut_ptr()) }
-                    return true;
+                    return Some(unsafe { $full::frame_sum(lanes.width, body.as_ptr()) });
                 }
-                at_level!(level, false, $sse $avx2 $avx512 => frame_sums(lanes, body, sums.as_mut_ptr()));
-                true
+                Some(at_level!(level, None, $sse $avx2 $avx512 => frame_sum(lanes, body)))
             }
 
             #[inline]
@@ -501,17 +506,13 @@ macro_rules! lane_kernels {
             }
 
             #[inline]
-            fn gap_sums(level: Level, lanes: &Lanes<$key>, body: &[u8], sums: &mut [[$key; 16]; 2]) -> bool {
+            fn gap_sums(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<[u128; 2]> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
-                let [totals, sums] = sums;
-                let (totals, sums) = (totals.as_mut_ptr(), sums.as_mut_ptr());
                 if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
                     // SAFETY: as below, and the block is full.
-                    unsafe { $full::gap_sums(lanes.width, body.as_ptr(), totals, sums) }
-                    return true;
+                    return Some(unsafe { $full::gap_sums(lanes.width, body.as_ptr()) });
                 }
-                at_level!(level, false, $sse $avx2 $avx512 => gap_sums(lanes, body, totals, sums));
-                true
+                Some(at_level!(level, None, $sse $avx2 $avx512 => gap_sums(lanes, body)))
             }
 
             #[inline]

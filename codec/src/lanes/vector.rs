@@ -84,6 +84,8 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn prefix_sums(self) -> Self;
     /// The last lane, in every lane.
     unsafe fn last(self) -> Self;
+    /// The sum of all lanes.
+    unsafe fn total(self) -> u128;
     /// `ROWS` vectors, in place, as a matrix, transposed; lanes come out in the order that `store_columns` wants.
     unsafe fn transpose(rows: *mut Self);
 

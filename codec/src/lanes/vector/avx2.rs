@@ -62,6 +62,14 @@ unsafe impl Vector for Avx2x32 {
         Self(unsafe { _mm256_permutevar8x32_epi32(self.0, _mm256_set1_epi32(7)) })
     }
     #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low + high)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
         // SAFETY: the trait's contract; 8 rows.
         unsafe {
@@ -138,6 +146,14 @@ unsafe impl Vector for Avx2x64 {
         Self(unsafe { _mm256_permute4x64_epi64::<0xFF>(self.0) })
     }
     #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low) + (u128::from(high) << 32)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
         // SAFETY: the trait's contract; 4 rows.
         unsafe {
@@ -151,5 +167,19 @@ unsafe impl Vector for Avx2x64 {
                 _mm256_permute2x128_si256::<0x31>(ef, gh),
             ]);
         }
+    }
+}
+
+/// The sums of the lower and of the upper halves of all lanes of 64 bits.
+#[inline(always)]
+unsafe fn sums_of_halves(lanes: __m256i) -> [u64; 2] {
+    // SAFETY: called in AVX2 code only.
+    unsafe {
+        let low = _mm256_and_si256(lanes, _mm256_set1_epi64x(0xFFFF_FFFF));
+        let high = _mm256_srli_epi64::<32>(lanes);
+        [low, high].map(|half| {
+            let pair = _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+            _mm_cvtsi128_si64(_mm_add_epi64(pair, _mm_unpackhi_epi64(pair, pair))) as u64
+        })
     }
 }

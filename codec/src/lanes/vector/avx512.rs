@@ -59,6 +59,14 @@ unsafe impl Vector for Avx512x32 {
     }
     const ROWS: usize = 8;
 
+    #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low + high)
+        }
+    }
     /// Vector `i` comes to hold 8 keys each of the lanes `i` and `4 + i`, vector `4 + i` of the lanes `8 + i` and
     /// `12 + i`.
     #[inline(always)]
@@ -191,6 +199,14 @@ unsafe impl Vector for Avx512x64 {
         Self(unsafe { _mm512_permutexvar_epi64(_mm512_set1_epi64(7), self.0) })
     }
     #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low) + (u128::from(high) << 32)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
         // SAFETY: the trait's contract; 8 rows.
         unsafe {
@@ -203,6 +219,17 @@ unsafe impl Vector for Avx512x64 {
             let (x, y) = (quarters(a, b, c, d), quarters(e, f, g, h));
             rows.cast::<[__m512i; 8]>().write([x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]]);
         }
+    }
+}
+
+/// The sums of the lower and of the upper halves of all lanes of 64 bits.
+#[inline(always)]
+unsafe fn sums_of_halves(lanes: __m512i) -> [u64; 2] {
+    // SAFETY: called in AVX-512 code only.
+    unsafe {
+        let low = _mm512_and_si512(lanes, _mm512_set1_epi64(0xFFFF_FFFF));
+        let high = _mm512_srli_epi64::<32>(lanes);
+        [low, high].map(|half| _mm512_reduce_add_epi64(half) as u64)
     }
 }
 

@@ -59,6 +59,14 @@ unsafe impl Vector for Sse32 {
         Self(unsafe { _mm_shuffle_epi32::<0xFF>(self.0) })
     }
     #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low + high)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
         // SAFETY: the trait's contract; 4 rows.
         unsafe {
@@ -121,11 +129,30 @@ unsafe impl Vector for Sse64 {
         Self(unsafe { _mm_unpackhi_epi64(self.0, self.0) })
     }
     #[inline(always)]
+    unsafe fn total(self) -> u128 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [low, high] = sums_of_halves(self.0);
+            u128::from(low) + (u128::from(high) << 32)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
         // SAFETY: the trait's contract; 2 rows.
         unsafe {
             let [a, b] = rows.cast::<[__m128i; 2]>().read();
             rows.cast::<[__m128i; 2]>().write([_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)]);
         }
+    }
+}
+
+/// The sums of the lower and of the upper halves of both lanes of 64 bits.
+#[inline(always)]
+unsafe fn sums_of_halves(lanes: __m128i) -> [u64; 2] {
+    // SAFETY: called in SSE4 code only.
+    unsafe {
+        let low = _mm_and_si128(lanes, _mm_set1_epi64x(0xFFFF_FFFF));
+        let high = _mm_srli_epi64::<32>(lanes);
+        [low, high].map(|half| _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) as u64)
     }
 }
