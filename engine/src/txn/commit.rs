@@ -10,7 +10,7 @@ use super::large;
 use super::logical::{self, LogicalTransaction};
 use super::reclaim::{Runs, Waiting};
 use super::record::OPERATIONS;
-use super::versions::{Detached, OwnedRecord};
+use super::versions::Detached;
 use super::write_set::WriteSet;
 use crate::base::limits::{long_key_head, max_inline_key};
 use crate::base::watermark::Watermark;
@@ -339,8 +339,7 @@ impl Engine {
         key: &[u8],
         old: Option<Record<'_>>,
     ) -> Result<()> {
-        let owned = old.map(OwnedRecord::from);
-        self.versions.add(table, key, applier.event_lsn(), owned);
+        self.versions.add(table, key, applier.event_lsn(), old);
         match old {
             Some(old) if old.large => large::free(self, applier, &[old]),
             _ => Ok(()),

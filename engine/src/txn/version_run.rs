@@ -1,8 +1,9 @@
 //! A run: what the keys of one table had before one batch, for keys that came in order. Filing an event is copying
 //! its key, forgetting them all is dropping the run. How long they are needed must never be known here.
 
-use super::versions::Before;
+use super::versions::{Before, OwnedRecord};
 use crate::base::{Lsn, TableId, bytes};
+use crate::page::Record;
 use std::sync::Arc;
 
 /// See the module's words.
@@ -10,16 +11,36 @@ use std::sync::Arc;
 pub(super) struct Run {
     table: TableId,
     lsn: Lsn,
-    /// The keys, one behind the other.
-    keys: Vec<u8>,
-    /// Where each key ends, and what it had.
-    events: Vec<(usize, Before)>,
+    /// Keys and what they had, one behind the other: memory of its own for each record would cost more than the change
+    /// that it is kept for.
+    arena: Vec<u8>,
+    events: Vec<Event>,
+}
+
+/// A key's event, in the arena.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    /// Where the key begins.
+    at: usize,
+    /// Where it ends and what it had begins.
+    record: usize,
+    had: Had,
+}
+
+/// What a key had.
+#[derive(Clone, Copy, Debug)]
+enum Had {
+    Nothing,
+    /// A record, to where the next key begins.
+    Record {
+        large: bool,
+    },
 }
 
 impl Run {
     /// No events yet, all at `lsn`.
     pub(super) fn new(table: TableId, lsn: Lsn) -> Run {
-        Run { table, lsn, keys: Vec::new(), events: Vec::new() }
+        Run { table, lsn, arena: Vec::new(), events: Vec::new() }
     }
 
     pub(super) fn table(&self) -> TableId {
@@ -34,21 +55,30 @@ impl Run {
         self.events.len()
     }
 
-    fn key(&self, index: usize) -> &[u8] {
-        let end = |index: usize| self.events.get(index).map_or(0, |(end, _)| *end);
-        bytes::slice(&self.keys, index.checked_sub(1).map_or(0, end), end(index))
+    /// The key of the event of `index`, empty where there is none, and what it had.
+    fn event(&self, index: usize) -> (&[u8], Option<Record<'_>>) {
+        let Some(event) = self.events.get(index) else { return (&[], None) };
+        let end = self.events.get(index + 1).map_or(self.arena.len(), |next| next.at);
+        let before = match event.had {
+            Had::Nothing => None,
+            Had::Record { large } => Some(Record { bytes: bytes::slice(&self.arena, event.record, end), large }),
+        };
+        (bytes::slice(&self.arena, event.at, event.record), before)
     }
 
     /// True if an event of `key` can be added: the key is above all others.
     pub(super) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
         let last = self.len().checked_sub(1);
-        self.table == table && self.lsn == lsn && last.is_none_or(|last| self.key(last) < key)
+        self.table == table && self.lsn == lsn && last.is_none_or(|last| self.event(last).0 < key)
     }
 
     /// Adds an event that it [`Run::takes`].
-    pub(super) fn push(&mut self, key: &[u8], before: Before) {
-        self.keys.extend_from_slice(key);
-        self.events.push((self.keys.len(), before));
+    pub(super) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
+        let had = before.map_or(Had::Nothing, |record| Had::Record { large: record.large });
+        let at = self.arena.len();
+        self.events.push(Event { at, record: at + key.len(), had });
+        self.arena.extend_from_slice(key);
+        self.arena.extend_from_slice(before.map_or(&[], |record| record.bytes));
     }
 
     /// The first index whose key is not below `key`.
@@ -56,7 +86,7 @@ impl Run {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
-            match self.key(middle) < key {
+            match self.event(middle).0 < key {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -65,27 +95,23 @@ impl Run {
     }
 
     /// What `key` had, if it has an event.
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Before> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let at = self.position(key);
-        self.events.get(at).filter(|_| self.key(at) == key).map(|(_, before)| before)
+        let (found, before) = self.event(at);
+        (at < self.len() && found == key).then_some(before)
     }
 
     /// The events of the keys of `[from, to)`, in order.
-    pub(super) fn range(&self, from: &[u8], to: Option<&[u8]>) -> impl Iterator<Item = (&[u8], &Before)> {
+    pub(super) fn range(&self, from: &[u8], to: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Option<Record<'_>>)> {
         let end = to.map_or(self.len(), |to| self.position(to));
-        let start = self.position(from).min(end);
-        let events = self.events.get(start..end).unwrap_or_default();
-        events.iter().zip(start..).map(|((_, before), index)| (self.key(index), before))
+        (self.position(from)..end).map(|index| self.event(index))
     }
 
     /// All events, in the order of their keys.
-    pub(super) fn into_events(self) -> impl Iterator<Item = (Arc<[u8]>, Before)> {
-        let Run { keys, events, .. } = self;
-        let mut start = 0;
-        events.into_iter().map(move |(end, before)| {
-            let key = bytes::slice(&keys, start, end).into();
-            start = end;
-            (key, before)
+    pub(super) fn owned(&self) -> impl Iterator<Item = (Arc<[u8]>, Before)> {
+        (0..self.len()).map(|index| {
+            let (key, before) = self.event(index);
+            (key.into(), before.map(OwnedRecord::from))
         })
     }
 }

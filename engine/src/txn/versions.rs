@@ -125,7 +125,7 @@ struct Inner {
 const MAX_RUNS: usize = 64;
 
 impl Inner {
-    fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
+    fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
         if let Some(run) = self.runs.last_mut().filter(|run| run.takes(table, lsn, key)) {
             run.push(key, before);
             return;
@@ -143,7 +143,7 @@ impl Inner {
         for run in self.runs.drain(..runs) {
             let (table, lsn) = (run.table(), run.lsn());
             let points = &mut self.tables.entry(table).or_default().points;
-            for (key, before) in run.into_events() {
+            for (key, before) in run.owned() {
                 let added = match points.entry(key.clone()) {
                     Entry::Occupied(events) => events.into_mut().add(lsn, before),
                     Entry::Vacant(place) => {
@@ -172,7 +172,7 @@ pub(crate) struct Versions {
 
 impl Versions {
     /// Files what `key` had before the change at `lsn`. A second change of the key at the same LSN keeps the first.
-    pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Before) {
+    pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
         self.inner.write().add(table, key, lsn, before);
     }
 
@@ -192,11 +192,11 @@ impl Versions {
         let inner = self.inner.read();
         let filed = || {
             let events = inner.tables.get(&table)?.points.get(key)?;
-            events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until).map(|(_, before)| before)
+            events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until).map(|(_, before)| before.clone())
         };
+        let in_run = |run: &Run| Some(run.get(key)?.map(OwnedRecord::from));
         // What is filed key by key is older than what is in runs.
-        let before = filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(|run| run.get(key)))?;
-        Some(before.clone())
+        filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(in_run))
     }
 
     /// Where `snapshot` finds what is at a position, if that was detached since.
@@ -251,7 +251,7 @@ impl Versions {
         let mut found: BTreeMap<Arc<[u8]>, Before> = filed.filter_map(first_event).collect();
         for (key, before) in runs.flat_map(|run| run.range(from, to)) {
             if !found.contains_key(key) {
-                found.insert(key.into(), before.clone());
+                found.insert(key.into(), before.map(OwnedRecord::from));
             }
         }
         found.into_iter().collect()
@@ -335,7 +335,7 @@ mod tests {
     fn a_snapshot_sees_the_first_event_after_it() {
         let versions = Versions::default();
         versions.add(TABLE, b"k", Lsn(11), None);
-        versions.add(TABLE, b"k", Lsn(21), record(b"one"));
+        versions.add(TABLE, b"k", Lsn(21), Some(Record::inline(b"one")));
         assert_eq!(versions.point(TABLE, b"k", Lsn(10), Lsn::MAX), Some(None));
         assert_eq!(versions.point(TABLE, b"k", Lsn(20), Lsn::MAX), Some(record(b"one")));
         assert_eq!(versions.point(TABLE, b"k", Lsn(30), Lsn::MAX), None);
@@ -345,9 +345,11 @@ mod tests {
     #[test]
     fn events_are_found_alike_in_runs_and_key_by_key() {
         let versions = Versions::default();
-        let file = |lsn, keys: &[&[u8]]| keys.iter().for_each(|key| versions.add(TABLE, key, Lsn(lsn), record(key)));
+        let file = |lsn, keys: &[&[u8]]| {
+            keys.iter().for_each(|key| versions.add(TABLE, key, Lsn(lsn), Some(Record::inline(key))))
+        };
         file(11, &[b"b", b"d", b"a"]);
-        versions.add(TABLE, b"d", Lsn(11), record(b"second at one LSN"));
+        versions.add(TABLE, b"d", Lsn(11), Some(Record::inline(b"second at one LSN")));
         file(21, &[b"a", b"c"]);
         let range = |snapshot| {
             let points = versions.points(TABLE, b"a", Some(b"d"), Lsn(snapshot), Lsn::MAX);
@@ -374,8 +376,8 @@ mod tests {
     #[test]
     fn pruning_keeps_what_the_oldest_snapshot_needs() {
         let versions = Versions::default();
-        versions.add(TABLE, b"a", Lsn(11), record(b"x"));
-        versions.add(TABLE, b"a", Lsn(21), record(b"y"));
+        versions.add(TABLE, b"a", Lsn(11), Some(Record::inline(b"x")));
+        versions.add(TABLE, b"a", Lsn(21), Some(Record::inline(b"y")));
         versions.prune(Lsn(20), Lsn(30));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions.point(TABLE, b"a", Lsn(20), Lsn::MAX), Some(record(b"y")));
