@@ -136,14 +136,33 @@ impl Pool {
     /// no room for it, and what the device says.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        if let Some(frame) = self.frame_of(id) {
-            let page = frame.latch.read();
-            if frame.holds(id) {
-                frame.touch();
-                return Ok(ReadGuard { page });
-            }
+        match self.frame_of(id).and_then(|frame| Self::read_in(frame, id)) {
+            Some(page) => Ok(page),
+            None => self.read_missing(id),
         }
-        self.read_missing(id)
+    }
+
+    /// As [`Pool::read`], after [`Pool::prefetch`].
+    #[inline]
+    pub fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        let frame = self.frame_of(id);
+        if let Some(frame) = frame {
+            self.prefetch_frame(frame);
+        }
+        match frame.and_then(|frame| Self::read_in(frame, id)) {
+            Some(page) => Ok(page),
+            None => self.read_missing(id),
+        }
+    }
+
+    /// The page under its shared latch, if the frame still holds it.
+    #[inline(always)]
+    fn read_in(frame: &Frame, id: PageId) -> Option<ReadGuard<'_>> {
+        let page = frame.latch.read();
+        frame.holds(id).then(|| {
+            frame.touch();
+            ReadGuard { page }
+        })
     }
 
     /// Comes round again only after another thread has evicted or loaded the page in between.
@@ -153,10 +172,8 @@ impl Pool {
         loop {
             match self.frame_of(id) {
                 Some(frame) => {
-                    let page = frame.latch.read();
-                    if frame.holds(id) {
-                        frame.touch();
-                        return Ok(ReadGuard { page });
+                    if let Some(page) = Self::read_in(frame, id) {
+                        return Ok(page);
                     }
                 }
                 None => {
@@ -293,9 +310,14 @@ impl Pool {
         if let Some(index) = entry.checked_sub(1)
             && let Some(frame) = self.frames.get(index)
         {
-            for line in (0..self.page_size.min(PREFETCHED) + LINE).step_by(LINE) {
-                prefetch::line(frame.address().wrapping_add(line));
-            }
+            self.prefetch_frame(frame);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_frame(&self, frame: &Frame) {
+        for line in (0..self.page_size.min(PREFETCHED) + LINE).step_by(LINE) {
+            prefetch::line(frame.address().wrapping_add(line));
         }
     }
 

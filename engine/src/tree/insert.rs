@@ -194,11 +194,12 @@ impl Tree {
             self.check_page(page, id, level)?;
             let slot = self.slot_for(store, page, Target::Covering(key))?;
             id = child_of(page, slot)?;
-            store.prefetch(id);
             level -= 1;
             if level > 0 {
-                let child = store.read(id)?;
+                let child = store.fetch(id)?;
                 latched = child;
+            } else {
+                store.prefetch(id);
             }
         }
         drop(latched);

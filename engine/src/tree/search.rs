@@ -159,8 +159,7 @@ impl Tree {
             let slot = self.slot_for(store, page, target)?;
             note(page, slot)?;
             id = child_of(page, slot)?;
-            store.prefetch(id);
-            let child = store.read(id)?;
+            let child = store.fetch(id)?;
             latched = child;
             level -= 1;
         }

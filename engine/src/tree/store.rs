@@ -19,6 +19,12 @@ pub trait PageRead {
     /// corrupt, or the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
+    /// As [`PageRead::read`], of a page that is probably far from the processor: its first bytes are asked for all at once.
+    #[inline(always)]
+    fn fetch(&self, id: PageId) -> Result<Self::Ref<'_>> {
+        self.read(id)
+    }
+
     /// Says that `id` may be prefetched soon, so that what is needed to find it may be fetched meanwhile.
     #[inline(always)]
     fn announce(&self, id: PageId) {

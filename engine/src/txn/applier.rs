@@ -34,6 +34,11 @@ impl PageRead for Pages<'_> {
     }
 
     #[inline]
+    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.fetch(id)
+    }
+
+    #[inline]
     fn announce(&self, id: PageId) {
         self.0.announce(id);
     }
@@ -210,6 +215,11 @@ impl PageRead for Applier<'_> {
     #[inline]
     fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         self.engine.pool.read(id)
+    }
+
+    #[inline]
+    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.engine.pool.fetch(id)
     }
 
     #[inline]
