@@ -23,7 +23,9 @@ impl KeyListBuilder {
     /// Begins a list of up to some `bytes`.
     pub(in crate::page) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
         match kind {
-            KeyListKind::Plain | KeyListKind::Head => KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes)),
+            KeyListKind::Plain | KeyListKind::Head => {
+                KeyListBuilder::Slotted(SlottedBuilder::new(granule, bytes, kind.may_be_dense(inner)))
+            }
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
             KeyListKind::Pkb(_) => KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes)),
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
@@ -37,7 +39,7 @@ impl KeyListBuilder {
     #[inline]
     pub(in crate::page) fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
         match self {
-            KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix.len())),
+            KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix)),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
             KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
             KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix)),

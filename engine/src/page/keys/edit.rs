@@ -38,6 +38,7 @@ pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
     match state.kind {
         KeyListKind::Plain | KeyListKind::Head => {
             state.bytes >= slotted::FIXED_PART * capacity(state.count, state.granule)
+                || slotted::is_dense(state.bytes, state.count)
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
         KeyListKind::Pkb(_) => pkb::is_changeable(list, state.count, state.granule, state.kind.part()),

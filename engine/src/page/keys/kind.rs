@@ -152,6 +152,12 @@ impl KeyListKind {
         if let KeyListKind::Pkb(part) = self { usize::from(part) } else { 0 }
     }
 
+    /// True where the slotted list is dense if its suffixes allow it.
+    #[inline(always)]
+    pub(super) fn may_be_dense(self, inner: bool) -> bool {
+        inner && self == KeyListKind::Head
+    }
+
     /// True for the prefix-delta list with groups.
     #[inline(always)]
     pub(super) fn has_groups(self) -> bool {

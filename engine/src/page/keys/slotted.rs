@@ -5,6 +5,9 @@
 //! padded; the slot is the heap offset of `varint(suffix length) | the suffix behind its first 4 bytes`. Suffixes
 //! compare as (head, rest, length): two that agree in head and rest differ in length only by zero bytes within the
 //! padding of the head. There is never garbage in the heap: its entries tile it.
+//!
+//! Where all suffixes of a head list in an inner page are *short*, of at most 4 bytes and none ending in a zero, the heads
+//! say all of them: then the list is *dense*, `[head u32; count]` and nothing else. No other list is so small.
 
 mod build;
 pub(super) mod edit;
@@ -28,6 +31,21 @@ pub(super) fn head_of(suffix: &[u8]) -> u32 {
         Some(first) => u32::from_be_bytes(*first),
         None => suffix.iter().fold((0, 24), |(head, shift), &byte| (head | u32::from(byte) << shift, shift - 8)).0,
     }
+}
+
+/// The heap's entries of suffixes that their heads hold.
+static SHORT: [u8; HEAD + 1] = [0, 1, 2, 3, 4];
+
+/// The length of the short suffix that has this head.
+#[inline(always)]
+fn short_len(head: u32) -> usize {
+    HEAD - head.trailing_zeros() as usize / 8
+}
+
+/// True for a suffix that a dense list can hold.
+#[inline(always)]
+pub(super) fn is_short(suffix: &[u8]) -> bool {
+    suffix.len() <= HEAD && suffix.last() != Some(&0)
 }
 
 /// Bytes of the heap that a suffix of that length takes.
@@ -72,13 +90,14 @@ pub(crate) struct Slotted<'a> {
     list: &'a [u8],
     heads: &'a [[u8; 4]],
     cap: usize,
+    dense: bool,
 }
 
 impl<'a> Slotted<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize) -> Slotted<'a> {
         let heads = list.get(..4 * count).unwrap_or_default().as_chunks().0;
-        Slotted { list, heads, cap: capacity(count, granule) }
+        Slotted { list, heads, cap: capacity(count, granule), dense: is_dense(list.len(), count) }
     }
 
     #[inline(always)]
@@ -95,6 +114,9 @@ impl<'a> Slotted<'a> {
     /// The suffix length and the rest of the entry of `slot`.
     #[inline(always)]
     fn heap_entry(&self, slot: usize) -> (usize, &'a [u8]) {
+        if self.dense {
+            return (self.head(slot).map_or(0, short_len), &[]);
+        }
         let entry = self.list.get(FIXED_PART * self.cap + self.offset(slot)..).unwrap_or_default();
         let (len, size) = varint::get(entry);
         (len, bytes::slice(entry, size, size + len.saturating_sub(HEAD)))
@@ -112,6 +134,9 @@ impl<'a> Slotted<'a> {
     #[inline(always)]
     fn kept(&self, slot: usize) -> (u32, &'a [u8]) {
         let Some(head) = self.head(slot) else { return (0, &[]) };
+        if self.dense {
+            return (head, short_entry(head));
+        }
         let entry = self.list.get(FIXED_PART * self.cap + self.offset(slot)..).unwrap_or_default();
         let (len, size) = varint::get(entry);
         (head, bytes::slice(entry, 0, size + len.saturating_sub(HEAD)))
@@ -120,11 +145,15 @@ impl<'a> Slotted<'a> {
     /// Of some slots, as far as there are such: the head, and the list from the entry on.
     #[inline(always)]
     pub(super) fn parts(&self, slots: Range<usize>) -> impl Iterator<Item = (u32, &'a [u8])> + use<'a> {
-        let (heap, offsets) = (self.heap(), self.offsets(slots.start, slots.end));
-        let heads = self.heads.get(slots).unwrap_or_default();
+        let (heap, dense) = (self.heap(), self.dense);
+        let heads = self.heads.get(slots.clone()).unwrap_or_default();
+        // A dense list has no offsets; whatever stands for them is not looked at.
+        let offsets =
+            if self.dense { heads.as_flattened().as_chunks().0 } else { self.offsets(slots.start, slots.end) };
         heads.iter().zip(offsets).map(move |(head, offset)| {
-            let entry = heap.get(usize::from(u16::from_le_bytes(*offset))..).unwrap_or_default();
-            (u32::from_le_bytes(*head), entry)
+            let head = u32::from_le_bytes(*head);
+            let at = usize::from(u16::from_le_bytes(*offset));
+            (head, if dense { short_entry(head) } else { heap.get(at..).unwrap_or_default() })
         })
     }
 
@@ -154,6 +183,9 @@ impl<'a> Slotted<'a> {
 
     /// The first slot from `from` on whose suffix is longer than `len`.
     pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        if self.dense {
+            return (from..self.heads.len()).find(|slot| self.suffix_len(*slot) > len);
+        }
         // Every leaf that a cursor comes by is asked this.
         let (heap, short) = (self.heap(), u8::try_from(len).unwrap_or(u8::MAX).min(ONE_BYTE));
         let is_longer = |offset: &[u8; 2]| {
@@ -166,7 +198,7 @@ impl<'a> Slotted<'a> {
 
     #[inline]
     pub(super) fn entry_bytes(&self, slot: usize) -> usize {
-        entry_bytes(self.suffix_len(slot))
+        if self.dense { HEAD } else { entry_bytes(self.suffix_len(slot)) }
     }
 
     #[inline]
@@ -262,6 +294,10 @@ impl<'a> Slotted<'a> {
     /// tile the heap.
     pub(super) fn check(&self, count: usize) -> Result<(), String> {
         let (list, cap) = (self.list, self.cap);
+        if self.dense {
+            // Whatever the heads are, they are those of short suffixes.
+            return Ok(());
+        }
         if list.len() < FIXED_PART * cap {
             return Err(format!("{} bytes cannot hold {count} slots", list.len()));
         }
@@ -282,6 +318,19 @@ impl<'a> Slotted<'a> {
         }
         Ok(())
     }
+}
+
+/// True for the list of `count` entries that has so many bytes, if it is dense.
+#[inline(always)]
+pub(super) fn is_dense(bytes: usize, count: usize) -> bool {
+    bytes == HEAD * count && count > 0
+}
+
+/// What a heap would have of a short suffix.
+#[inline(always)]
+fn short_entry(head: u32) -> &'static [u8] {
+    let len = short_len(head);
+    SHORT.get(len..=len).unwrap_or_default()
 }
 
 /// The length of the common prefix of two suffixes.

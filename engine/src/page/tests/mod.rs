@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
 
 mod hostile;
+mod inner;
 mod layout;
 mod model;
 mod ops;

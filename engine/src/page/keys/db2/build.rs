@@ -53,7 +53,7 @@ impl Db2Builder {
             next: bytes / 2,
             groups: Vec::new(),
             prefixes: Vec::new(),
-            suffixes: SlottedBuilder::new(granule, bytes),
+            suffixes: SlottedBuilder::new(granule, bytes, false),
             keys: Keys::of_about(bytes),
             prefix: Vec::new(),
             origin: None,
@@ -77,7 +77,7 @@ impl Db2Builder {
     }
 
     fn bytes_behind(&self, front: usize, suffix_len: usize) -> usize {
-        self.front() + front + self.suffixes.bytes_with(suffix_len)
+        self.front() + front + self.suffixes.slotted_bytes_with(suffix_len)
     }
 
     /// Bytes of the list with one more entry that comes from no other list.

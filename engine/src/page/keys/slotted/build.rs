@@ -1,7 +1,7 @@
 //! Building a slotted key list entry by entry, in order. How many entries come is not known beforehand, so what comes
 //! before the heap grows apart from it and meets it in the end.
 
-use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes};
+use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes, is_short, short_len};
 use crate::base::bytes;
 use crate::page::keys::capacity;
 use crate::page::varint;
@@ -10,25 +10,39 @@ use std::ops::Range;
 /// A slotted key list under construction.
 pub(crate) struct SlottedBuilder {
     granule: usize,
+    /// The list may be dense, and all suffixes so far are short.
+    dense: bool,
     /// The head of each entry and its offset in the heap.
     fixed: Vec<(u32, u16)>,
     heap: Vec<u8>,
 }
 
 impl SlottedBuilder {
-    /// Begins a list of up to some `bytes`, for which it takes memory at once.
-    pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> SlottedBuilder {
-        SlottedBuilder { granule, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
+    /// Begins a list of up to some `bytes`, for which it takes memory at once, and which may be `dense` in the end.
+    pub(in crate::page::keys) fn new(granule: usize, bytes: usize, dense: bool) -> SlottedBuilder {
+        SlottedBuilder { granule, dense, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
-    /// Bytes of the list with one more suffix of that length.
+    /// Bytes of the list with one more suffix.
     #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, suffix_len: usize) -> usize {
+    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8]) -> usize {
+        if self.dense && is_short(suffix) {
+            return HEAD * (self.fixed.len() + 1);
+        }
+        self.slotted_bytes_with(suffix.len())
+    }
+
+    /// Bytes of the list with one more suffix of that length, if it is not dense.
+    #[inline]
+    pub(in crate::page::keys) fn slotted_bytes_with(&self, suffix_len: usize) -> usize {
         FIXED_PART * capacity(self.fixed.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
     }
 
     /// Bytes of the list.
     pub(in crate::page::keys) fn bytes(&self) -> usize {
+        if self.dense {
+            return HEAD * self.fixed.len();
+        }
         FIXED_PART * capacity(self.fixed.len(), self.granule) + self.heap.len()
     }
 
@@ -40,6 +54,7 @@ impl SlottedBuilder {
 
     #[inline]
     pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
+        self.dense = self.dense && short_len(entry.head) == entry.len;
         self.fixed.push((entry.head, bytes::u16_of(self.heap.len())));
         varint::push(&mut self.heap, entry.len);
         self.heap.extend_from_slice(entry.rest);
@@ -57,6 +72,7 @@ impl SlottedBuilder {
         }
         for slot in slots {
             let (head, kept) = from.kept(slot);
+            self.dense = self.dense && kept.first().map(|len| usize::from(*len)) == Some(short_len(head));
             self.fixed.push((head, bytes::u16_of(self.heap.len())));
             self.heap.extend_from_slice(kept);
         }
@@ -70,6 +86,10 @@ impl SlottedBuilder {
     }
 
     pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+        if self.dense {
+            out.extend(self.fixed.iter().flat_map(|(head, _)| head.to_le_bytes()));
+            return;
+        }
         let cap = capacity(self.fixed.len(), self.granule);
         let start = out.len();
         out.resize(start + FIXED_PART * cap, 0);

@@ -1,19 +1,60 @@
 //! Changing a slotted key list in place: inserting an entry, removing entries without leaving garbage. Searching
 //! it must never be needed here: the caller knows the slot.
 
-use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes};
+use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::bytes;
 use crate::page::keys::{KeyState, capacity};
 use crate::page::varint;
 
 /// See [`crate::page::keys::plan`].
 pub(in crate::page::keys) fn bytes_with(state: KeyState, suffix: &[u8]) -> usize {
+    if stays_dense(state, suffix) {
+        return HEAD * (state.count + 1);
+    }
+    let state = if is_dense(state.bytes, state.count) { slotted_state(state) } else { state };
     let grown = capacity(state.count + 1, state.granule) - capacity(state.count, state.granule);
     state.bytes + FIXED_PART * grown + heap_bytes(suffix.len())
 }
 
+/// True if the list is dense with this suffix.
+#[inline]
+fn stays_dense(state: KeyState, suffix: &[u8]) -> bool {
+    let dense = is_dense(state.bytes, state.count) || (state.count == 0 && state.kind.may_be_dense(state.inner));
+    dense && is_short(suffix)
+}
+
+/// The state of a dense list with slots and a heap.
+fn slotted_state(state: KeyState) -> KeyState {
+    let slots = FIXED_PART * capacity(state.count, state.granule);
+    KeyState { bytes: slots + heap_bytes(0) * state.count, ..state }
+}
+
+/// Gives a dense list slots and a heap.
+fn make_slotted(list: &mut [u8], state: KeyState) {
+    let view = Slotted::new(bytes::slice(list, 0, state.bytes), state.count, state.granule);
+    let mut builder = SlottedBuilder::new(state.granule, slotted_state(state).bytes, false);
+    builder.take(&view, 0..state.count, 0);
+    let mut slotted = Vec::new();
+    builder.finish(&mut slotted);
+    bytes::put(list, 0, &slotted);
+}
+
 /// See [`crate::page::keys::insert`].
 pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+    if stays_dense(state, suffix) {
+        bytes::shift(list, HEAD * slot, HEAD * state.count, HEAD * (slot + 1));
+        return bytes::put_u32(list, HEAD * slot, head_of(suffix));
+    }
+    if is_dense(state.bytes, state.count) {
+        make_slotted(list, state);
+        return insert_entry(list, slotted_state(state), slot, suffix);
+    }
+    insert_entry(list, state, slot, suffix);
+}
+
+/// Puts an entry in a list with slots.
+#[inline(always)]
+fn insert_entry(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
     let count = state.count;
     let cap = capacity(count, state.granule);
     let new_cap = capacity(count + 1, state.granule);
@@ -44,6 +85,12 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
 pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
     match to.saturating_sub(from) {
         0 => state.bytes,
+        _ if is_dense(state.bytes, state.count) => {
+            let left = HEAD * (state.count - (to - from));
+            bytes::shift(list, HEAD * to, state.bytes, HEAD * from);
+            bytes::zero(list, left, state.bytes);
+            left
+        }
         1 => remove_one(list, state, from),
         _ => remove_many(list, state, from, to),
     }
@@ -85,7 +132,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
 /// Lays the remaining entries out anew, in the order of their slots.
 fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
     let view = Slotted::new(list, state.count, state.granule);
-    let mut builder = SlottedBuilder::new(state.granule, state.bytes);
+    let mut builder = SlottedBuilder::new(state.granule, state.bytes, false);
     for slot in (0..from).chain(to..state.count) {
         builder.push_entry(view.entry(slot));
     }
