@@ -27,6 +27,20 @@ impl LeafCopy {
         LeafCopy::default()
     }
 
+    /// Forgets the leaf, but not the memory that it took.
+    pub fn clear(&mut self) {
+        self.page.clear();
+        self.long.clear();
+        self.range.lower.clear();
+        self.spare = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
+        self.window.clear();
+    }
+
+    /// Bytes of memory that a copy of a page takes without being made anew.
+    pub fn room(&self) -> usize {
+        self.page.capacity()
+    }
+
     /// Copies the leaf that `target` names. Of a detached subtree, which must hold the target's key, the outer leaves may
     /// have no bound where the subtree has one: the caller keeps within the subtree's.
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
@@ -34,7 +48,7 @@ impl LeafCopy {
         let page = Page::new(&leaf);
         store.announce(page.right());
         let page_size = store.page_size();
-        let mut upper = self.range.upper.take().unwrap_or_default();
+        let mut upper = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
         let has_upper = page.upper_fence_into(&mut upper);
         if is_long(page.lower_fence().len(), page_size) || is_long(upper.len(), page_size) {
             drop(leaf);

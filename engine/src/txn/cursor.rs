@@ -12,6 +12,7 @@ use crate::base::{Lsn, Result};
 use crate::page::{Index, IntKey, Record};
 use crate::tree::{LeafCopy, Stretch, Target, Tree};
 use duramen_codec::MAX_BLOCK;
+use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -278,9 +279,30 @@ fn append_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u64
     keys.extend(block.get(from..).unwrap_or_default().iter().map(|key| key.widen()));
 }
 
+/// Larger pages are not kept for the next cursor.
+const MOST_SPARE: usize = 16 << 10;
+
+thread_local! {
+    /// The memory of a cursor that this thread has done with, for its next: a short scan would take longer to get its own
+    /// than to read the leaf.
+    static SPARE: Cell<Option<LeafCopy>> = const { Cell::new(None) };
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        if (1..=MOST_SPARE).contains(&self.leaf.room()) {
+            let leaf = std::mem::take(&mut self.leaf);
+            // A thread that ends may have no more spare.
+            let _ = SPARE.try_with(|spare| spare.set(Some(leaf)));
+        }
+    }
+}
+
 impl Window {
     fn empty() -> Window {
-        let (leaf, body) = (LeafCopy::new(), Body::Leaf);
+        let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        leaf.clear();
+        let body = Body::Leaf;
         Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0 }
     }
 
