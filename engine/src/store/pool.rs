@@ -4,6 +4,8 @@
 //! Array translation: one array from page id to frame, no hash table. A frame's page changes only under its exclusive
 //! latch, so whoever holds a latch and finds the id he came for has the page. A thread that misses takes a frame,
 //! latches it and enters it in the array before it reads: others who want the page wait at that latch.
+//!
+//! A pool that is the whole database needs no array: each page has the frame of its id, for ever.
 
 use super::TableStore;
 use super::flush::Flusher;
@@ -56,7 +58,7 @@ pub(super) struct Counters {
 /// The buffer pool.
 pub struct Pool {
     page_size: usize,
-    /// From page id to frame index + 1; 0: not in memory.
+    /// From page id to frame index + 1; 0: not in memory. Not used without a store.
     translation: Growing<AtomicU32>,
     pub(super) frames: Frames,
     /// No more frames than this.
@@ -65,7 +67,9 @@ pub struct Pool {
     pub(super) keeps_inner: bool,
     /// Frames that have their memory.
     pub(super) used: AtomicU32,
-    /// Frames with memory and without a page.
+    /// Pages in memory.
+    resident: AtomicU64,
+    /// Frames with memory and without a page, for any page; none without a store.
     free: Mutex<Vec<u32>>,
     /// Where the clock stands; counts on for ever.
     pub(super) hand: AtomicU64,
@@ -104,6 +108,7 @@ impl Pool {
             capacity,
             keeps_inner: false,
             used: AtomicU32::new(0),
+            resident: AtomicU64::new(0),
             free: Mutex::new(Vec::new()),
             hand: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
@@ -124,10 +129,20 @@ impl Pool {
         self.capacity as usize
     }
 
+    /// The frame that has a page if it is in memory. It may be another's by now, or nobody's.
     #[inline(always)]
-    fn frame_of(&self, id: PageId) -> Option<&Frame> {
+    fn place_of(&self, id: PageId) -> Option<&Frame> {
+        if self.backing.is_none() {
+            return self.frames.get(id.0);
+        }
         let entry = self.translation.get(id.0)?.load(Ordering::Acquire);
         self.frames.get(entry.checked_sub(1)?)
+    }
+
+    /// The frame of a page that is in memory, or was a moment ago.
+    #[inline(always)]
+    fn frame_of(&self, id: PageId) -> Option<&Frame> {
+        self.place_of(id).filter(|frame| self.backing.is_some() || frame.holds(id))
     }
 
     /// A page under its shared latch. Waits while another thread changes it or reads it in.
@@ -136,7 +151,7 @@ impl Pool {
     /// no room for it, and what the device says.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        match self.frame_of(id).and_then(|frame| Self::read_in(frame, id)) {
+        match self.place_of(id).and_then(|frame| Self::read_in(frame, id)) {
             Some(page) => Ok(page),
             None => self.read_missing(id),
         }
@@ -145,7 +160,7 @@ impl Pool {
     /// As [`Pool::read`], after [`Pool::prefetch`].
     #[inline]
     pub fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        let frame = self.frame_of(id);
+        let frame = self.place_of(id);
         if let Some(frame) = frame {
             self.prefetch_frame(frame);
         }
@@ -297,7 +312,9 @@ impl Pool {
     /// Brings closer what [`Pool::prefetch`] would have to wait for: where the page is.
     #[inline]
     pub fn announce(&self, id: PageId) {
-        if let Some(entry) = self.translation.get(id.0) {
+        if self.backing.is_some()
+            && let Some(entry) = self.translation.get(id.0)
+        {
             prefetch::line(std::ptr::from_ref(entry).addr());
         }
     }
@@ -306,10 +323,7 @@ impl Pool {
     /// nothing for another page.
     #[inline]
     pub fn prefetch(&self, id: PageId) {
-        let entry = self.translation.get(id.0).map_or(0, |entry| entry.load(Ordering::Relaxed));
-        if let Some(index) = entry.checked_sub(1)
-            && let Some(frame) = self.frames.get(index)
-        {
+        if let Some(frame) = self.place_of(id) {
             self.prefetch_frame(frame);
         }
     }
@@ -329,15 +343,11 @@ impl Pool {
             // Another thread may have made it just now.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such()) };
         }
-        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
-        let (index, mut guard) = self.victim()?;
-        if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            drop(guard);
-            self.free.lock().push(index);
-            return Ok(None);
-        }
+        let taken = if self.backing.is_some() { self.take_any(id)? } else { self.take_own(id)? };
+        let Some(mut guard) = taken else { return Ok(None) };
         guard.frame.id.store(id.0, Ordering::Relaxed);
         guard.frame.touch();
+        self.resident.fetch_add(1, Ordering::Relaxed);
         let result = match &self.backing {
             Some(backing) if missing != Missing::Unasked => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
@@ -358,6 +368,28 @@ impl Pool {
         }
     }
 
+    /// A frame for a page, exclusively latched and entered in the array. `None`: another thread has entered one.
+    fn take_any(&self, id: PageId) -> Result<Option<WriteGuard<'_>>> {
+        let no_such = || Error::corrupt(id, "there is no such page");
+        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
+        let (index, guard) = self.victim()?;
+        if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return Ok(Some(guard));
+        }
+        drop(guard);
+        self.free.lock().push(index);
+        Ok(None)
+    }
+
+    /// The frame of a page's own, exclusively latched. `None`: another thread has made the page.
+    fn take_own(&self, id: PageId) -> Result<Option<WriteGuard<'_>>> {
+        let full = Error::CacheFull { frames: self.capacity() };
+        let Some(frame) = self.frames.grow(id.0).filter(|_| id.0 < self.capacity) else { return Err(full) };
+        self.used.fetch_max(id.0 + 1, Ordering::Relaxed);
+        let page = frame.latch.write();
+        Ok((!frame.holds(id)).then_some(WriteGuard { page, frame, dirty: &self.dirty }))
+    }
+
     /// A frame without a page, exclusively latched.
     fn victim(&self) -> Result<(u32, WriteGuard<'_>)> {
         let free = self.free.lock().pop();
@@ -372,13 +404,15 @@ impl Pool {
         Ok((index, WriteGuard { page, frame, dirty: &self.dirty }))
     }
 
-    /// Takes the page out of a frame, whose index is returned.
+    /// Takes the page out of a frame, whose index is returned if it is for any page now.
     pub(super) fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
-        let entry = self.translation.get(guard.id().0)?;
+        let id = guard.id();
         guard.frame.mark_clean(&self.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);
         guard.frame.id.store(NO_PAGE, Ordering::Relaxed);
-        entry.swap(0, Ordering::AcqRel).checked_sub(1)
+        self.resident.fetch_sub(1, Ordering::Relaxed);
+        // Without a store there is no entry.
+        self.translation.get(id.0)?.swap(0, Ordering::AcqRel).checked_sub(1)
     }
 
     fn give_up(&self, guard: WriteGuard<'_>) {
@@ -394,7 +428,7 @@ impl Pool {
             misses: self.counters.misses.load(Ordering::Relaxed),
             evictions: self.counters.evictions.load(Ordering::Relaxed),
             writes: self.counters.writes.load(Ordering::Relaxed),
-            resident: u64::from(used).saturating_sub(self.free.lock().len() as u64),
+            resident: self.resident.load(Ordering::Relaxed),
             bytes: (self.frames.bytes(used) + self.translation.bytes()) as u64,
         }
     }

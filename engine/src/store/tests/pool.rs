@@ -341,6 +341,12 @@ fn in_memory_the_pool_is_the_database() {
     assert!(pool.read(PageId(7)).is_err());
     pool.flush_before(Lsn::MAX).unwrap();
     assert_eq!((pool.clean_step(10).unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
+    assert!(pool.create(PageId(7)).unwrap().iter().all(|&byte| byte == 0));
+    let stats = pool.stats();
+    for id in [5000, u32::MAX - 1, u32::MAX] {
+        assert!(matches!(pool.latch(PageId(id)), Err(Error::Corrupt { page, .. }) if page.0 == id));
+    }
+    assert_eq!((pool.stats(), stats.resident), (stats, 5000));
 }
 
 #[test]
