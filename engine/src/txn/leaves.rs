@@ -72,7 +72,9 @@ impl Engine {
                     met = Met::Changed;
                     return Ok(false);
                 }
-                let from = page.search(&at).unwrap_or_else(|slot| slot);
+                // Of all leaves but the first nothing is passed over.
+                let begins = page.lower_fence() == at.as_slice();
+                let from = if begins { 0 } else { page.search(&at).unwrap_or_else(|slot| slot) };
                 let to = match range.upper.as_ref().filter(|_| last) {
                     Some(end) => page.search(end).unwrap_or_else(|slot| slot),
                     None => page.count(),
