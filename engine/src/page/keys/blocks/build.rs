@@ -8,9 +8,6 @@ use crate::base::bytes;
 use duramen_codec::{Block, Codec, MAX_BLOCK};
 use std::ops::Range;
 
-/// Room for the bytes of any block: 255 gaps of 10 bytes.
-pub(super) const MAX_BLOCK_BYTES: usize = 2560;
-
 /// Appends the bytes of a list of `blocks`; nothing for a list of none.
 fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, &'b [u8])> + Clone, out: &mut Vec<u8>) {
     let count = blocks.clone().count();
@@ -99,8 +96,9 @@ impl<T: IntKey> Builder<T> {
     /// Appends a block as it is, which becomes the open one.
     pub(super) fn open(&mut self, block: Block<T>, bytes: &[u8]) {
         let (at, end) = (self.used, self.used + bytes.len());
-        if self.body.len() < at + MAX_BLOCK_BYTES {
-            self.body.resize(at + 4 * MAX_BLOCK_BYTES, 0);
+        let room = size_of::<T::Scratch>();
+        if self.body.len() < at + room {
+            self.body.resize(at + 4 * room, 0);
         }
         bytes::put(&mut self.body, at, bytes);
         self.blocks.push((block, at));
@@ -109,9 +107,9 @@ impl<T: IntKey> Builder<T> {
 
     /// Appends keys as one block of their own.
     pub(super) fn push_block(&mut self, keys: &[T]) {
-        let mut body = [0; MAX_BLOCK_BYTES];
-        match T::encode(self.codec, keys, &mut body).and_then(|block| Ok((block, T::used(self.codec, &block)?))) {
-            Ok((block, len)) if block.count > 0 => self.open(block, bytes::slice(&body, 0, len)),
+        let mut body = T::scratch();
+        match T::encode(self.codec, keys, body.as_mut()).and_then(|block| Ok((block, T::used(self.codec, &block)?))) {
+            Ok((block, len)) if block.count > 0 => self.open(block, bytes::slice(body.as_ref(), 0, len)),
             Ok(_) => {}
             Err(_) => self.broken = true,
         }

@@ -5,6 +5,10 @@ use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
 
 /// An integer key of a list of blocks: `u32` or `u64`.
 pub trait IntKey: Int {
+    /// Room for the bytes of any block, zeroed: 255 gaps of as many bytes as VByte may need.
+    type Scratch: AsRef<[u8]> + AsMut<[u8]>;
+    /// Such room.
+    fn scratch() -> Self::Scratch;
     /// See [`Codec::decode`].
     fn decode<'o>(codec: Codec, block: &Block<Self>, bytes: &[u8], out: &'o mut Buffer<Self>) -> Result<&'o [Self]>;
     /// See [`Codec::select`].
@@ -28,8 +32,15 @@ pub trait IntKey: Int {
 }
 
 macro_rules! keys {
-    ($($ty:ty)*) => {$(
+    ($($ty:ty => $room:literal),*) => {$(
         impl IntKey for $ty {
+            type Scratch = [u8; $room];
+
+            #[inline(always)]
+            fn scratch() -> [u8; $room] {
+                [0; $room]
+            }
+
             #[inline(never)]
             fn decode<'o>(codec: Codec, block: &Block<$ty>, bytes: &[u8], out: &'o mut Buffer<$ty>) -> Result<&'o [$ty]> {
                 codec.decode(block, bytes, out).map(|keys| &*keys)
@@ -83,4 +94,4 @@ macro_rules! keys {
     )*};
 }
 
-keys!(u32 u64);
+keys!(u32 => 1280, u64 => 2560);

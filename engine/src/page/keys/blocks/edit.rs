@@ -1,7 +1,7 @@
 //! Changing a list of blocks in place: a key inserted, keys removed, blocks split, merged and laid out anew. Which
 //! block a key goes to is told by its value alone, so that redo does what commit did.
 
-use super::build::{Builder, MAX_BLOCK_BYTES};
+use super::build::Builder;
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::{append_cost, dear, pieces};
@@ -34,10 +34,10 @@ impl Place {
     }
 
     /// A block's bytes with room to change them, and the descriptor.
-    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> (Block<T>, [u8; MAX_BLOCK_BYTES]) {
-        let mut scratch = [0; MAX_BLOCK_BYTES];
+    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> (Block<T>, T::Scratch) {
+        let mut scratch = T::scratch();
         let (block, body) = index.block(at);
-        bytes::put(&mut scratch, 0, body);
+        bytes::put(scratch.as_mut(), 0, body);
         (block, scratch)
     }
 
@@ -71,11 +71,11 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
     }
     let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at));
     let front = key < block.first;
-    match T::insert(place.codec, &mut block, &mut scratch, key).map_err(damaged)? {
+    match T::insert(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
         Edit::Unchanged(_) => return Err("an insert of a key that is there".to_owned()),
     }
-    let body = place.used_of(&block, &scratch)?;
+    let body = place.used_of(&block, scratch.as_ref())?;
     if front && body.len() > old + dear::<T>(place.codec) {
         return Ok(splice(list, place, 0..0, &alone));
     }
@@ -92,14 +92,14 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) ->
             return append(list, place, at, block, from, key);
         }
         let (mut block, mut scratch) = place.copy(&index, at);
-        T::append(place.codec, &mut block, &mut scratch, key).map_err(damaged)?;
-        let body = place.used_of(&block, &scratch)?;
+        T::append(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)?;
+        let body = place.used_of(&block, scratch.as_ref())?;
         return Ok(splice(list, place, at..at + 1, &[(block, body)]));
     }
     if at + 1 < index.len() && index.keys_in(at + 1) < place.codec.max_count() {
         let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1));
-        T::insert(place.codec, &mut block, &mut scratch, key).map_err(damaged)?;
-        let body = place.used_of(&block, &scratch)?;
+        T::insert(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)?;
+        let body = place.used_of(&block, scratch.as_ref())?;
         if body.len() <= old + dear::<T>(place.codec) {
             return Ok(splice(list, place, at + 1..at + 2, &[(block, body)]));
         }
@@ -141,10 +141,9 @@ fn insert_splitting<T: IntKey>(list: &mut [u8], place: Place, at: usize, slot: u
 
 /// Puts up to two blocks of these keys in the place of some.
 fn two<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, left: &[T], right: &[T]) -> Changed {
-    let mut scratch = [[0; MAX_BLOCK_BYTES]; 2];
-    let [a, b] = &mut scratch;
-    let left = encode(place.codec, left, a)?;
-    let right = encode(place.codec, right, b)?;
+    let [mut a, mut b] = [T::scratch(), T::scratch()];
+    let left = encode(place.codec, left, a.as_mut())?;
+    let right = encode(place.codec, right, b.as_mut())?;
     match (left, right) {
         (Some(left), Some(right)) => Ok(splice(list, place, range, &[left, right])),
         (Some(one), None) | (None, Some(one)) => Ok(splice(list, place, range, &[one])),
@@ -177,9 +176,9 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: 
     let right = index.decode(last, b).get(to.wrapping_sub(index.start(last))..);
     let (Some(left), Some(right)) = (left, right) else { return Err("a block has fewer keys than it says".to_owned()) };
     if first == last {
-        let (keys, mut scratch) = ([left, right].concat(), [0; MAX_BLOCK_BYTES]);
+        let (keys, mut scratch) = ([left, right].concat(), T::scratch());
         let old = index.block(first).1.len();
-        if let Some(whole) = encode(place.codec, &keys, &mut scratch)?
+        if let Some(whole) = encode(place.codec, &keys, scratch.as_mut())?
             && whole.1.len() <= old + entry_bytes::<T>(place.codec)
         {
             return Ok(splice(list, place, first..first + 1, &[whole]));
@@ -195,8 +194,8 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usi
     if block.count == 1 && position == 0 {
         return Ok(splice::<T>(list, place, at..at + 1, &[]));
     }
-    T::remove_at(place.codec, &mut block, &mut scratch, position).map_err(damaged)?;
-    let body = place.used_of(&block, &scratch)?;
+    T::remove_at(place.codec, &mut block, scratch.as_mut(), position).map_err(damaged)?;
+    let body = place.used_of(&block, scratch.as_ref())?;
     if body.len() > old + entry_bytes::<T>(place.codec) {
         // The joined gap is dearer than a border between two blocks, which keep no gap.
         let mut keys = [T::default(); MAX_BLOCK];
@@ -227,8 +226,8 @@ fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, chang
         keys.extend_from_slice(T::decode(place.codec, &block, body, &mut buffer).map_err(damaged)?);
     }
     let other = index.block(if left == at { at + 1 } else { left }).1.len();
-    let mut scratch = [0; MAX_BLOCK_BYTES];
-    match encode(place.codec, &keys, &mut scratch)? {
+    let mut scratch = T::scratch();
+    match encode(place.codec, &keys, scratch.as_mut())? {
         Some(whole) if whole.1.len() <= other + changed.1.len() + entry_bytes::<T>(place.codec) => {
             Ok(splice(list, place, left..left + 2, &[whole]))
         }

@@ -2,7 +2,6 @@
 //! one would do so for each key. Which keys belong together is told by the list and their values alone, so that redo
 //! does what commit did.
 
-use super::build::MAX_BLOCK_BYTES;
 use super::codec::IntKey;
 use super::edit::{Changed, Place, damaged, splice};
 use super::index::Index;
@@ -36,11 +35,11 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T
     // Keys in order fill blocks; among others there are to be more.
     let most = if behind { max } else { merged.len().div_ceil(merged.len().div_ceil(max)) };
     let pieces: Vec<Range<usize>> = pieces(codec, &merged, most).collect();
-    let mut bodies = vec![0; pieces.len() * MAX_BLOCK_BYTES];
+    let mut bodies: Vec<T::Scratch> = pieces.iter().map(|_| T::scratch()).collect();
     let mut blocks = Vec::with_capacity(pieces.len());
-    for (piece, body) in pieces.into_iter().zip(bodies.chunks_exact_mut(MAX_BLOCK_BYTES)) {
-        let block = T::encode(codec, merged.get(piece).unwrap_or_default(), body).map_err(damaged)?;
-        blocks.push((block, place.used_of(&block, body)?));
+    for (piece, body) in pieces.into_iter().zip(&mut bodies) {
+        let block = T::encode(codec, merged.get(piece).unwrap_or_default(), body.as_mut()).map_err(damaged)?;
+        blocks.push((block, place.used_of(&block, body.as_mut())?));
     }
     let replaced = if full { at + 1..at + 1 } else { at..at + 1 };
     Ok(splice(list, place, replaced, &blocks))
