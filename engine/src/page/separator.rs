@@ -130,15 +130,21 @@ impl<'a> Cutter<'a> {
             sum += bytes;
             left.push(sum);
         };
-        let size = |slot| {
-            let key = walked.get(slot).map_or_else(|| list.entry_bytes(slot), |entry| entry.bytes);
+        let suffix = |key: &'a [u8]| key.get(page.prefix().len()..).unwrap_or_default();
+        // The half that the pending entry goes to gets slots; which one that is the cut says.
+        let slotted = pending.is_some_and(|(_, key, _)| list.is_dense_without(suffix(key)));
+        let size = |slot: usize| {
+            let key = match walked.get(slot) {
+                Some(entry) => entry.bytes,
+                None if slotted => page.keys().entry_bytes(list.suffix_len(slot)),
+                None => list.entry_bytes(slot),
+            };
             key + records.entry_bytes(slot)
         };
         let before = pending.map_or(count, |(slot, ..)| slot);
         (0..before).for_each(|slot| add(size(slot)));
         if let Some((_, key, record)) = pending {
-            let suffix = key.len().saturating_sub(page.prefix().len());
-            add(page.keys().entry_bytes(suffix) + page.records().entry_bytes(record));
+            add(page.keys().entry_bytes(suffix(key).len()) + page.records().entry_bytes(record));
         }
         (before..count).for_each(|slot| add(size(slot)));
         // Each list may have unused slots, a granule less one, or a length field.

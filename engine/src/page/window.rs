@@ -24,6 +24,11 @@ impl KeyWindow {
         self.place.clear();
     }
 
+    /// Bytes of memory that it has.
+    pub fn room(&self) -> usize {
+        self.keys.room() + self.place.room()
+    }
+
     /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does, and is quick about neighbours.
     #[inline]
     pub fn key_into(&mut self, page: Page<'_>, slot: usize, out: &mut Vec<u8>) {

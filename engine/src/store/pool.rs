@@ -65,7 +65,7 @@ pub struct Pool {
     pub(super) capacity: u32,
     /// Inner pages stay as long as any other page can go.
     pub(super) keeps_inner: bool,
-    /// Frames that have their memory.
+    /// Frames that have their memory; without a store those of all ids up to the highest there was.
     pub(super) used: AtomicU32,
     /// Pages in memory.
     resident: AtomicU64,
@@ -383,8 +383,8 @@ impl Pool {
 
     /// The frame of a page's own, exclusively latched. `None`: another thread has made the page.
     fn take_own(&self, id: PageId) -> Result<Option<WriteGuard<'_>>> {
-        let full = Error::CacheFull { frames: self.capacity() };
-        let Some(frame) = self.frames.grow(id.0).filter(|_| id.0 < self.capacity) else { return Err(full) };
+        let frame = if id.0 < self.capacity { self.frames.grow(id.0) } else { None };
+        let frame = frame.ok_or(Error::CacheFull { frames: self.capacity() })?;
         self.used.fetch_max(id.0 + 1, Ordering::Relaxed);
         let page = frame.latch.write();
         Ok((!frame.holds(id)).then_some(WriteGuard { page, frame, dirty: &self.dirty }))

@@ -81,9 +81,10 @@ struct Item {
 }
 
 impl Level {
-    fn push(&mut self, keys: KeyListKind, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
+    /// `inner`: the level's pages are inner ones.
+    fn push(&mut self, keys: KeyListKind, inner: bool, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
         let before = self.items.len().checked_sub(1).map_or(&[][..], |before| self.key(before));
-        let least = keys.least_entry_bytes(key.len(), bytes::common_prefix(before, key));
+        let least = keys.least_entry_bytes(key.len(), bytes::common_prefix(before, key), inner);
         let (at, key_len, record_len) = (self.start + self.bytes.len(), key.len(), record.bytes.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(record.bytes);
@@ -237,7 +238,7 @@ impl<K: BulkSink> BulkLoader<K> {
         let layout = self.tree.layout;
         let keys = if height == 0 { layout.leaf } else { layout.inner };
         let Some(level) = self.levels.get_mut(height) else { return Ok(()) };
-        level.push(keys, key, record, whole);
+        level.push(keys, height > 0, key, record, whole);
         while self.levels.get(height).is_some_and(|level| level.least_bytes(keys) > self.page_size) {
             self.flush(height)?;
         }

@@ -36,9 +36,10 @@ impl LeafCopy {
         self.window.clear();
     }
 
-    /// Bytes of memory that a copy of a page takes without being made anew.
+    /// Bytes of memory that it has.
     pub fn room(&self) -> usize {
-        self.page.capacity()
+        let fences = self.range.upper.as_ref().map_or(0, Vec::capacity) + self.range.lower.capacity();
+        self.page.capacity() + fences + self.spare.capacity() + self.window.room()
     }
 
     /// Copies the leaf that `target` names. Of a detached subtree, which must hold the target's key, the outer leaves may

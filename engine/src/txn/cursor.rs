@@ -279,8 +279,8 @@ fn append_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u64
     keys.extend(block.get(from..).unwrap_or_default().iter().map(|key| key.widen()));
 }
 
-/// Larger pages are not kept for the next cursor.
-const MOST_SPARE: usize = 16 << 10;
+/// More memory is not kept for the next cursor.
+const MOST_SPARE: usize = 64 << 10;
 
 thread_local! {
     /// The memory of a cursor that this thread has done with, for its next: a short scan would take longer to get its own

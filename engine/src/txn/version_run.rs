@@ -107,7 +107,8 @@ impl Run {
         (self.position(from)..end).map(|index| self.event(index))
     }
 
-    /// All events, in the order of their keys.
+    /// All events, in the order of their keys. They are copied: who asks files them key by key, which hardly any batch lives to
+    /// see.
     pub(super) fn owned(&self) -> impl Iterator<Item = (Arc<[u8]>, Before)> {
         (0..self.len()).map(|index| {
             let (key, before) = self.event(index);

@@ -374,6 +374,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_and_an_empty_record_and_a_large_one_are_told_apart() {
+        let versions = Versions::default();
+        let large = Record { bytes: b"twelve bytes", large: true };
+        let all = [(b"a", None), (b"b", Some(Record::inline(b""))), (b"c", Some(large)), (b"d", None)];
+        all.iter().for_each(|(key, before)| versions.add(TABLE, *key, Lsn(11), *before));
+        let expected = |before: Option<Record<'_>>| Some(before.map(OwnedRecord::from));
+        for _ in 0..2 {
+            for (key, before) in all {
+                assert_eq!(versions.point(TABLE, key, Lsn(10), Lsn::MAX), expected(before));
+            }
+            assert_eq!(versions.point(TABLE, b"", Lsn(10), Lsn::MAX), None);
+            assert_eq!(versions.points(TABLE, b"b", Some(b"d"), Lsn(10), Lsn::MAX).len(), 2);
+            // The same once they are filed key by key.
+            versions.prune(Lsn(5), Lsn(11));
+        }
+    }
+
+    #[test]
     fn pruning_keeps_what_the_oldest_snapshot_needs() {
         let versions = Versions::default();
         versions.add(TABLE, b"a", Lsn(11), Some(Record::inline(b"x")));

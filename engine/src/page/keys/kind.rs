@@ -180,19 +180,22 @@ impl KeyListKind {
     }
 
     /// Bytes that an entry behind the first one of its page takes at the very least: its key has `len` bytes and agrees in
-    /// `common` of them with the key before, which is all that the page's prefix, a group's or a delta can save it.
-    pub(crate) fn least_entry_bytes(self, len: usize, common: usize) -> usize {
+    /// `common` of them with the key before, which is all that the page's prefix, a group's or a delta can save it. `inner`:
+    /// the page is an inner one.
+    pub(crate) fn least_entry_bytes(self, len: usize, common: usize, inner: bool) -> usize {
         match self {
             KeyListKind::Plain | KeyListKind::Fixed => self.entry_bytes(len),
             KeyListKind::Db2 => slotted::entry_bytes(len.saturating_sub(common)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::least_entry_bytes(len.saturating_sub(common)),
             // Of blocks nothing is sure but their index.
             KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => 0,
+            // The list may be dense.
+            KeyListKind::Head if inner && len.saturating_sub(common) <= slotted::HEAD => slotted::HEAD,
             KeyListKind::Head | KeyListKind::Pkb(_) => self.entry_bytes(len.saturating_sub(common)),
         }
     }
 
-    /// Bytes that a suffix of that length takes, slots included, unused capacity not.
+    /// Bytes that a suffix of that length takes, slots included, unused capacity not; of a list that is not dense.
     pub(in crate::page) fn entry_bytes(self, suffix_len: usize) -> usize {
         match self {
             KeyListKind::Plain | KeyListKind::Head => slotted::entry_bytes(suffix_len),

@@ -121,6 +121,11 @@ impl<'a> KeyList<'a> {
         }
     }
 
+    /// True for a list that is dense, and not with this suffix.
+    pub(super) fn is_dense_without(&self, suffix: &[u8]) -> bool {
+        matches!(self, KeyList::Slotted(list) if list.is_dense_without(suffix))
+    }
+
     /// Bytes of the list that are bytes of keys: the others are slots, lengths, directories and what is kept twice. A list of
     /// blocks, whose bits are both, counts whole.
     pub(super) fn kept_bytes(&self, list: &[u8], count: usize) -> usize {

@@ -51,6 +51,11 @@ impl KeyRow {
         self.ends.clear();
     }
 
+    /// Bytes of memory that it has.
+    pub(in crate::page) fn room(&self) -> usize {
+        self.buffer.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// How many keys there are.
     #[inline]
     pub(in crate::page) fn len(&self) -> usize {

@@ -105,6 +105,11 @@ impl<'a> Slotted<'a> {
         self.heads.get(slot).map(|head| u32::from_le_bytes(*head))
     }
 
+    /// See [`super::KeyList::is_dense_without`].
+    pub(super) fn is_dense_without(&self, suffix: &[u8]) -> bool {
+        self.dense && !is_short(suffix)
+    }
+
     /// The heap offset of the entry of `slot`.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {

@@ -28,6 +28,11 @@ impl Place {
         *self = Place { key, ..Place::default() };
     }
 
+    /// Bytes of memory that it has.
+    pub(in crate::page) fn room(&self) -> usize {
+        self.key.capacity()
+    }
+
     /// The slot of the entry behind it.
     pub(in crate::page) fn slot(&self) -> usize {
         self.slot

@@ -73,8 +73,39 @@ fn key_bytes(model: &[Owned]) -> usize {
     model.iter().map(|entry| entry.0.len() + entry.1.len()).sum()
 }
 
+/// A separator that a dense list can hold.
+fn short() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(b'1'..=b'9', 1..5)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_dense_inner_page_is_cut_for_the_entry_that_ends_that(
+        shift in 8usize..12, bounded: bool, all in proptest::collection::vec(short(), 100..900),
+        pending in (short(), 0usize..400).prop_map(|(key, more)| [key, vec![b'5'; more]].concat()), zero: bool,
+        rule in rules(),
+    ) {
+        let shape =
+            Shape { size: 1 << shift, keys: KeyListKind::Head, records: RecordListKind::Fixed, key_len: 0, record_len: 4 };
+        let upper = bounded.then_some(&b"\xFF"[..]);
+        let child = |key: Vec<u8>| (key, vec![1, 0, 0, 7], false);
+        let all = sorted(all.into_iter().map(child).collect(), b"", upper);
+        let spec = PageSpec { kind: PageKind::Inner, level: 1, ..spec(shape, b"", upper) };
+        let (page, count) = fill(shape, &spec, &all);
+        let mut pending = child(pending);
+        pending.0.truncate(limits::max_inline_key(shape.size) - 1);
+        pending.0.extend(zero.then_some(0));
+        let place = Page::new(&page).search(&pending.0).err().filter(|&slot| slot > 0);
+        let place = place.filter(|_| upper.is_none_or(|upper| pending.0.as_slice() < upper));
+        prop_assume!(count >= 3 && place.is_some());
+        let choice = place.map(|slot| (slot, pending.0.as_slice(), 4));
+        let split = choose_split(Page::new(&page), choice, rule).unwrap();
+        let halves = halves(&page, &split, upper, place.map(|slot| (slot, &pending)));
+        let held: usize = halves.iter().map(|half| Page::check(half, PageId(7)).unwrap().count()).sum();
+        prop_assert_eq!(held, count + 1);
+    }
 
     #[test]
     fn both_halves_of_a_leaf_fit_and_the_separator_divides((shape, lower, upper, all, pending, rule) in setup()) {

@@ -185,3 +185,37 @@ fn a_flush_waits_for_the_batch_that_is_being_applied() {
     });
     assert_eq!((bench.pool.stats().writes, bench.log.durable()), (2, Lsn(100)));
 }
+
+#[test]
+fn in_memory_pages_come_and_go_under_several_threads() {
+    let pool = Pool::in_memory(PAGE_SIZE);
+    let ids = 6u32;
+    std::thread::scope(|scope| {
+        for thread in 0..3u32 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for round in 0..4000u32 {
+                    let id = round.wrapping_mul(2_654_435_761).wrapping_add(thread * 17) % ids;
+                    match (round / 7 + thread) % 3 {
+                        0 => {
+                            let mut guard = pool.create(PageId(id)).unwrap();
+                            assert!(guard.iter().all(|&byte| byte == 0));
+                            put_u64(&mut guard, 0, u64::from(id));
+                        }
+                        1 => pool.forget(PageId(id)),
+                        _ => {
+                            // Created, and then written, under one latch: a reader sees both or no page.
+                            if let Ok(page) = pool.read(PageId(id)) {
+                                assert_eq!(crate::base::bytes::get_u64(&page, 0), u64::from(id));
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let there = (0..ids).filter(|id| pool.is_resident(PageId(*id))).count();
+    assert_eq!(pool.stats().resident, there as u64);
+    (0..ids).for_each(|id| pool.forget(PageId(id)));
+    assert_eq!(pool.stats().resident, 0);
+}

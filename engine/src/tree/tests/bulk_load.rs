@@ -125,6 +125,20 @@ fn leaves_are_as_full_as_was_asked() {
 }
 
 #[test]
+fn inner_pages_are_as_full_as_was_asked() {
+    let numbers: Model = (0..60_000u32).map(|n| (format!("{:08}", n * 1663).into_bytes(), vec![0; 8])).collect();
+    for fill in [0.5, 0.9, 1.0] {
+        let store = VecStore::new(512);
+        let layout = layout(KeyListKind::Head, RecordListKind::Fixed, SeparatorRule::TAIL);
+        let (tree, _) = load(&store, layout, fill, &numbers);
+        let inner = tree.verify(&store, &mut |_| ()).unwrap().levels[1];
+        let used = inner.used_bytes as f32 / (inner.pages * 512) as f32;
+        // Dense lists and others, and a last page with what is left.
+        assert!(inner.pages > 20 && (fill - 0.1..=fill).contains(&used), "at {fill}: {used} of {}", inner.pages);
+    }
+}
+
+#[test]
 fn keys_out_of_order_are_refused() {
     let store = VecStore::new(4096);
     let layout = layout(KeyListKind::Head, RecordListKind::None, SeparatorRule::TAIL);

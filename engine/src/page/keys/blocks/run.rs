@@ -38,8 +38,9 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T
     let mut bodies: Vec<T::Scratch> = pieces.iter().map(|_| T::scratch()).collect();
     let mut blocks = Vec::with_capacity(pieces.len());
     for (piece, body) in pieces.into_iter().zip(&mut bodies) {
-        let block = T::encode(codec, merged.get(piece).unwrap_or_default(), body.as_mut()).map_err(damaged)?;
-        blocks.push((block, place.used_of(&block, body.as_mut())?));
+        let body = body.as_mut();
+        let block = T::encode(codec, merged.get(piece).unwrap_or_default(), body).map_err(damaged)?;
+        blocks.push((block, place.used_of(&block, body)?));
     }
     let replaced = if full { at + 1..at + 1 } else { at..at + 1 };
     Ok(splice(list, place, replaced, &blocks))

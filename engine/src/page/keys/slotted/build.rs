@@ -79,7 +79,7 @@ impl SlottedBuilder {
         true
     }
 
-    /// Takes all entries out again.
+    /// Takes all entries out again, of a list that may not be dense.
     pub(in crate::page::keys) fn clear(&mut self) {
         self.fixed.clear();
         self.heap.clear();

@@ -29,14 +29,16 @@ fn slotted_state(state: KeyState) -> KeyState {
     KeyState { bytes: slots + heap_bytes(0) * state.count, ..state }
 }
 
-/// Gives a dense list slots and a heap.
-fn make_slotted(list: &mut [u8], state: KeyState) {
+/// Gives a dense list slots and a heap; returns its state then.
+#[cold]
+fn make_slotted(list: &mut [u8], state: KeyState) -> KeyState {
     let view = Slotted::new(bytes::slice(list, 0, state.bytes), state.count, state.granule);
     let mut builder = SlottedBuilder::new(state.granule, slotted_state(state).bytes, false);
     builder.take(&view, 0..state.count, 0);
     let mut slotted = Vec::new();
     builder.finish(&mut slotted);
     bytes::put(list, 0, &slotted);
+    slotted_state(state)
 }
 
 /// See [`crate::page::keys::insert`].
@@ -45,16 +47,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
         bytes::shift(list, HEAD * slot, HEAD * state.count, HEAD * (slot + 1));
         return bytes::put_u32(list, HEAD * slot, head_of(suffix));
     }
-    if is_dense(state.bytes, state.count) {
-        make_slotted(list, state);
-        return insert_entry(list, slotted_state(state), slot, suffix);
-    }
-    insert_entry(list, state, slot, suffix);
-}
-
-/// Puts an entry in a list with slots.
-#[inline(always)]
-fn insert_entry(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
+    let state = if is_dense(state.bytes, state.count) { make_slotted(list, state) } else { state };
     let count = state.count;
     let cap = capacity(count, state.granule);
     let new_cap = capacity(count + 1, state.granule);
