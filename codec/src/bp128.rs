@@ -8,7 +8,7 @@
 
 use crate::bits::width;
 use crate::error::{ENDS_BELOW, LONGER};
-use crate::frame::{append_recoded, at, claimed_width, extent};
+use crate::frame::{append_recoded, at, claimed_width, extent, low_bytes};
 use crate::gaps::gaps;
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
@@ -38,10 +38,18 @@ fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> im
 /// The sum of all keys from the sum of all prefix sums within lanes, and that of what lies in the lanes before each, which
 /// counts once for every row. The unused places, which all have the sum of all gaps, are taken off again.
 fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [within, before]: [u128; 2]) -> u128 {
-    let (count, places) = (u128::from(block.count), (lanes.rows * Lanes::<T>::COUNT) as u128);
-    let all = u128::from(block.last.widen().wrapping_sub(block.first.widen())).saturating_sub(count - 1);
-    let gaps = (within + before * lanes.rows as u128).saturating_sub(all * (places - count));
-    gaps + u128::from(block.first.widen()) * count + count * (count - 1) / 2
+    let (count, rows) = (u64::from(block.count), lanes.rows as u64);
+    let unused = rows * Lanes::<T>::COUNT as u64 - count;
+    let (first, last) = (block.first.widen(), block.last.widen());
+    let all = last.wrapping_sub(first).saturating_sub(count - 1);
+    let between = count * (count - 1) / 2;
+    if T::BITS == 32 {
+        // 16 sums of less than 2^32 each, 8 rows, 128 keys: nothing here reaches 2^64.
+        let gaps = low_bytes(within) + low_bytes(before) * rows;
+        return u128::from(gaps.saturating_sub(all * unused) + first * count + between);
+    }
+    let [unused, all, first, count, rows] = [unused, all, first, count, rows].map(u128::from);
+    (within + before * rows).saturating_sub(all * unused) + first * count + u128::from(between)
 }
 
 impl<T: Int> Scheme<T> for Bp128 {

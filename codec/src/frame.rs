@@ -32,7 +32,7 @@ pub(crate) fn extent(width: u32) -> u16 {
 /// The low 64 bits.
 #[expect(clippy::cast_possible_truncation, reason = "truncation is what it is for")]
 #[inline(always)]
-fn low_bytes(bits: u128) -> u64 {
+pub(crate) fn low_bytes(bits: u128) -> u64 {
     bits as u64
 }
 
