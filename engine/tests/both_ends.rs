@@ -133,3 +133,35 @@ proptest! {
         by_turns().expect("no error in memory");
     }
 }
+
+/// Cursors of one thread take over each other's memory: nothing of what the one before saw may show.
+#[test]
+fn cursors_of_databases_that_have_nothing_in_common_take_turns() {
+    let of = |size: usize, from: u32, long: usize| {
+        let db = Database::builder().page_size(size).in_memory().unwrap();
+        let tx = db.begin_write().unwrap();
+        let mut table = tx.open_table(TABLE).unwrap();
+        let all: Vec<Vec<u8>> = (from..from + 300).map(|n| [&n.to_be_bytes()[..], &vec![7; long]].concat()).collect();
+        for key in &all {
+            table.put(key.as_slice(), 1).unwrap();
+        }
+        // Not there yet for anybody else: its cursor sees the transaction's own writes alone.
+        let mine: Vec<Vec<u8>> = table.iter().map(|entry| entry.unwrap().0.value().to_vec()).collect();
+        assert_eq!(mine, all);
+        drop(table);
+        tx.commit().unwrap();
+        (db, all)
+    };
+    let bases = [of(512, 0, 3), of(16384, 1000, 5000), of(4096, 500, 900), of(512, 90, 0)];
+    let tables: Vec<_> = bases.iter().map(|(db, _)| db.begin_read().unwrap().open_table(TABLE).unwrap()).collect();
+    for turn in 0..bases.len() * 3 {
+        let (here, there) = (turn % bases.len(), turn * 7 % 3);
+        let keys = |at: usize| tables[at].iter().map(|entry| entry.unwrap().0.value().to_vec());
+        // Two at once, one of them given up halfway.
+        let mut other = keys(there);
+        assert_eq!(other.by_ref().take(40).collect::<Vec<_>>(), bases[there].1[..40]);
+        assert_eq!(keys(here).collect::<Vec<_>>(), bases[here].1);
+        assert_eq!(keys(here).rev().collect::<Vec<_>>(), bases[here].1.iter().rev().cloned().collect::<Vec<_>>());
+        assert_eq!(other.next().as_ref(), bases[there].1.get(40));
+    }
+}

@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn separators_come_and_go_and_lead_to_their_children(
-        shift in 8usize..13,
+        shift in 8usize..14,
         keys in proptest::sample::select(vec![KeyListKind::Head, KeyListKind::Plain]),
         steps in proptest::collection::vec(step(), 0..120),
         probe in separator(),
@@ -122,4 +122,30 @@ fn short_separators_take_four_bytes_until_another_comes() {
     let heads = b"\0\0\0\0\0\0\x31\x30\x32\x37\x31\x30\0\0\x31\x31\0\x33\x31\x31";
     let (slots, heap) = (b"\0\0\x04\0\x01\0\x02\0\x03\0", b"\0\x04\x02\x03\x03");
     assert_eq!(list(&page), [&heads[..], slots, heap].concat());
+}
+
+#[test]
+fn a_dense_page_is_laid_out_together_with_another_and_stays_dense_if_it_may() {
+    let model = |all: &[(&[u8], u32)]| -> Model { all.iter().map(|(key, id)| (key.to_vec(), *id)).collect() };
+    let left = model(&[(b"", 1), (b"12", 2), (b"3", 3)]);
+    for (right, dense) in [
+        (model(&[(b"", 10), (b"51", 11), (b"7", 12)]), true),
+        (model(&[(b"", 10), (b"512345", 11), (b"7", 12)]), false),
+        (model(&[(b"", 10), (b"51\0", 11), (b"7", 12)]), false),
+    ] {
+        let [a, b] = [&left, &right].map(|model| built(512, KeyListKind::Head, model).unwrap());
+        let shape =
+            Shape { size: 512, keys: KeyListKind::Head, records: RecordListKind::Fixed, key_len: 0, record_len: 4 };
+        let spec = PageSpec { kind: PageKind::Inner, level: 1, right: PageId::NONE, ..spec(shape, b"", None) };
+        let mut builder = PageBuilder::new(512, &spec);
+        assert!(builder.push_entries(Page::new(&a), 0..3, None));
+        assert!(builder.push_entries(Page::new(&b), 0..3, Some(b"4")));
+        let page = format(shape, builder.finish());
+        let mut both = [left.clone(), right].concat();
+        both[3].0 = b"4".to_vec();
+        for probe in [&b"0"[..], b"12", b"2", b"4", b"51", b"512", b"6", b"8"] {
+            assert_leads(&page, &both, probe);
+        }
+        assert_eq!(Page::new(&page).key_bytes().len() == 4 * both.len(), dense);
+    }
 }
