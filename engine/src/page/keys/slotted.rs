@@ -153,8 +153,7 @@ impl<'a> Slotted<'a> {
         let (heap, dense) = (self.heap(), self.dense);
         let heads = self.heads.get(slots.clone()).unwrap_or_default();
         // A dense list has no offsets; whatever stands for them is not looked at.
-        let offsets =
-            if self.dense { heads.as_flattened().as_chunks().0 } else { self.offsets(slots.start, slots.end) };
+        let offsets = if dense { heads.as_flattened().as_chunks().0 } else { self.offsets(slots.start, slots.end) };
         heads.iter().zip(offsets).map(move |(head, offset)| {
             let head = u32::from_le_bytes(*head);
             let at = usize::from(u16::from_le_bytes(*offset));
