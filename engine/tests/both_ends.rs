@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 const TABLE: TableDef<&[u8], u64> = TableDef::new("t");
-const LAYOUTS: [&str; 7] = ["plain", "head", "db2", "myisam", "wiredtiger", "wiredtiger-best", "pkb"];
+const LAYOUTS: [&str; 8] = ["plain", "head", "db2", "myisam", "wiredtiger", "wiredtiger-best", "pkb", "pkb-heap"];
 
 type Model = BTreeMap<Vec<u8>, u64>;
 

@@ -24,13 +24,12 @@ fn value(n: usize) -> Vec<u8> {
     format!("the value of {n:06}, ").repeat(if n % 150 == 7 { 1000 } else { 2 }).into_bytes()
 }
 
-fn build(path: &Path) -> Result<()> {
+fn build(path: &Path, keys: KeyLayout) -> Result<()> {
     let db = options().create(path)?;
     let tx = db.begin_write()?;
-    let plain =
-        TableOptions { keys: Some(KeyLayout::Plain), separators: Some(Separators::Full), ..TableOptions::default() };
+    let options = TableOptions { keys: Some(keys), separators: Some(Separators::Full), ..TableOptions::default() };
     {
-        let mut table = tx.create_untyped("t", "bytes", "bytes", plain)?;
+        let mut table = tx.create_untyped("t", "bytes", "bytes", options)?;
         (0..ENTRIES).try_for_each(|n| table.put(&key(n), &value(n)))?;
     }
     tx.commit()?;
@@ -76,13 +75,13 @@ fn judge(table: &ReadOnlyUntypedTable, from: usize, to: usize, what: &str) -> Re
     Ok(to - from - left.len())
 }
 
-#[test]
-fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
+/// Flips a bit of a table's file, in one place after the other, and says of each how many keys are lost by it, and what
+/// counting says.
+fn flip(keys: KeyLayout, mut look: impl FnMut(&str, usize, Result<u64>)) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    build(&path)?;
+    build(&path, keys)?;
     let whole = fs::read(&path).unwrap();
-    let (mut sound, mut keys, mut leaves, mut inner, mut catalog) = (0, 0, 0, 0, 0);
     for at in (0..whole.len()).step_by(1009).filter(|at| whole[*at] != 0) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -96,25 +95,71 @@ fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
         let (tables, errors) = tx.salvage_tables()?;
         if tables.is_empty() {
             assert!(matches!(errors[..], [Error::Corrupt { .. }]), "byte {at}: {errors:?}");
-            catalog += 1;
             continue;
         }
         let table = tx.open_untyped("t")?;
         let what = format!("byte {at}");
         let lost = judge(&table, 0, ENTRIES, &what)?;
         judge(&table, 100, 900, &what)?;
+        look(&what, lost, table.count(..));
+    }
+    Ok(())
+}
+
+#[test]
+fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
+    let (mut sound, mut keys, mut leaves, mut inner) = (0, 0, 0, 0);
+    flip(KeyLayout::Plain, |what, lost, counted| {
         match lost {
             0 => sound += 1,
             1 => keys += 1,
             2..=40 => leaves += 1,
             _ => inner += 1,
         }
-        let counted = table.count(..);
         // Runs of large values are not read for counting.
-        assert_eq!(counted.is_err(), lost > 1, "byte {at}: {counted:?}, {lost} lost");
-        assert!(counted.is_err() || counted? == ENTRIES as u64);
-    }
-    assert!(keys > 3 && leaves > 20 && inner > 0, "{sound} sound, {keys} keys, {leaves} leaves, {inner}, {catalog}");
+        assert_eq!(counted.is_err(), lost > 1, "{what}: {counted:?}, {lost} lost");
+        assert!(counted.is_err() || counted.is_ok_and(|counted| counted == ENTRIES as u64));
+    })?;
+    assert!(keys > 3 && leaves > 20 && inner > 0, "{sound} sound, {keys} keys, {leaves} leaves, {inner}");
+    Ok(())
+}
+
+#[test]
+fn a_page_of_the_key_heap_costs_its_keys_alone() -> Result<()> {
+    let (mut heap, mut inner) = (0, 0);
+    flip(KeyLayout::PkbHeap, |_, lost, _| {
+        // Some twenty keys are in a page of the heap, hundreds of parts in a leaf.
+        heap += usize::from((2..=24).contains(&lost));
+        inner += usize::from(lost > 24);
+    })?;
+    assert!(heap > 40 && inner > 0, "{heap} heap pages, {inner} leaves and inner pages");
+    Ok(())
+}
+
+#[test]
+fn what_a_damaged_page_of_the_key_heap_makes_impossible_is_refused_and_nothing_else() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    build(&path, KeyLayout::PkbHeap)?;
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(170).position(|window| window == &key(750)[..170]).expect("a key of the heap");
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let db = options().open(&path)?;
+    let report = db.verify(|_| ())?;
+    assert!(report.findings.iter().any(|finding| finding.lost) && report.findings.len() < 9, "{:?}", report.findings);
+    let put = |n: usize| {
+        let tx = db.begin_write()?;
+        tx.open_untyped("t")?.put(&[&key(n)[..], b"+"].concat(), b"new")?;
+        tx.commit()
+    };
+    assert!(matches!(put(750), Err(Error::Corrupt { .. })));
+    put(10)?;
+    assert!(matches!(put(751), Err(Error::Corrupt { .. })), "and again");
+    put(1400)?;
+    let table = db.begin_read()?.open_untyped("t")?;
+    assert_eq!(table.get(&[&key(1400)[..], b"+"].concat())?.as_deref(), Some(&b"new"[..]));
+    assert!(table.get(&key(750)).is_err());
     Ok(())
 }
 
@@ -122,7 +167,7 @@ fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
 fn of_a_sound_table_all_is_left_whatever_the_range() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    build(&path)?;
+    build(&path, KeyLayout::Plain)?;
     let db = options().open_read_only(&path)?;
     let table = db.begin_read()?.open_untyped("t")?;
     for (from, to) in [(0, ENTRIES), (17, 18), (700, 700), (9, 3), (1400, 2000)] {

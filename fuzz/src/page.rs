@@ -61,6 +61,12 @@ fn read_all(page: Page<'_>) {
         assert!(found <= page.count() && page.child_for(&key) <= page.count());
         let _ = (page.record(slot), page.child(slot), page.entry_bytes(slot), page.below_upper(&key));
     }
+    for number in [0, 7, u16::MAX] {
+        let _ = (page.heap_key(number), page.key_place(number.into()), page.part_is(number.into(), &fence, &key));
+    }
+    let found = page.search_apart(page.lower_fence(), &key, |slot| Ok::<_, ()>(slot.to_string()));
+    assert!(found.is_ok_and(|found| found.is_none_or(|(Ok(slot) | Err(slot))| slot <= page.count())));
+    let _ = (page.free_number(), page.open_heap_page());
     let _ = (page.payload(), page.bit(77), page.first_clear(3), page.free());
     for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
         let _ = choose_split(page, Some((page.count() / 2, &key, 9)), rule);

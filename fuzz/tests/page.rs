@@ -3,8 +3,8 @@
 use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
-    KeyListKind, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind, map_page, run_page,
-    unpack,
+    KeyListKind, KeyPlace, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind,
+    apart_image, heap_number, heap_page_builder, map_page, run_page, unpack,
 };
 use duramen_fuzz::page::{apply_op, check_page};
 use std::path::PathBuf;
@@ -76,6 +76,21 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
     }
 }
 
+/// What a list that keeps its keys apart is given for a key of the corpus; the key behind it begins with "key9".
+fn apart(keys: KeyListKind, before: &str, text: &str, next: Option<&str>) -> Vec<u8> {
+    let place = KeyPlace { page: PageId(70 + u32::from(text.as_bytes()[3])), number: 3 };
+    apart_image(keys, before.as_bytes(), text.as_bytes(), next.map(str::as_bytes), place)
+}
+
+/// A heap page.
+fn heap_page() -> Vec<u8> {
+    let mut builder = heap_page_builder(512, PageId(5), TableId(2));
+    for i in 0..9u16 {
+        assert!(builder.push(&heap_number(i), Record::inline(format!("key{i}5{i}").as_bytes())));
+    }
+    builder.finish()
+}
+
 /// A key of the corpus: "key199" itself or, in a list of integers, 199; "key2" stands for 200.
 fn key(keys: KeyListKind, text: &str) -> Vec<u8> {
     let Some(len) = keys.key_len() else { return text.as_bytes().to_vec() };
@@ -100,7 +115,11 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
     };
     let mut builder = PageBuilder::new(512, &spec);
     for i in 0..9u8 {
-        let key = key(keys, &format!("key{i}5{i}"));
+        let text = |i: u8| format!("key{i}5{i}");
+        let key = match keys.keeps_keys_apart() {
+            true => apart(keys, &text(i.saturating_sub(1))[..if i == 0 { 3 } else { 6 }], &text(i), None),
+            false => key(keys, &text(i)),
+        };
         let record = match records {
             RecordListKind::None => Record::default(),
             RecordListKind::Fixed => Record::inline(&[7, 0, 0, 1]),
@@ -124,13 +143,16 @@ fn named(page: &str, keys: KeyListKind, records: &str) -> String {
 fn write_pages() {
     let mut pages = vec![("run".to_owned(), run_page(PageId(5), TableId(2), PageId(6), b"a run's payload"))];
     pages.push(("map".to_owned(), map_page(512, PageId(5))));
+    pages.push(("heap".to_owned(), heap_page()));
     // Of PkB's lists, which differ in the length of a part alone, the usual ones and the longest.
-    let few = |keys: &KeyListKind| !matches!(keys, KeyListKind::Pkb(1 | 3 | 4 | 6 | 7));
+    let few = |keys: &KeyListKind| !matches!(keys, KeyListKind::Pkb(part) | KeyListKind::PkbHeap(part) if ![2, 5, 8].contains(part));
     for keys in KeyListKind::ALL.into_iter().filter(|keys| keys.key_len().is_none() && few(keys)) {
         for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
             pages.push((named("leaf", keys, &format!("-{records:?}")), page(PageKind::Leaf, keys, records)));
         }
-        pages.push((named("inner", keys, ""), page(PageKind::Inner, keys, RecordListKind::Fixed)));
+        if !keys.keeps_keys_apart() {
+            pages.push((named("inner", keys, ""), page(PageKind::Inner, keys, RecordListKind::Fixed)));
+        }
     }
     for codec in Codec::ALL {
         for (keys, records) in [
@@ -150,7 +172,11 @@ fn write_pages() {
         let mut case = vec![1];
         case.extend((packed.len() as u16).to_le_bytes());
         case.extend(&packed);
-        let keys = ["key199", "key25", "key7", "key699"].map(|text| key(Page::new(&page).keys(), text));
+        let kind = Page::new(&page).keys();
+        let keys = ["key199", "key25", "key7", "key699"].map(|text| match kind.keeps_keys_apart() {
+            true => apart(kind, "key1", text, Some("key9")),
+            false => key(kind, text),
+        });
         for op in operations(Page::new(&page), &packed, &keys) {
             op.encode(&mut case);
         }
@@ -169,6 +195,16 @@ fn operations<'a>(page: Page<'a>, packed: &'a [u8], keys: &'a [Vec<u8>; 4]) -> V
         return vec![right.clone(), format(), right, format()];
     }
     let record = page.record(0);
+    if page.kind() == PageKind::Heap {
+        return vec![
+            PageOp::Remove { from: 2, to: 3 },
+            PageOp::Insert { slot: 2, key: &[0, 2], record },
+            PageOp::Remove { from: 0, to: 9 },
+            PageOp::Insert { slot: 0, key: &[0, 0], record },
+            format(),
+            PageOp::Insert { slot: 9, key: &[0, 9], record },
+        ];
+    }
     vec![
         PageOp::Insert { slot: 2, key: &keys[0], record },
         PageOp::Replace { slot: 4, record: page.record(2) },

@@ -17,8 +17,10 @@ pub(super) struct Sizes {
     pub(super) height: usize,
     /// Children of an inner page.
     pub(super) fanout: f64,
-    /// All pages of the tree.
+    /// All pages of the tree, inner ones and leaves.
     pub(super) pages: u64,
+    /// Pages of the key heap, where leaves keep their keys there.
+    pub(super) heap_pages: u64,
     /// Those that are not leaves.
     pub(super) inner_pages: u64,
     /// Entries of a leaf.
@@ -27,7 +29,7 @@ pub(super) struct Sizes {
     pub(super) leaf_fill: f64,
     /// Bytes of an entry's key in whatever page, as if it were not compressed.
     pub(super) key_bytes: f64,
-    /// Bytes of the key lists, slots and other fields included, to an entry of whatever page.
+    /// Bytes of the key lists, slots and other fields included, and of the key heap, to an entry of whatever page.
     pub(super) list_bytes: f64,
     /// Bytes of the key lists that are bytes of keys, to an entry of whatever page; the rest of [`Sizes::list_bytes`] is slots,
     /// lengths and the like.
@@ -59,13 +61,15 @@ impl Sizes {
         let (pages, entries) = (sum(|level| level.pages), sum(|level| level.entries));
         let leaves = stats.levels.first().copied().unwrap_or_default();
         let inner_pages = pages as u64 - leaves.pages;
-        let list_bytes = sum(|level| level.key_list_bytes) / entries;
+        let list_bytes = (sum(|level| level.key_list_bytes) + stats.heap_used_bytes as f64) / entries;
         let whole = keys.bytes() as f64 / keys.len() as f64;
         Ok(Sizes {
-            page_bytes_per_key: (pages + stats.run_pages as f64) * page_size as f64 / keys.len() as f64,
+            page_bytes_per_key: (pages + (stats.run_pages + stats.heap_pages) as f64) * page_size as f64
+                / keys.len() as f64,
             height: stats.levels.len(),
             fanout: (entries - leaves.entries as f64) / (inner_pages as f64).max(1.0),
             pages: pages as u64,
+            heap_pages: stats.heap_pages,
             inner_pages,
             leaf_entries: leaves.entries as f64 / leaves.pages as f64,
             leaf_fill: leaves.used_bytes as f64 / (leaves.pages as f64 * page_size as f64),

@@ -121,7 +121,7 @@ fn verify(args: &Check) -> Result<Checked> {
     let tables = checked.tables.iter().map(|(name, stats)| TableRow {
         name: name.clone(),
         entries: stats.entries(),
-        pages: Some(stats.levels.iter().map(|level| level.pages).sum::<u64>() + stats.run_pages),
+        pages: Some(stats.levels.iter().map(|level| level.pages).sum::<u64>() + stats.run_pages + stats.heap_pages),
     });
     Ok(Checked { pages: Some(checked.pages), tables: tables.collect(), findings: checked.findings, infos })
 }

@@ -48,6 +48,10 @@ struct TableRow {
     fanout: f64,
     /// Pages of long keys' runs.
     run_pages: u64,
+    /// Pages of the key heap, of a table whose leaves keep their keys there.
+    heap_pages: u64,
+    /// What is in use of them.
+    heap_used_bytes: u64,
     /// Values kept outside the leaves.
     large_values: u64,
     /// Their bytes.
@@ -56,7 +60,7 @@ struct TableRow {
     raw_key_bytes: u64,
     /// What the leaves spend on keys, slots included.
     key_list_bytes: u64,
-    /// The compression ratio of keys, see [`ratio`].
+    /// The compression ratio of keys, see [`ratio`]; what the key heap has of them included.
     ratio: f64,
     /// All values side by side, large ones too.
     raw_value_bytes: u64,
@@ -148,11 +152,13 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         height: stats.levels.len(),
         fanout: part(children, inner),
         run_pages: stats.run_pages,
+        heap_pages: stats.heap_pages,
+        heap_used_bytes: stats.heap_used_bytes,
         large_values: stats.large_records,
         large_value_bytes: stats.large_value_bytes,
         raw_key_bytes: leaves.raw_key_bytes,
         key_list_bytes: leaves.key_list_bytes,
-        ratio: ratio(&leaves),
+        ratio: ratio(&LevelStats { key_list_bytes: leaves.key_list_bytes + stats.heap_used_bytes, ..leaves }),
         raw_value_bytes,
         record_list_bytes: leaves.record_list_bytes,
         raw_bytes_per_value: part(raw_value_bytes, entries),

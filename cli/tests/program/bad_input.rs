@@ -57,7 +57,7 @@ fn options_that_cannot_be_are_refused_in_one_line() {
     for (arguments, word) in [
         (
             "load t.duramen t --keys tail",
-            "plain or fixed or head or db2 or wiredtiger or wiredtiger-best or wiredtiger-both or myisam or pkb",
+            "plain or fixed or head or db2 or wiredtiger or wiredtiger-best or wiredtiger-both or myisam or pkb or pkb-heap",
         ),
         ("load t.duramen t --key-type u7", "u7"),
         ("load t.duramen t --key-type f64", "f64"),

@@ -36,6 +36,9 @@ pub const LONG_KEY_TAIL: usize = 12;
 /// Bytes that stand for a large value inside a page: first page of its run, length, checksum.
 pub const LARGE_RECORD: usize = 12;
 
+/// The fewest bytes that a key counts as; see [`max_record`].
+pub const LEAST_KEY: usize = 8;
+
 /// The longest key kept whole inside a page: such that two fences and two entries of this size always fit.
 pub fn max_inline_key(page_size: usize) -> usize {
     if page_size < 512 { page_size / 8 } else { page_size / 5 }
@@ -47,11 +50,17 @@ pub fn long_key_head(page_size: usize) -> usize {
     (max_inline_key(page_size) + 1).saturating_sub(LONG_KEY_TAIL)
 }
 
-/// The most that key image and record bytes of one entry may sum to; a value that would exceed it goes to a run.
+/// The most that key image and record bytes of one entry may sum to; see [`max_record`].
 pub fn max_entry(page_size: usize) -> usize {
     let slack = (page_size / 512).clamp(1, 16) * 8;
     let content = page_size - PAGE_HEADER - 2 * (max_inline_key(page_size) + 1) - slack;
     content / 2 - 16
+}
+
+/// The most bytes of a record beside a key of `key` bytes; a value that is longer goes to a run. A key counts as
+/// [`LEAST_KEY`] bytes at least: so many its entry may take though it is shorter.
+pub fn max_record(page_size: usize, key: usize) -> usize {
+    max_entry(page_size).saturating_sub(key.clamp(LEAST_KEY, max_inline_key(page_size) + 1))
 }
 
 /// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; below [`MIN_FILE_PAGE_SIZE`] in memory only.

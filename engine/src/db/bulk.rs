@@ -6,7 +6,7 @@ use super::spec::TableSpec;
 use super::takes::Takes;
 use super::types::TableOptions;
 use super::write::{Adopted, WriteTransaction};
-use crate::base::limits::{max_entry, max_inline_key};
+use crate::base::limits::max_record;
 use crate::base::{PageId, Result};
 use crate::page::Record;
 use crate::store::{GRAIN, IMAGE_HEADER};
@@ -131,8 +131,7 @@ impl BulkTable<'_> {
         self.entry.note_key(key);
         let engine = &self.load.tx.shared.engine;
         let page_size = engine.pool.page_size();
-        let image = key.len().min(max_inline_key(page_size) + 1);
-        if image + value.len() <= max_entry(page_size) {
+        if value.len() <= max_record(page_size, key.len()) {
             return self.loader.push(key, Record { bytes: value, large: false });
         }
         let table = self.entry.tree.table;

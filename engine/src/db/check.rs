@@ -8,7 +8,7 @@ use crate::base::{Error, Lsn, PageId, Result, bytes};
 use crate::page::Page;
 use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
 use crate::txn::{Pages, Runs, ids_per_map, large};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something wrong in a database.
 ///
@@ -80,6 +80,8 @@ pub struct CheckReport {
 struct Check<'a> {
     shared: &'a Handle,
     reached: BTreeSet<PageId>,
+    /// The pages of key heaps, with how many of their keys leaves lead to, and how many they have.
+    heap: BTreeMap<PageId, (u64, u64)>,
     report: CheckReport,
 }
 
@@ -100,7 +102,8 @@ impl Database {
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
         let _writer = shared.engine.writer.lock();
-        let mut check = Check { shared, reached: BTreeSet::new(), report: CheckReport::default() };
+        let mut check =
+            Check { shared, reached: BTreeSet::new(), heap: BTreeMap::new(), report: CheckReport::default() };
         check.tree(None, &catalog_tree(), false, true, &mut progress)?;
         let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
         // Damaged pages of the catalog are found already.
@@ -120,6 +123,7 @@ impl Database {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
         }
+        check.heaps();
         match shared.engine.store.as_ref().and_then(|store| store.damage()) {
             // Which pages are taken is lost with it.
             Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
@@ -177,7 +181,7 @@ impl Database {
         let mut large = Vec::new();
         let mut visit = |visit: Visit<'_>| match visit {
             Visit::Large { record, .. } => large.push(large::len(record.bytes)),
-            Visit::Page(_) => {}
+            Visit::Page(_) | Visit::Heap { .. } => {}
         };
         let stats = entry.tree.verify(&Pages(&shared.engine.pool), &mut visit)?;
         Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), ..stats })
@@ -214,7 +218,7 @@ impl Check<'_> {
         let engine = &self.shared.engine;
         let mut twice = Vec::new();
         let mut runs = Vec::new();
-        let reached = &mut self.reached;
+        let (reached, heap) = (&mut self.reached, &mut self.heap);
         let mut visit = |visit: Visit<'_>| match visit {
             Visit::Page(page) => {
                 if !reached.insert(page) {
@@ -226,6 +230,10 @@ impl Check<'_> {
             }
             Visit::Large { leaf, key, record } if with_runs => runs.push((leaf, key.to_vec(), record.bytes.to_vec())),
             Visit::Large { .. } => {}
+            Visit::Heap { page, keys, of } => {
+                let (known, _) = heap.entry(page).or_insert((0, of));
+                *known += keys;
+            }
         };
         let pages = Pages(&engine.pool);
         let verified = match detached {
@@ -268,6 +276,19 @@ impl Check<'_> {
             }
         }
         large::check(engine, record)
+    }
+
+    /// Takes the pages of key heaps as reached, once all trees have said which of their keys they have.
+    fn heaps(&mut self) {
+        let sound = self.report.findings.is_empty();
+        for (page, (known, of)) in std::mem::take(&mut self.heap) {
+            if !self.reached.insert(page) {
+                self.find(None, false, anywhere(page, "it is a page of the key heap and something else".into()));
+            }
+            if known != of && sound {
+                self.find(None, false, anywhere(page, format!("leaves lead to {known} of its {of} keys")));
+            }
+        }
     }
 
     /// Compares the allocation maps with what was reached.

@@ -32,7 +32,7 @@ pub struct TableInfo {
     /// How many entries it has.
     pub entries: u64,
     /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
-    /// `wiredtiger-both`, `myisam`, `pkb` or `blocks`; `pkb:2` and so on where partial keys have another length than five bytes,
+    /// `wiredtiger-both`, `myisam`, `pkb`, `pkb-heap` or `blocks`; `pkb:2` and so on where partial keys have another length than five bytes,
     /// as they have in memory.
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
@@ -61,7 +61,9 @@ impl TableInfo {
                 KeyListKind::WiredTiger(Instantiation::Both) => "wiredtiger-both",
                 KeyListKind::MyIsam => "myisam",
                 KeyListKind::Pkb(PART_IN_FILES) => "pkb",
-                KeyListKind::Pkb(part) => part_name(part),
+                KeyListKind::Pkb(part) => part_name(&PKB, part),
+                KeyListKind::PkbHeap(PART_IN_FILES) => "pkb-heap",
+                KeyListKind::PkbHeap(part) => part_name(&PKB_HEAP, part),
                 KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",
             },
             codec: match entry.tree.layout.leaf {
@@ -80,15 +82,10 @@ impl TableInfo {
 }
 
 /// The name of a PkB list with parts of that length.
-fn part_name(part: u8) -> &'static str {
-    match part {
-        1 => "pkb:1",
-        2 => "pkb:2",
-        3 => "pkb:3",
-        4 => "pkb:4",
-        5 => "pkb:5",
-        6 => "pkb:6",
-        7 => "pkb:7",
-        _ => "pkb:8",
-    }
+fn part_name(names: &'static [&'static str; 8], part: u8) -> &'static str {
+    names.get(usize::from(part).wrapping_sub(1)).copied().unwrap_or_default()
 }
+
+const PKB: [&str; 8] = ["pkb:1", "pkb:2", "pkb:3", "pkb:4", "pkb:5", "pkb:6", "pkb:7", "pkb:8"];
+const PKB_HEAP: [&str; 8] =
+    ["pkb-heap:1", "pkb-heap:2", "pkb-heap:3", "pkb-heap:4", "pkb-heap:5", "pkb-heap:6", "pkb-heap:7", "pkb-heap:8"];

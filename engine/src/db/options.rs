@@ -99,10 +99,11 @@ impl Builder {
         self
     }
 
-    /// Whether inner pages stay in the cache once they are there: then one is given up only where no leaf or other page can
-    /// be, and a lookup reads one page of the file, its leaf, at the most. Default `false`: whatever has not been used for
-    /// long goes, inner page or not. It is for tables whose inner pages fit in the cache many times; of those that take most of
-    /// it, what they leave is all the room that leaves have.
+    /// Whether inner pages stay in the cache once they are there, and leaves whose keys are in a key heap
+    /// ([`super::types::KeyLayout::PkbHeap`]): then one is given up only where no other page can be, and a lookup reads one
+    /// page of the file, its leaf or one of the heap, at the most. Default `false`: whatever has not been used for long goes,
+    /// inner page or not. It is for tables whose inner pages fit in the cache many times; of those that take most of it, what
+    /// they leave is all the room that other pages have.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};

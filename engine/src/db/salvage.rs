@@ -10,8 +10,10 @@ use super::catalog::{self, TableEntry, catalog_tree};
 use super::info::TableInfo;
 use super::read::{ReadOnlyUntypedTable, ReadTransaction};
 use crate::base::{Error, Lsn, Result, bytes};
+use crate::page::Record;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, Pages, Stretch, View, large};
+use crate::txn::{Cursor, Engine, OwnedRecord, Pages, Stretch, View, large};
+use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
 /// Keys that are lost, and why.
@@ -54,6 +56,8 @@ pub struct Salvage<'t> {
     /// leaf, where that ends.
     cursor: Option<(Cursor<'t>, Option<Option<Vec<u8>>>)>,
     done: bool,
+    /// What was found in a leaf some of whose keys cannot be read, before the position.
+    found: VecDeque<Salvaged<(Vec<u8>, OwnedRecord)>>,
 }
 
 impl ReadOnlyUntypedTable {
@@ -148,7 +152,16 @@ pub(super) fn costs_a_range(error: &Error) -> bool {
 impl<'t> Salvage<'t> {
     fn new(engine: &'t Engine, tree: Tree, snapshot: Lsn, range: Stretch) -> Salvage<'t> {
         let done = range.is_empty();
-        Salvage { engine, tree, snapshot, position: range.lower, end: range.upper, cursor: None, done }
+        Salvage {
+            engine,
+            tree,
+            snapshot,
+            position: range.lower,
+            end: range.upper,
+            cursor: None,
+            done,
+            found: VecDeque::new(),
+        }
     }
 
     /// Hands the next entry to `f`, or tells which keys are lost; `None` at the end.
@@ -157,8 +170,11 @@ impl<'t> Salvage<'t> {
     /// Those that are not about a part of the table: a cache that is too small.
     pub fn next_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<Salvaged<R>>> {
         loop {
-            if self.done {
-                return Ok(None);
+            match self.found.pop_front() {
+                Some(Salvaged::Entry((key, record))) => return entry(self.engine, &key, record.view(), f).map(Some),
+                Some(Salvaged::Lost(lost)) => return Ok(Some(Salvaged::Lost(lost))),
+                None if self.done => return Ok(None),
+                None => {}
             }
             let Some((cursor, leaf_end)) = &mut self.cursor else {
                 match self.enter()? {
@@ -168,18 +184,10 @@ impl<'t> Salvage<'t> {
             };
             let cause = match cursor.next() {
                 Ok(Some((key, record))) if *key >= *self.position => {
-                    let value = record.large.then(|| large::read(self.engine, record.bytes)).transpose();
                     self.position.clear();
                     self.position.extend_from_slice(key);
                     bytes::to_next(&mut self.position);
-                    return Ok(Some(match value {
-                        Ok(Some(value)) => Salvaged::Entry(f(key, &value)),
-                        Ok(None) => Salvaged::Entry(f(key, record.bytes)),
-                        Err(cause) if costs_a_range(&cause) => {
-                            Salvaged::Lost(Lost { lower: key.to_vec(), upper: Some(self.position.clone()), cause })
-                        }
-                        Err(error) => return Err(error),
-                    }));
+                    return entry(self.engine, key, record, f).map(Some);
                 }
                 Ok(Some(_)) => {
                     let cause = Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order");
@@ -199,10 +207,58 @@ impl<'t> Salvage<'t> {
             };
             match found {
                 // It is not this leaf that stands in the way: only what is left of it is read, then it is looked for there.
+                Ok(()) if self.read_leaf(upper.as_deref())? => {}
                 Ok(()) => self.start(upper.clone(), Some(upper)),
                 Err(cause) => return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost))),
             }
         }
+    }
+
+    /// Takes in what can be read of the leaf at the position, up to `upper`, where it goes on; false, and nothing is done, if
+    /// all keys can be read or the leaf is younger than the snapshot.
+    fn read_leaf(&mut self, upper: Option<&[u8]>) -> Result<bool> {
+        let within = |key: &[u8], position: &[u8]| key >= position && upper.is_none_or(|upper| key < upper);
+        let (mut found, mut from, mut why) = (VecDeque::new(), self.position.clone(), None);
+        let (mut lost, mut fatal) = (0, None);
+        let read = self.tree.leaf_entries(&Pages(&self.engine.pool), &self.position, |key, record| match key {
+            Ok(key) if within(key, &from) => {
+                if let Some(cause) = why.take() {
+                    found.push_back(Salvaged::Lost(Lost { lower: from.clone(), upper: Some(key.to_vec()), cause }));
+                }
+                found.push_back(Salvaged::Entry((key.to_vec(), record.into())));
+                from.clear();
+                from.extend_from_slice(key);
+                bytes::to_next(&mut from);
+            }
+            // Of what lies before the position all is told.
+            Ok(key) if key < from.as_slice() => why = None,
+            Ok(_) => {}
+            Err(cause) if costs_a_range(&cause) => {
+                lost += 1;
+                why = Some(cause);
+            }
+            Err(error) => fatal = Some(error),
+        });
+        if let Some(error) = fatal {
+            return Err(error);
+        }
+        let own = match read {
+            Ok((lsn, Some(own))) if lsn <= self.snapshot && lost > 0 => own,
+            Err(error) if !costs_a_range(&error) => return Err(error),
+            _ => return Ok(false),
+        };
+        // A leaf may have been split since the page above it was written: what is behind its own end is to be looked for.
+        let end = own.upper.filter(|own| upper.is_none_or(|upper| own.as_slice() < upper));
+        let end = end.or_else(|| upper.map(<[u8]>::to_vec));
+        if end.as_ref().is_some_and(|end| *end <= self.position) {
+            return Ok(false);
+        }
+        if let Some(cause) = why {
+            found.push_back(Salvaged::Lost(Lost { lower: from, upper: end.clone(), cause }));
+        }
+        self.found = found;
+        self.go_on(end);
+        Ok(true)
     }
 
     /// Goes to the leaf at the position, or tells what is lost if there is no way to it.
@@ -250,5 +306,21 @@ impl<'t> Salvage<'t> {
         self.cursor = None;
         self.done = at.is_none() || at == self.end;
         self.position = at.unwrap_or_default();
+    }
+}
+
+/// Hands an entry to `f`; it is lost if its value is a large one that cannot be read.
+fn entry<R>(engine: &Engine, key: &[u8], record: Record<'_>, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Salvaged<R>> {
+    if !record.large {
+        return Ok(Salvaged::Entry(f(key, record.bytes)));
+    }
+    match large::read(engine, record.bytes) {
+        Ok(value) => Ok(Salvaged::Entry(f(key, &value))),
+        Err(cause) if costs_a_range(&cause) => {
+            let mut upper = key.to_vec();
+            bytes::to_next(&mut upper);
+            Ok(Salvaged::Lost(Lost { lower: key.to_vec(), upper: Some(upper), cause }))
+        }
+        Err(error) => Err(error),
     }
 }

@@ -1,7 +1,7 @@
 //! From a table's types and options to its layout.
 
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
-use crate::base::limits::{max_entry, max_inline_key};
+use crate::base::limits::{max_inline_key, max_record};
 use crate::base::{Error, Result};
 use crate::page::{Instantiation, KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
@@ -73,9 +73,8 @@ impl<'a> TableSpec<'a> {
 
     /// The widest values that are kept in arrays: none of them may come to need a run, beside no key.
     fn max_fixed_record(&self, page_size: usize) -> usize {
-        let longest = max_inline_key(page_size) + 1;
-        let key = self.key_width.map_or(longest, |width| width.min(longest));
-        max_entry(page_size).saturating_sub(key).min(MAX_FIXED_RECORD)
+        let key = self.key_width.unwrap_or(max_inline_key(page_size) + 1);
+        max_record(page_size, key).min(MAX_FIXED_RECORD)
     }
 
     /// The first key that the table is to give out, if it is to give out any.
@@ -130,6 +129,15 @@ impl<'a> TableSpec<'a> {
             }
             (Some(KeyLayout::PkbPart(part)), _) => {
                 return refused("keys", format!("pkb:{part}"), "pkb:1 to pkb:8".into());
+            }
+            (Some(KeyLayout::PkbHeap), _) => {
+                KeyListKind::PkbHeap(if in_memory { PART_IN_MEMORY } else { PART_IN_FILES })
+            }
+            (Some(KeyLayout::PkbHeapPart(part)), _) if (1..=KeyListKind::LONGEST_PART).contains(&part) => {
+                KeyListKind::PkbHeap(part)
+            }
+            (Some(KeyLayout::PkbHeapPart(part)), _) => {
+                return refused("keys", format!("pkb-heap:{part}"), "pkb-heap:1 to pkb-heap:8".into());
             }
         })
     }

@@ -6,7 +6,7 @@ use super::info::TableInfo;
 use super::range::UntypedRange;
 use super::takes::Takes;
 use super::write::{TableState, WriteTransaction, own_write};
-use crate::base::limits::{MAX_VALUE, max_entry, max_inline_key};
+use crate::base::limits::{MAX_VALUE, max_record};
 use crate::base::{Error, Result};
 use crate::page::Record;
 use crate::txn::{Cursor, Stretch, View, large};
@@ -97,8 +97,7 @@ impl<'t> UntypedTable<'t> {
         self.takes.check_key(key)?;
         self.takes.check_value(value)?;
         let page_size = self.tx.shared.engine.pool.page_size();
-        let image = key.len().min(max_inline_key(page_size) + 1);
-        if image + value.len() > max_entry(page_size) {
+        if value.len() > max_record(page_size, key.len()) {
             return self.put_large(key, value.len() as u64, &mut &*value);
         }
         self.write(key, Some(Record::inline(value)));

@@ -72,7 +72,7 @@ impl Tree {
             keys: KeyState { kind: view.keys(), bytes: key_bytes, count, granule, inner, room },
             records: RecordState { kind: view.records(), bytes: record_bytes, count, granule },
         };
-        if !(view.is_leaf() || view.is_inner()) {
+        if !(view.is_leaf() || view.is_inner() || view.is_heap()) {
             return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
         }
         let size = view.bytes().len();
@@ -240,8 +240,12 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
     if from > to || to > tree.count || lower.len() > longest || upper.is_some_and(|upper| upper.len() > longest) {
         return Err(Error::corrupt(view.id(), format!("a keeping of slots {from} to {to} of {}", tree.count)));
     }
-    // Keys are in order, so the outermost ones tell for all. An inner page's first key becomes the fence.
-    let first = if tree.inner { from + 1 } else { from };
+    // Keys are in order, so the outermost ones tell for all, if the page has any. An inner page's first key becomes the fence.
+    let first = match tree.keys.kind.keeps_keys_apart() {
+        true => to,
+        false if tree.inner => from + 1,
+        false => from,
+    };
     let mut key = Vec::new();
     for slot in [first, to.wrapping_sub(1)].into_iter().filter(|slot| (first..to).contains(slot)) {
         view.key_into(slot, &mut key);

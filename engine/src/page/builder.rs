@@ -47,6 +47,12 @@ pub struct PageBuilder {
     record_bytes: usize,
 }
 
+impl std::fmt::Debug for PageBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageBuilder").field("count", &self.count).field("used", &self.used()).finish_non_exhaustive()
+    }
+}
+
 impl PageBuilder {
     /// An empty page of that specification, for pages of `page_size` bytes.
     pub fn new(page_size: usize, spec: &PageSpec<'_>) -> PageBuilder {

@@ -38,12 +38,15 @@ pub enum PageKind {
     Run = 3,
     /// An allocation map: one bit a page.
     Map = 4,
+    /// Keys whose leaves have parts of them only.
+    Heap = 5,
 }
 
 impl PageKind {
     /// The kind of that number.
     pub(super) fn from_tag(tag: u8) -> Option<PageKind> {
-        [PageKind::Leaf, PageKind::Inner, PageKind::Run, PageKind::Map].into_iter().find(|kind| *kind as u8 == tag)
+        let kinds = [PageKind::Leaf, PageKind::Inner, PageKind::Run, PageKind::Map, PageKind::Heap];
+        kinds.into_iter().find(|kind| *kind as u8 == tag)
     }
 }
 

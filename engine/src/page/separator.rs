@@ -2,7 +2,8 @@
 //! the operations that do it, and what becomes of a long separator's run, are the tree's.
 
 use super::block_cut;
-use super::keys::{KeyList, KeyListKind, KeyWalk, LEAST_FOOT, granule};
+use super::heap::shared_by;
+use super::keys::{KeyList, KeyListKind, KeyWalk, LEAST_FOOT, OPEN, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -41,6 +42,7 @@ pub struct Split {
     pub separator: Vec<u8>,
     /// The separator is a long key's image: a leaf's is a copy of the first right key's, because the two keys
     /// share all that the page knows of them; the tree has to give it a run of its own. An inner page's brings its own.
+    /// Or it is none at all, because the leaf keeps its keys apart: the tree has to ask them.
     pub long: bool,
 }
 
@@ -149,7 +151,8 @@ impl<'a> Cutter<'a> {
         (before..count).for_each(|slot| add(size(slot)));
         // Each list may have unused slots, a granule less one, or a length field.
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
-        let front = PAGE_HEADER + rounding;
+        let open = if page.keys().keeps_keys_apart() { OPEN } else { 0 };
+        let front = PAGE_HEADER + rounding + open;
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
         let spare = match page.keys() {
             kind @ KeyListKind::Pkb(_) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
@@ -212,6 +215,9 @@ impl<'a> Cutter<'a> {
 
     /// The length of the separator of a cut.
     fn separator_len(&self, cut: usize) -> usize {
+        if self.page.keys().keeps_keys_apart() {
+            return self.separator_len_apart(cut);
+        }
         if self.whole {
             return self.key_len(cut);
         }
@@ -231,6 +237,20 @@ impl<'a> Cutter<'a> {
         let (left_len, right_len) = (self.key_len(cut - 1), self.key_len(cut));
         let long = left_len.max(right_len) > max_inline_key(size);
         if long { right_len } else { right_len.min(common + 1) }
+    }
+
+    /// The same of a leaf that keeps its keys apart: how long they are it does not know.
+    fn separator_len_apart(&self, cut: usize) -> usize {
+        let longest = max_inline_key(self.page.bytes().len()) + 1;
+        if self.whole {
+            return longest;
+        }
+        let common = match (self.entry(cut - 1), self.entry(cut)) {
+            (_, Entry::Pending(image)) => shared_by(self.page.keys(), image).0,
+            (Entry::Pending(image), _) => shared_by(self.page.keys(), image).1,
+            (_, Entry::There(slot)) => self.common_with_previous(slot),
+        };
+        longest.min(common + 1)
     }
 
     /// True where the page may be cut there at all: something on each side, and in an inner page a key of its own.
@@ -344,10 +364,13 @@ impl<'a> Cutter<'a> {
 
     fn split(&self, cut: usize) -> Split {
         let mut separator = Vec::new();
-        self.key_into(cut, &mut separator);
-        separator.truncate(self.separator_len(cut));
+        let apart = self.page.keys().keeps_keys_apart();
+        if !apart {
+            self.key_into(cut, &mut separator);
+            separator.truncate(self.separator_len(cut));
+        }
         let pending_left = self.pending.is_some_and(|(slot, ..)| slot < cut);
-        let long = separator.len() > max_inline_key(self.page.bytes().len());
+        let long = apart || separator.len() > max_inline_key(self.page.bytes().len());
         Split { left_count: cut - usize::from(pending_left), pending_left, separator, long }
     }
 }

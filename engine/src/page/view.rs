@@ -88,6 +88,12 @@ impl<'a> Page<'a> {
         KeyListKind::from_tag(self.header.u8(header::KEY_LIST)).unwrap_or(KeyListKind::Plain)
     }
 
+    /// True where the page has parts of its keys only: see [`KeyListKind::keeps_keys_apart`].
+    #[inline(always)]
+    pub fn keeps_keys_apart(&self) -> bool {
+        KeyListKind::is_apart_tag(self.header.u8(header::KEY_LIST))
+    }
+
     /// The kind of the record list; [`RecordListKind::None`] where the tag is unknown.
     #[inline(always)]
     pub fn records(&self) -> RecordListKind {

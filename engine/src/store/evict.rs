@@ -36,6 +36,11 @@ struct Sweep {
     error: Option<Error>,
 }
 
+/// True for pages that lead to others: inner ones, and leaves that have parts of their keys only.
+fn leads_on(page: Page<'_>) -> bool {
+    page.is_inner() || page.is_leaf() && page.keeps_keys_apart()
+}
+
 impl Pool {
     /// Takes a frame from its page.
     pub(super) fn evict(&self) -> Result<(u32, WriteGuard<'_>)> {
@@ -81,7 +86,7 @@ impl Pool {
         if guard.id().0 == NO_PAGE {
             return None;
         }
-        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && Page::new(&guard).is_inner() {
+        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && leads_on(Page::new(&guard)) {
             return None;
         }
         if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {

@@ -6,7 +6,10 @@ use super::insert::check_entry;
 use super::long_key::{image, is_long, rest, trial_image};
 use super::{Tree, TreeLayout};
 use crate::base::{Error, PageId, Result, TableId, bytes};
-use crate::page::{KeyListKind, PageBuilder, Record, SeparatorRule, run_capacity, run_page};
+use crate::page::{
+    KeyListKind, KeyPlace, PageBuilder, Record, SeparatorRule, apart_image, heap_number, heap_page_builder,
+    run_capacity, run_page,
+};
 use std::collections::VecDeque;
 
 /// Where a bulk load's pages go.
@@ -40,6 +43,8 @@ pub struct BulkLoader<K> {
     /// Bytes that a page is filled to.
     target: usize,
     levels: Vec<Level>,
+    /// The page of the key heap under construction, if leaves keep their keys there.
+    heap: Option<(PageId, PageBuilder)>,
     /// The lowest level that it builds: 1 where the leaves are there already.
     bottom: usize,
     last: Option<Vec<u8>>,
@@ -163,7 +168,7 @@ impl<K: BulkSink> BulkLoader<K> {
         let tree = Tree { root: PageId::NONE, table, layout };
         let target = page_size * thousandths / 1000;
         let levels = vec![Level::default()];
-        BulkLoader { sink, page_size, tree, target, levels, bottom: 0, last: None, entries: 0, pages: 0 }
+        BulkLoader { sink, page_size, tree, target, levels, heap: None, bottom: 0, last: None, entries: 0, pages: 0 }
     }
 
     /// Appends a leaf that is there already, in a loader that gets no entries. `lower`: its lower fence, or the image of
@@ -179,21 +184,54 @@ impl<K: BulkSink> BulkLoader<K> {
     /// `Error::Unsorted` where it is not; those of [`Tree::put`]; what the sink says.
     pub fn push(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
         check_entry(self.page_size, key, record)?;
-        match &mut self.last {
-            Some(last) if last.as_slice() >= key => return Err(Error::Unsorted { entry: self.entries }),
-            Some(last) => {
-                last.clear();
-                last.extend_from_slice(key);
-            }
-            none => *none = Some(key.to_vec()),
+        if self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
+            return Err(Error::Unsorted { entry: self.entries });
         }
         self.entries += 1;
-        if is_long(key.len(), self.page_size) {
+        self.add_entry(key, record)?;
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(())
+    }
+
+    fn add_entry(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
+        let leaf = self.tree.layout.leaf;
+        if leaf.keeps_keys_apart() {
+            let stored = self.store_key(key)?;
+            let place = self.put_in_heap(&stored)?;
+            let image = apart_image(leaf, self.last.as_deref().unwrap_or_default(), key, None, place);
+            self.add(0, &image, record, Some(key.into()))
+        } else if is_long(key.len(), self.page_size) {
             let stored = self.store_key(key)?;
             self.add(0, &stored, record, Some(key.into()))
         } else {
             self.add(0, key, record, None)
         }
+    }
+
+    /// Puts a key's image in the heap page under construction, or in the next one.
+    fn put_in_heap(&mut self, image: &[u8]) -> Result<KeyPlace> {
+        loop {
+            if let Some((id, builder)) = &mut self.heap {
+                let place = u16::try_from(builder.count()).ok().map(|number| KeyPlace { page: *id, number });
+                if let Some(place) = place
+                    && builder.push(&heap_number(place.number), Record::inline(image))
+                {
+                    return Ok(place);
+                }
+                if builder.count() == 0 {
+                    return Err(Error::corrupt(*id, "one key does not fit in a page"));
+                }
+            }
+            self.write_heap_page()?;
+            let id = self.sink.allocate()?;
+            self.heap = Some((id, heap_page_builder(self.page_size, id, self.tree.table)));
+        }
+    }
+
+    fn write_heap_page(&mut self) -> Result<()> {
+        self.heap.take().map_or(Ok(()), |(id, builder)| self.write(id, &builder.finish()))
     }
 
     /// As [`BulkLoader::push_leaf`], with a whole key.
@@ -204,6 +242,7 @@ impl<K: BulkSink> BulkLoader<K> {
 
     /// Writes what is left. `root` is the page that the caller will give the content of the root.
     pub fn finish(mut self, root: PageId) -> Result<Loaded> {
+        self.write_heap_page()?;
         let mut height = self.bottom;
         loop {
             let level = u8::try_from(height).map_err(|_| Error::corrupt(root, "a bulk load of too many levels"))?;
@@ -249,7 +288,7 @@ impl<K: BulkSink> BulkLoader<K> {
     fn flush(&mut self, height: usize) -> Result<()> {
         let last = self.len(height).saturating_sub(1);
         // The separator will be no greater than the last key, so that the prefix is no shorter than with that one.
-        let lowest = self.levels.get(height).map(|level| level.key(last).to_vec()).unwrap_or_default();
+        let lowest = self.levels.get(height).map(|level| self.fence(level, height, last)).unwrap_or_default();
         let mut count = self.fitting(height, Some(&lowest)).clamp(least(height).min(last.max(1)), last.max(1));
         // With the separator of that many the prefix may be longer, and then more fit.
         for _ in 0..4 {
@@ -267,18 +306,24 @@ impl<K: BulkSink> BulkLoader<K> {
     fn refill(&self, height: usize, count: usize) -> usize {
         let Some(level) = self.levels.get(height) else { return count };
         let separator = self.separator(level, height, count);
-        let trial = if is_long(separator.len(), self.page_size) { level.key(count) } else { &separator };
-        let mut builder = self.builder(height, Some(trial), PageId::NONE, PageId::NONE);
+        let trial = if is_long(separator.len(), self.page_size) { self.fence(level, height, count) } else { separator };
+        let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let front = builder.used();
         if !self.fill(&mut builder, level, count) || builder.used() <= front || self.target <= front {
             return count;
         }
         let guess = count * (self.target - front) / (builder.used() - front);
         let guess = guess.min(level.items.len().saturating_sub(1));
-        let trial = level.key(guess);
-        let mut builder = self.builder(height, Some(trial), PageId::NONE, PageId::NONE);
+        let trial = self.fence(level, height, guess);
+        let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= self.target;
         if fits { guess } else { count }
+    }
+
+    /// The image of an item's key, as it would be a fence.
+    fn fence(&self, level: &Level, height: usize, index: usize) -> Vec<u8> {
+        let apart = height == 0 && self.tree.layout.leaf.keeps_keys_apart();
+        if apart { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
     }
 
     /// How many of the items fit in one page, up to the target, under this upper fence; at least [`least`].

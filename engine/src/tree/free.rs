@@ -78,27 +78,22 @@ impl Tree {
         id: PageId,
         large: &mut impl FnMut(&[Record<'_>]) -> Result<()>,
     ) -> Result<usize> {
-        let mut runs = Vec::new();
+        let mut owned = Vec::new();
         {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
-            let mut key = Vec::new();
             // All that may be damaged is read before anything is freed.
             let (mut from, inline) = (0, limits::max_inline_key(store.page_size()));
             while let Some(slot) = page.first_longer(from, inline) {
-                page.key_into(slot, &mut key);
-                runs.extend(self.run_pages(store, id, &key)?);
+                owned.push(self.owned_by(store, page, slot)?);
                 from = slot + 1;
             }
             let records: Vec<_> =
                 (0..page.count()).map(|slot| page.record(slot)).filter(|record| record.large).collect();
             large(&records)?;
         }
-        for &page in &runs {
-            store.free(page)?;
-        }
         store.free(id)?;
-        Ok(runs.len() + 1)
+        owned.into_iter().try_fold(1, |freed, owned| Ok(freed + self.give_back(store, owned)?))
     }
 
     /// The pages of the run of an inner page's separator.

@@ -29,7 +29,7 @@ impl Tree {
     /// free.
     ///
     /// # Errors
-    /// `Error::KeyTooLong`; `Error::ValueTooLong` where key image and record exceed `limits::max_entry`, so that
+    /// `Error::KeyTooLong`; `Error::ValueTooLong` where the record exceeds `limits::max_record`, so that
     /// the record should have been a large one; what the store says.
     pub fn put<S: PageWrite>(
         &self,
@@ -89,7 +89,11 @@ impl Tree {
                 continue;
             }
             let long;
-            let image = if is_long(key.len(), store.page_size()) {
+            let apart;
+            let image = if page.keeps_keys_apart() {
+                apart = self.image_apart(store, page, slot, key, record)?;
+                apart.as_slice()
+            } else if is_long(key.len(), store.page_size()) {
                 long = match stored.take() {
                     Some(image) => image,
                     None => self.store_key(store, key)?,
@@ -152,7 +156,7 @@ impl Tree {
         let page = Page::new(&leaf);
         if key.len() <= limits::long_key_head(store.page_size()) && self.check_page(page, id, 0).is_ok() {
             if page.covers(key) {
-                let found = page.search(key);
+                let found = self.locate(store, page, key)?;
                 return Ok((leaf, found));
             }
             let right = page.right();
@@ -161,7 +165,7 @@ impl Tree {
                 let leaf = store.latch(right)?;
                 let page = Page::new(&leaf);
                 if self.check_page(page, right, 0).is_ok() && page.covers(key) {
-                    let found = page.search(key);
+                    let found = self.locate(store, page, key)?;
                     return Ok((leaf, found));
                 }
                 drop(leaf);
@@ -216,8 +220,7 @@ pub(super) fn check_entry(page_size: usize, key: &[u8], record: Record<'_>) -> R
     if key.len() > limits::MAX_KEY {
         return Err(Error::KeyTooLong { len: key.len(), max: limits::MAX_KEY });
     }
-    let image = key.len().min(limits::max_inline_key(page_size) + 1);
-    let room = limits::max_entry(page_size).saturating_sub(image);
+    let room = limits::max_record(page_size, key.len());
     if record.bytes.len() > room {
         return Err(Error::ValueTooLong { len: record.bytes.len() as u64, max: room as u64 });
     }

@@ -1,10 +1,11 @@
 //! A leaf copied out from under its latch, with all that a cursor needs to walk it and to go on from it: whole keys,
-//! and the range that it covers as whole keys. How a cursor merges it with other versions must never be known here.
+//! and the range that it covers as whole keys. Of a leaf that keeps its keys apart the copy is a part, with the range of
+//! that. How a cursor merges it with other versions must never be known here.
 
 use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
-use crate::base::{Error, Lsn, Result, limits};
+use crate::base::{Error, Lsn, Result, bytes, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
@@ -13,12 +14,38 @@ pub struct LeafCopy {
     page: Vec<u8>,
     /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
     long: Vec<(usize, Vec<u8>)>,
+    /// Of a leaf that keeps its keys apart: the entries that were taken, with the range of the copy.
+    part: Option<Part>,
     range: Range,
     window: KeyWindow,
     /// A buffer for the next fence.
     spare: Vec<u8>,
     /// No entry has a record.
     bare: bool,
+}
+
+/// How many entries are taken of a leaf that keeps its keys apart: each has to be read from the key heap.
+const PART: usize = 32;
+
+/// Some entries of a leaf and their whole keys side by side.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    first: usize,
+    keys: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl Part {
+    fn push(&mut self, key: &[u8]) {
+        self.keys.extend_from_slice(key);
+        self.ends.push(self.keys.len());
+    }
+
+    fn key(&self, at: usize) -> &[u8] {
+        let from = at.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
+        from.zip(self.ends.get(at)).map_or(&[], |(from, to)| bytes::slice(&self.keys, *from, *to))
+    }
 }
 
 impl LeafCopy {
@@ -31,6 +58,7 @@ impl LeafCopy {
     pub fn clear(&mut self) {
         self.page.clear();
         self.long.clear();
+        self.part = None;
         self.range.lower.clear();
         self.spare = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
         self.window.clear();
@@ -92,7 +120,6 @@ impl LeafCopy {
         self.spare = std::mem::replace(&mut self.range.upper, bounded.then_some(next)).unwrap_or_default();
         self.window.clear();
         self.take(page);
-        self.long.clear();
         Ok(true)
     }
 
@@ -116,7 +143,9 @@ impl LeafCopy {
         }
         self.window.clear();
         self.take(page);
-        self.long.clear();
+        if page.keeps_keys_apart() {
+            return self.copy_part(tree, store, page, target);
+        }
         let inline = limits::max_inline_key(store.page_size());
         let mut slot = 0;
         while let Some(found) = page.first_longer(slot, inline) {
@@ -128,14 +157,52 @@ impl LeafCopy {
         Ok(())
     }
 
+    /// Reads the whole keys of the entries around `target`, and makes their range that of the copy.
+    #[cold]
+    fn copy_part<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
+        let count = page.count();
+        let at = |key| tree.locate(store, page, key).map(|found| found.unwrap_or_else(|slot| slot));
+        let (from, to) = match target {
+            Target::First => (0, PART.min(count)),
+            Target::Last => (count.saturating_sub(PART), count),
+            Target::Covering(key) => at(key).map(|from| (from, (from + PART).min(count)))?,
+            Target::Before(key) => at(key).map(|to| (to.saturating_sub(PART), to))?,
+        };
+        let mut part = Part { first: from, ..Part::default() };
+        let mut key = Vec::new();
+        for slot in from..to {
+            tree.full_key(store, page, slot, &mut key)?;
+            part.push(&key);
+        }
+        if from > 0 {
+            self.range.lower = match target {
+                Target::Covering(key) => key.to_vec(),
+                _ => part.key(0).to_vec(),
+            };
+        }
+        if to < count {
+            self.range.upper = Some(match target {
+                Target::Before(key) => key.to_vec(),
+                _ => {
+                    tree.full_key(store, page, to, &mut key)?;
+                    key
+                }
+            });
+        }
+        self.part = Some(part);
+        Ok(())
+    }
+
     #[inline]
     fn take(&mut self, page: Page<'_>) {
         self.page.clear();
         self.page.extend_from_slice(page.bytes());
+        self.long.clear();
+        self.part = None;
         self.bare = page.records() == RecordListKind::None;
     }
 
-    /// The page as it was copied. Its keys are images; [`LeafCopy::key_into`] gives whole ones.
+    /// The page as it was copied, whole. Its keys are images; [`LeafCopy::key_into`] gives whole ones.
     pub fn page(&self) -> Page<'_> {
         Page::new(&self.page)
     }
@@ -145,9 +212,9 @@ impl LeafCopy {
         self.page().lsn()
     }
 
-    /// The number of entries.
+    /// The number of entries; of a leaf that keeps its keys apart those that were taken.
     pub fn count(&self) -> usize {
-        self.page().count()
+        self.part.as_ref().map_or_else(|| self.page().count(), |part| part.ends.len())
     }
 
     /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
@@ -160,12 +227,18 @@ impl LeafCopy {
     /// Makes the keys of some slots from `slot` on ready for [`LeafCopy::key`]; returns the slot behind them.
     #[inline]
     pub fn fetch(&mut self, slot: usize) -> usize {
+        if let Some(part) = &self.part {
+            return part.ends.len();
+        }
         self.window.fetch(Page::new(&self.page), slot)
     }
 
     /// The whole key of a slot that has been fetched; empty for any other.
     #[inline]
     pub fn key(&self, slot: usize) -> &[u8] {
+        if let Some(part) = &self.part {
+            return part.key(slot);
+        }
         match self.long_key(slot) {
             Some(key) => key,
             None => self.window.get(slot),
@@ -184,21 +257,23 @@ impl LeafCopy {
     /// The record of `slot`; an empty one where there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'_> {
-        if self.bare { Record::default() } else { self.page().record(slot) }
+        let first = self.part.as_ref().map_or(0, |part| part.first);
+        if self.bare { Record::default() } else { self.page().record(first + slot) }
     }
 
     /// `Ok(slot)` of the entry of `key`, or `Err(slot)` of the first one above it.
     pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
-        if self.long.is_empty() {
+        if self.long.is_empty() && self.part.is_none() {
             return self.page().search(key);
         }
         let mut found = Vec::new();
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
-            let there = match self.long_key(middle) {
-                Some(key) => key,
-                None => {
+            let there = match (&self.part, self.long_key(middle)) {
+                (Some(part), _) => part.key(middle),
+                (None, Some(key)) => key,
+                (None, None) => {
                     self.page().key_into(middle, &mut found);
                     &found
                 }

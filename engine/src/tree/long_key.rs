@@ -34,7 +34,7 @@ impl Tree {
     /// The whole key of a leaf's or inner page's `slot` in `out`. The caller holds the page's latch, which keeps the
     /// run from being freed. Slot 0 of an inner page has no key of its own: the result is some key not above it.
     pub fn full_key<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize, out: &mut Vec<u8>) -> Result<()> {
-        page.key_into(slot, out);
+        self.image_into(store, page, slot, out)?;
         self.resolve_image(store, page, out)
     }
 
@@ -124,6 +124,9 @@ impl Tree {
     /// `Ok(slot)` of the entry whose whole key is `key`, or `Err(slot)` of the first greater one.
     #[inline]
     pub(super) fn locate<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
+        if page.keeps_keys_apart() {
+            return self.locate_apart(store, page, key);
+        }
         if key.len() <= limits::long_key_head(store.page_size()) {
             return Ok(page.search(key));
         }

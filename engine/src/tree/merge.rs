@@ -61,23 +61,24 @@ impl Tree {
         // An inner page's separator comes down and keeps its run; a leaf's is of no more use. Runs are read before the
         // exclusive latches are taken: a corrupt one might lead to any page.
         let mut separator = Vec::new();
-        let (run, level) = {
+        let (run, level, left_id, right_id) = {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             page.key_into(slot + 1, &mut separator);
             let run = if page.level() == 1 { self.run_pages(store, id, &separator) } else { Ok(Vec::new()) };
             let Some(run) = sound(run)? else { return Ok(false) };
-            (run, page.level().saturating_sub(1))
+            (run, page.level().saturating_sub(1), child_of(page, slot)?, child_of(page, slot + 1)?)
         };
-        let mut parent = store.latch(id)?;
-        let page = Page::new(&parent);
-        let (left_id, right_id) = (child_of(page, slot)?, child_of(page, slot + 1)?);
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
         }
+        let Some(joined) = sound(self.joined_first(store, left_id, right_id))? else { return Ok(false) };
+        let mut parent = store.latch(id)?;
+        let page = Page::new(&parent);
         let Some(mut left) = sound(self.latch_checked(store, left_id, level))? else { return Ok(false) };
         let Some(right) = sound(self.latch_checked(store, right_id, level))? else { return Ok(false) };
-        let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), &separator) else {
+        let first = joined.as_deref().unwrap_or(&separator);
+        let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), first) else {
             return Ok(false);
         };
         let remove = PageOp::Remove { from: slot_u16(page, slot + 1)?, to: slot_u16(page, slot + 2)? };
@@ -93,13 +94,24 @@ impl Tree {
         Ok(true)
     }
 
+    /// Of two leaves that keep their keys apart: the first entry of the right one as it is in one page with the left one's.
+    fn joined_first<S: PageRead>(&self, store: &S, left: PageId, right: PageId) -> Result<Option<Vec<u8>>> {
+        let left = store.read(left)?;
+        let (left, right) = (Page::new(&left), store.read(right)?);
+        let right = Page::new(&right);
+        let joins = left.keeps_keys_apart() && right.keeps_keys_apart() && right.count() > 0;
+        joins.then(|| self.joined_image(store, left, right)).transpose()
+    }
+
     fn latch_checked<'s, S: PageWrite>(&self, store: &'s S, id: PageId, level: u8) -> Result<S::Mut<'s>> {
         let latched = store.latch(id)?;
         self.check_page(Page::new(&latched), id, level)?;
         Ok(latched)
     }
 
-    fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, separator: &[u8]) -> Option<Vec<u8>> {
+    /// Both pages' content in one. `first`: what the first entry of the right one is to be instead, in an inner page the
+    /// separator, in a leaf that keeps its keys apart another part.
+    fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, first: &[u8]) -> Option<Vec<u8>> {
         let page_size = store.page_size();
         let empty = left.count() == 0 || right.count() == 0;
         let content = |page: Page<'_>| page.used().saturating_sub(page.front());
@@ -111,9 +123,12 @@ impl Tree {
         let spec = self.spec(left.id(), left.level(), &lower, upper.as_deref(), right.right());
         let mut builder = PageBuilder::new(page_size, &spec);
         let front = builder.used();
-        let first = right.is_inner().then_some(separator);
-        let fits =
-            builder.push_entries(left, 0..left.count(), None) && builder.push_entries(right, 0..right.count(), first);
+        let fits = builder.push_entries(left, 0..left.count(), None)
+            && if right.keeps_keys_apart() && right.count() > 0 {
+                builder.push(first, right.record(0)) && builder.push_entries(right, 1..right.count(), None)
+            } else {
+                builder.push_entries(right, 0..right.count(), right.is_inner().then_some(first))
+            };
         let spare = 4 * (builder.used() - front) <= 3 * page_size.saturating_sub(front);
         (fits && (spare || empty)).then(|| builder.finish())
     }

@@ -21,6 +21,7 @@ mod cursor;
 mod edit;
 mod free;
 mod insert;
+mod key_heap;
 mod leaf_copy;
 mod long_key;
 mod many;

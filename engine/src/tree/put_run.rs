@@ -45,7 +45,11 @@ impl Tree {
     ) -> Result<usize> {
         let mut puts = puts.peekable();
         let Some(first) = puts.next() else { return Ok(0) };
-        if !puts.peek().is_some_and(|next| first.may_go_with(next)) || is_long(first.key.len(), store.page_size()) {
+        let apart = self.layout.leaf.keeps_keys_apart();
+        if apart
+            || !puts.peek().is_some_and(|next| first.may_go_with(next))
+            || is_long(first.key.len(), store.page_size())
+        {
             return Ok(0);
         }
         let (mut leaf, found) = self.latch_near(store, first.near, first.key)?;

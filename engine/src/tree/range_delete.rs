@@ -5,6 +5,7 @@
 //! their place and their range, so that no neighbour's fences have to change; merging does away with it afterwards.
 
 use super::edit::{child_record, peek, slot_u16};
+use super::long_key::is_long;
 use super::search::{Range, Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Stretch, Tree};
@@ -261,12 +262,14 @@ impl Tree {
             Some(to) => self.locate(store, page, to)?.unwrap_or_else(|slot| slot),
             None => page.count(),
         };
-        let (mut key, mut runs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut key, mut owned, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
         for slot in from..to {
             window.key_into(page, slot, &mut key);
-            runs.extend(self.run_pages(store, id, &key)?);
-            self.resolve_image(store, page, &mut key)?;
+            if page.keeps_keys_apart() || is_long(key.len(), store.page_size()) {
+                owned.push(self.owned_by(store, page, slot)?);
+                self.full_key(store, page, slot, &mut key)?;
+            }
             before(Removal::Entry { key: &key, record: page.record(slot) })?;
             whole.push(key.clone());
         }
@@ -283,8 +286,8 @@ impl Tree {
             }
             return Ok(whole.len() as u64);
         }
-        for page in runs {
-            store.free(page)?;
+        for owned in owned {
+            self.give_back(store, owned)?;
         }
         Ok(whole.len() as u64)
     }

@@ -141,7 +141,7 @@ impl Tree {
                 return Ok(None);
             }
             self.full_key(store, page, 0, &mut lower)?;
-            page.key_into(0, &mut image);
+            self.image_into(store, page, 0, &mut image)?;
         }
         let end = match upper {
             None => End::Open,

@@ -44,17 +44,15 @@ impl Tree {
                 told = true;
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
-            let mut run = Vec::new();
-            if is_long(key.len(), store.page_size()) {
-                let mut image = Vec::new();
-                page.key_into(slot, &mut image);
-                run = self.run_pages(store, id, &image)?;
+            let mut owned = None;
+            if is_long(key.len(), store.page_size()) || page.keeps_keys_apart() {
+                owned = Some(self.owned_by(store, page, slot)?);
             }
             if store.apply(&mut leaf, &PageOp::Remove { from, to })? {
                 let thin = id != self.root && is_underfull(Page::new(&leaf));
                 drop(leaf);
-                for page in run {
-                    store.free(page)?;
+                if let Some(owned) = owned {
+                    self.give_back(store, owned)?;
                 }
                 if thin {
                     self.rebalance(store, key)?;

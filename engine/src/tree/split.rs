@@ -7,7 +7,7 @@ use super::long_key::{is_long, trial_image};
 use super::search::{MAX_LEVEL, Step};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes};
-use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split, would_insert};
+use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, SeparatorRule, choose_split, would_insert};
 
 /// The entry that a split makes room for.
 #[derive(Clone, Copy)]
@@ -132,7 +132,7 @@ impl Tree {
         if !split.long {
             return Ok(Cut { left: split.left_count, separator: Separator::New(split.separator) });
         }
-        // The page cannot tell the keys around the cut apart, only their runs can. As much of the right one as
+        // The page cannot tell the keys around the cut apart, only their runs or the key heap can. Of a long one as much as
         // divides them serves, whatever the rule: a longer one would only have a longer run.
         let pending = pending.filter(|p| p.slot == split.left_count);
         let (mut last, mut first) = (Vec::new(), Vec::new());
@@ -144,8 +144,10 @@ impl Tree {
             Some(pending) => first.extend_from_slice(pending.key),
             None => self.full_key(store, page, split.left_count, &mut first)?,
         }
-        let divider = bytes::common_prefix(&last, &first) + 1;
-        first.truncate(divider);
+        let whole = page.keeps_keys_apart() && self.layout.separators == SeparatorRule::Full;
+        if !whole || is_long(first.len(), store.page_size()) {
+            first.truncate(bytes::common_prefix(&last, &first) + 1);
+        }
         Ok(Cut { left: split.left_count, separator: Separator::New(first) })
     }
 

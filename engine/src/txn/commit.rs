@@ -210,6 +210,7 @@ impl Engine {
         let mut weight = 0;
         let mut index = 0;
         while let Some(step) = steps.get(index) {
+            let first = index;
             weight += self.weight(step);
             if pins.len() + weight / half_page >= most && index > 0 {
                 return Ok((pins, index));
@@ -236,8 +237,19 @@ impl Engine {
                 }
             })?;
             pins.push(self.pool.pin(leaf)?);
+            if tree.layout.leaf.keeps_keys_apart() {
+                self.read_heap(steps.get(first..index).unwrap_or_default())?;
+            }
         }
         Ok((pins, index))
+    }
+
+    /// Reads what these steps, which change one leaf, need of the key heap.
+    fn read_heap(&self, steps: &[Step<'_>]) -> Result<()> {
+        let added: usize = steps.iter().map(|step| self.weight(step)).sum();
+        let room = 2 * added + self.pool.page_size() / 16;
+        let mut targets = steps.iter().filter_map(Step::target);
+        targets.try_for_each(|(tree, key)| tree.read_heap_for(&Pages(&self.pool), key, room))
     }
 
     /// Applies steps as one batch and appends it to the log. Returns the batch's end.

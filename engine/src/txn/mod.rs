@@ -47,4 +47,5 @@ pub(crate) use logical::LogicalTransaction;
 pub(crate) use page_ids::{PageIds, ids_per_map};
 pub(crate) use reclaim::{Runs, Waiting};
 pub(crate) use redo::{Redo, Redone};
+pub(crate) use versions::OwnedRecord;
 pub(crate) use write_set::{WriteSet, Written};

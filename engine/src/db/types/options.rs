@@ -42,13 +42,19 @@ pub enum KeyLayout {
     Pkb,
     /// The same with so many bytes, 1 to 8, wherever the table is.
     PkbPart(u8),
+    /// As [`KeyLayout::Pkb`], with the whole keys in pages of their own, the *key heap*: pages of partial keys are small enough
+    /// to stay in memory ([`crate::Builder::resident_inner`]), and a search reads one key of the heap at most, none at all if the
+    /// partial keys tell that a key is not there. A scan reads every key's heap page.
+    PkbHeap,
+    /// The same with so many bytes, 1 to 8, wherever the table is.
+    PkbHeapPart(u8),
     /// Integers in compressed blocks; [`TableOptions::codec`] says how. Only for keys `u32`, `u64`, `i32`, `i64`.
     Blocks,
 }
 
 impl KeyLayout {
-    /// All of them, but for [`KeyLayout::PkbPart`].
-    pub const ALL: [KeyLayout; 10] = [
+    /// All of them, but for [`KeyLayout::PkbPart`] and [`KeyLayout::PkbHeapPart`].
+    pub const ALL: [KeyLayout; 11] = [
         KeyLayout::Plain,
         KeyLayout::Fixed,
         KeyLayout::Head,
@@ -58,6 +64,7 @@ impl KeyLayout {
         KeyLayout::WiredTigerBoth,
         KeyLayout::MyIsam,
         KeyLayout::Pkb,
+        KeyLayout::PkbHeap,
         KeyLayout::Blocks,
     ];
 }
@@ -125,6 +132,8 @@ impl fmt::Display for KeyLayout {
             KeyLayout::MyIsam => "myisam",
             KeyLayout::Pkb => "pkb",
             KeyLayout::PkbPart(part) => return f.pad(&format!("pkb:{part}")),
+            KeyLayout::PkbHeap => "pkb-heap",
+            KeyLayout::PkbHeapPart(part) => return f.pad(&format!("pkb-heap:{part}")),
             KeyLayout::Blocks => "blocks",
         })
     }
@@ -134,9 +143,12 @@ impl FromStr for KeyLayout {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<KeyLayout, Error> {
-        match text.strip_prefix("pkb:") {
-            Some(part) => number("keys", text, part, 1..=8, "pkb:1 to pkb:8").map(KeyLayout::PkbPart),
-            None => choose("keys", text, &KeyLayout::ALL),
+        match text.split_once(':') {
+            Some(("pkb", part)) => number("keys", text, part, 1..=8, "pkb:1 to pkb:8").map(KeyLayout::PkbPart),
+            Some(("pkb-heap", part)) => {
+                number("keys", text, part, 1..=8, "pkb-heap:1 to pkb-heap:8").map(KeyLayout::PkbHeapPart)
+            }
+            _ => choose("keys", text, &KeyLayout::ALL),
         }
     }
 }
@@ -196,7 +208,9 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for layout in KeyLayout::ALL.into_iter().chain([KeyLayout::PkbPart(1), KeyLayout::PkbPart(8)]) {
+        for layout in
+            KeyLayout::ALL.into_iter().chain([KeyLayout::PkbPart(1), KeyLayout::PkbPart(8), KeyLayout::PkbHeapPart(3)])
+        {
             assert_eq!(layout.to_string().parse::<KeyLayout>().unwrap(), layout);
         }
         for separators in [Separators::Full, Separators::Tail, Separators::TailWithin(500)] {
@@ -208,11 +222,16 @@ mod tests {
     fn a_wrong_name_is_told_with_what_would_be_right() {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
         let wiredtiger = "wiredtiger or wiredtiger-best or wiredtiger-both";
-        let right = format!("plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or blocks");
+        let right = format!("plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or pkb-heap or blocks");
         assert_eq!(told, format!("option keys cannot be \"Plain\": it must be {right}"));
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
-        for (wrong, right) in [("pkb:0", "pkb:1 to pkb:8"), ("pkb:9", "pkb:1 to pkb:8"), ("pkb:", "pkb:1 to pkb:8")] {
+        for (wrong, right) in [
+            ("pkb:0", "pkb:1 to pkb:8"),
+            ("pkb:9", "pkb:1 to pkb:8"),
+            ("pkb:", "pkb:1 to pkb:8"),
+            ("pkb-heap:9", "pkb-heap:1 to pkb-heap:8"),
+        ] {
             assert!(wrong.parse::<KeyLayout>().unwrap_err().to_string().ends_with(right), "{wrong}");
         }
         assert!("tail:501".parse::<Separators>().unwrap_err().to_string().contains("tail:500"));

@@ -5,6 +5,7 @@ use super::db2::{Db2Builder, Origin};
 use super::delta::DeltaBuilder;
 use super::fixed::FixedBuilder;
 use super::pkb::PkbBuilder;
+use super::pkb::apart::ApartBuilder;
 use super::slotted::SlottedBuilder;
 use super::{KeyList, KeyListKind, Walked};
 use std::ops::Range;
@@ -14,6 +15,7 @@ pub(in crate::page) enum KeyListBuilder {
     Slotted(SlottedBuilder),
     Fixed(FixedBuilder),
     Pkb(PkbBuilder),
+    Apart(ApartBuilder),
     Db2(Db2Builder),
     Delta(DeltaBuilder),
     Blocks(BlocksBuilder),
@@ -28,6 +30,7 @@ impl KeyListBuilder {
             }
             KeyListKind::Fixed => KeyListBuilder::Fixed(FixedBuilder::new(inner)),
             KeyListKind::Pkb(_) => KeyListBuilder::Pkb(PkbBuilder::new(granule, kind.part(), bytes)),
+            KeyListKind::PkbHeap(_) => KeyListBuilder::Apart(ApartBuilder::new(kind.part(), bytes)),
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyListBuilder::Delta(DeltaBuilder::new(kind, bytes)),
             KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),
@@ -42,6 +45,7 @@ impl KeyListBuilder {
             KeyListBuilder::Slotted(list) => Some(list.bytes_with(suffix)),
             KeyListBuilder::Fixed(list) => list.bytes_with(suffix),
             KeyListBuilder::Pkb(list) => Some(list.bytes_with(suffix.len())),
+            KeyListBuilder::Apart(list) => list.bytes_with(suffix),
             KeyListBuilder::Db2(list) => Some(list.bytes_with(suffix)),
             KeyListBuilder::Delta(list) => Some(list.bytes_with(suffix)),
             KeyListBuilder::Blocks(list) => list.bytes_with(suffix),
@@ -55,6 +59,7 @@ impl KeyListBuilder {
             KeyListBuilder::Slotted(list) => list.push(suffix),
             KeyListBuilder::Fixed(list) => list.push(suffix),
             KeyListBuilder::Pkb(list) => list.push(suffix),
+            KeyListBuilder::Apart(list) => list.push(suffix),
             KeyListBuilder::Db2(list) => list.push(suffix, None),
             KeyListBuilder::Delta(list) => list.push(suffix, None),
             KeyListBuilder::Blocks(list) => list.push(suffix),
@@ -97,6 +102,7 @@ impl KeyListBuilder {
             (KeyListBuilder::Slotted(to), KeyList::Slotted(from)) => to.take(from, slots, cut).then(|| to.bytes()),
             (KeyListBuilder::Fixed(to), KeyList::Fixed(from)) if cut == 0 => to.take(from, slots).then(|| to.bytes()),
             (KeyListBuilder::Pkb(to), KeyList::Pkb(from)) => to.take(from, slots, cut).then(|| to.bytes()),
+            (KeyListBuilder::Apart(to), KeyList::Apart(from)) => to.take(from, slots).then(|| to.bytes()),
             _ => None,
         }
     }
@@ -107,6 +113,7 @@ impl KeyListBuilder {
             KeyListBuilder::Slotted(list) => list.finish(out),
             KeyListBuilder::Fixed(list) => list.finish(out),
             KeyListBuilder::Pkb(list) => list.finish(out),
+            KeyListBuilder::Apart(list) => list.finish(out),
             KeyListBuilder::Db2(list) => list.finish(out),
             KeyListBuilder::Delta(list) => list.finish(room, out),
             KeyListBuilder::Blocks(list) => list.finish(out),

@@ -42,6 +42,7 @@ pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
         }
         KeyListKind::Fixed => fixed::check(list, state.count).is_ok(),
         KeyListKind::Pkb(_) => pkb::is_changeable(list, state.count, state.granule, state.kind.part()),
+        KeyListKind::PkbHeap(_) => pkb::apart::is_changeable(list, state.count, state.kind.part()),
         KeyListKind::Db2 => db2::is_changeable(list, state.count, state.granule),
         kind if kind.has_best() => delta::best::is_changeable(list, state.count, kind.has_groups()),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
@@ -124,6 +125,9 @@ fn plan(page: PageId, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) 
             fixed::bytes_with(list, state, suffix).map(Plan::of).map_err(|what| Error::corrupt(page, what))
         }
         KeyListKind::Pkb(_) => Ok(Plan::of(pkb::edit::bytes_with(state, state.kind.part(), suffix))),
+        KeyListKind::PkbHeap(_) => pkb::apart::bytes_with(state, state.kind.part(), slot, suffix)
+            .map(Plan::of)
+            .map_err(|what| Error::corrupt(page, what)),
         KeyListKind::Db2 => Ok(db2::edit::plan(list, state, slot, suffix)),
         kind if kind.has_best() => Ok(delta::best::plan(list, state, kind.has_groups(), slot, suffix)),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
@@ -139,6 +143,7 @@ fn insert_planned(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], 
     match state.kind {
         KeyListKind::Fixed => fixed::insert(list, state, slot, suffix),
         KeyListKind::Pkb(_) => pkb::edit::insert(list, state, state.kind.part(), slot, suffix),
+        KeyListKind::PkbHeap(_) => pkb::apart::insert(list, state, state.kind.part(), slot, suffix),
         KeyListKind::Db2 => db2::edit::insert(list, state, slot, suffix, plan),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::edit::insert(list, state, state.kind.has_groups(), slot, suffix, plan);
@@ -163,6 +168,7 @@ pub(in crate::page) fn remove(
     Ok(Some(match state.kind {
         KeyListKind::Fixed => fixed::remove(list, state, from, to),
         KeyListKind::Pkb(_) => pkb::edit::remove(list, state, state.kind.part(), from, to),
+        KeyListKind::PkbHeap(_) => pkb::apart::remove(list, state, state.kind.part(), from, to),
         KeyListKind::Db2 => db2::edit::remove(list, state, from, to),
         kind if kind.has_best() => delta::best::remove(list, state, kind.has_groups(), from, to),
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {

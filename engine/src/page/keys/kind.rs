@@ -31,6 +31,8 @@ pub enum KeyListKind {
     MyIsam,
     /// Whole keys, and beside them what tells each from the one before, in so many bytes, 1 to [`KeyListKind::LONGEST_PART`].
     Pkb(u8),
+    /// The same parts, and the whole keys in pages of their own: the key heap.
+    PkbHeap(u8),
     /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
     WiredTiger(Instantiation),
     /// Integer keys of 4 bytes in compressed blocks.
@@ -41,6 +43,8 @@ pub enum KeyListKind {
 
 /// What is added to the length of PkB's parts for their tag.
 const PKB: u8 = 0x50;
+/// The same where the keys are in the key heap.
+const PKB_HEAP: u8 = 0x60;
 /// Tag of the blocks of 4-byte keys of the first codec; the others follow.
 const BLOCKS32: u8 = 0x40;
 /// Likewise of 8-byte keys.
@@ -68,6 +72,7 @@ impl KeyListKind {
             KeyListKind::Pkb(2) => 6,
             KeyListKind::Pkb(5) => 0x16,
             KeyListKind::Pkb(part) => PKB.saturating_add(part),
+            KeyListKind::PkbHeap(part) => PKB_HEAP.saturating_add(part),
             KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
             KeyListKind::Blocks64(codec) => BLOCKS64 + codec as u8,
         }
@@ -90,8 +95,8 @@ impl KeyListKind {
 
     /// All kinds.
     #[allow(clippy::indexing_slicing)]
-    pub const ALL: [KeyListKind; 32] = {
-        let mut all = [KeyListKind::Plain; 32];
+    pub const ALL: [KeyListKind; 40] = {
+        let mut all = [KeyListKind::Plain; 40];
         all[1] = KeyListKind::Fixed;
         all[2] = KeyListKind::Head;
         all[3] = KeyListKind::MyIsam;
@@ -102,6 +107,7 @@ impl KeyListKind {
         let mut part = 1;
         while part <= KeyListKind::LONGEST_PART {
             all[7 + part as usize] = KeyListKind::Pkb(part);
+            all[31 + part as usize] = KeyListKind::PkbHeap(part);
             part += 1;
         }
         let mut codec = 0;
@@ -130,7 +136,14 @@ impl KeyListKind {
 
     /// True where the list keeps keys without the common prefix of the page's fences.
     pub fn cuts_prefix(self) -> bool {
-        !matches!(self, KeyListKind::Plain | KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_))
+        !matches!(
+            self,
+            KeyListKind::Plain
+                | KeyListKind::Fixed
+                | KeyListKind::PkbHeap(_)
+                | KeyListKind::Blocks32(_)
+                | KeyListKind::Blocks64(_)
+        )
     }
 
     /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is
@@ -143,13 +156,26 @@ impl KeyListKind {
     /// True where a tree may have inner pages of this list: any run of a page's entries fits in a page again that has the
     /// first key of the run and the one behind it for fences. Where an entry takes less than its key, it might not.
     pub fn suits_inner_pages(self) -> bool {
-        !self.is_walked() && self.blocks().is_none()
+        !self.is_walked() && self.blocks().is_none() && !self.keeps_keys_apart()
+    }
+
+    /// True where the page has parts of its keys only: the tree keeps the keys themselves in its key heap, and what the page
+    /// says of keys ([`super::super::Page::key_into`] and all that compares them) means nothing.
+    #[inline(always)]
+    pub fn keeps_keys_apart(self) -> bool {
+        matches!(self, KeyListKind::PkbHeap(_))
+    }
+
+    /// [`KeyListKind::keeps_keys_apart`] of a tag, quicker.
+    #[inline(always)]
+    pub(in crate::page) fn is_apart_tag(tag: u8) -> bool {
+        tag > PKB_HEAP && tag <= PKB_HEAP + KeyListKind::LONGEST_PART
     }
 
     /// Bytes of the key in the parts of a PkB list.
     #[inline(always)]
-    pub(super) fn part(self) -> usize {
-        if let KeyListKind::Pkb(part) = self { usize::from(part) } else { 0 }
+    pub(in crate::page) fn part(self) -> usize {
+        if let KeyListKind::Pkb(part) | KeyListKind::PkbHeap(part) = self { usize::from(part) } else { 0 }
     }
 
     /// True where the slotted list is dense if its suffixes allow it.
@@ -189,6 +215,7 @@ impl KeyListKind {
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::least_entry_bytes(len.saturating_sub(common)),
             // Of blocks nothing is sure but their index.
             KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => 0,
+            KeyListKind::PkbHeap(_) => self.entry_bytes(0),
             // The list may be dense.
             KeyListKind::Head if inner && len.saturating_sub(common) <= slotted::HEAD => slotted::HEAD,
             KeyListKind::Head | KeyListKind::Pkb(_) => self.entry_bytes(len.saturating_sub(common)),
@@ -202,6 +229,7 @@ impl KeyListKind {
             KeyListKind::Fixed | KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => suffix_len,
             KeyListKind::Db2 => db2::entry_bytes(suffix_len),
             KeyListKind::Pkb(_) => pkb::entry_bytes(suffix_len, self.part()),
+            KeyListKind::PkbHeap(_) => pkb::apart::entry_bytes(self.part()),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => delta::entry_bytes(suffix_len, self.has_groups()),
         }
     }

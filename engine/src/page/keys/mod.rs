@@ -28,6 +28,8 @@ pub(super) use edit::{KeyState, insert, insert_run, is_changeable, remove, toget
 use fixed::Fixed;
 pub use kind::{Instantiation, KeyListKind};
 use pkb::Pkb;
+pub use pkb::apart::KeyPlace;
+pub(super) use pkb::apart::{Apart, OPEN, entry as apart_entry};
 pub(super) use row::KeyRow;
 use slotted::Slotted;
 pub(super) use walk::{KeyWalk, Place, Walked};
@@ -53,6 +55,7 @@ pub(super) enum KeyList<'a> {
     Slotted(Slotted<'a>),
     Fixed(Fixed<'a>),
     Pkb(Pkb<'a>),
+    Apart(Apart<'a>),
     Db2(Db2<'a>),
     Delta(Delta<'a>),
     Blocks(Blocks<'a>),
@@ -66,6 +69,7 @@ impl<'a> KeyList<'a> {
             KeyListKind::Plain | KeyListKind::Head => KeyList::Slotted(Slotted::new(list, count, granule)),
             KeyListKind::Fixed => KeyList::Fixed(Fixed::new(list, count)),
             KeyListKind::Pkb(_) => KeyList::Pkb(Pkb::new(list, count, granule, kind.part())),
+            KeyListKind::PkbHeap(_) => KeyList::Apart(Apart::new(list, count, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyList::Delta(Delta::of_kind(list, count, kind)),
             KeyListKind::Blocks32(codec) => KeyList::Blocks(Blocks::new(codec, false, list, count)),
@@ -82,13 +86,14 @@ impl<'a> KeyList<'a> {
         }
     }
 
-    /// `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one.
+    /// `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one. Of a list without its keys nothing.
     #[inline(always)]
     pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
         match self {
             KeyList::Slotted(list) => list.search(suffix),
             KeyList::Fixed(list) => list.search(suffix),
             KeyList::Pkb(list) => list.search(suffix),
+            KeyList::Apart(_) => Err(0),
             KeyList::Db2(list) => list.search(suffix),
             KeyList::Delta(list) => list.search(suffix),
             KeyList::Blocks(list) => list.search(suffix),
@@ -102,6 +107,7 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(list) => list.append(slot, out),
             KeyList::Fixed(list) => out.extend_from_slice(list.key(slot)),
             KeyList::Pkb(list) => out.extend_from_slice(list.key(slot)),
+            KeyList::Apart(list) => out.extend_from_slice(list.entry(slot)),
             KeyList::Db2(list) => list.append(slot, out),
             KeyList::Delta(list) => list.append(slot, out),
             KeyList::Blocks(list) => list.append(slot, out),
@@ -115,6 +121,7 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(list) => list.entry_bytes(slot),
             KeyList::Fixed(list) => list.stride(),
             KeyList::Pkb(list) => list.entry_bytes(slot),
+            KeyList::Apart(list) => list.entry_bytes(),
             KeyList::Db2(list) => list.entry_bytes(slot),
             KeyList::Delta(list) => list.entry_bytes(slot),
             KeyList::Blocks(list) => list.entry_bytes(slot),
@@ -133,6 +140,7 @@ impl<'a> KeyList<'a> {
             KeyList::Delta(delta) => delta.kept_bytes(),
             KeyList::Db2(db2) => db2.kept_bytes(),
             KeyList::Blocks(_) => list.len(),
+            KeyList::Apart(apart) => apart.kept_bytes(),
             _ => (0..count).map(|slot| self.suffix_len(slot)).sum(),
         }
     }
@@ -144,6 +152,7 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(list) => list.suffix_len(slot),
             KeyList::Fixed(list) => list.stride(),
             KeyList::Pkb(list) => list.key(slot).len(),
+            KeyList::Apart(list) => list.entry_bytes(),
             KeyList::Db2(list) => list.suffix_len(slot),
             KeyList::Delta(list) => list.suffix_len(slot),
             KeyList::Blocks(list) => list.key_len(),
@@ -156,6 +165,8 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(list) => list.first_longer(from, len),
             KeyList::Fixed(list) => list.first_longer(from, len),
             KeyList::Pkb(list) => list.first_longer(from, len),
+            // How long any of them is the page does not know.
+            KeyList::Apart(list) => (!list.entry(from).is_empty()).then_some(from),
             KeyList::Db2(list) => list.first_longer(from, len),
             KeyList::Delta(list) => list.first_longer(from, len),
             KeyList::Blocks(list) => list.first_longer(from, len),
@@ -171,6 +182,7 @@ impl<'a> KeyList<'a> {
                 slot.checked_sub(1).map_or(0, |left| bytes::common_prefix(list.key(left), list.key(slot)))
             }
             KeyList::Pkb(list) => list.common_with_previous(slot),
+            KeyList::Apart(list) => list.offset(slot),
             KeyList::Db2(list) => list.common_in_group(slot).unwrap_or_else(|| self.built(slot, bytes::common_prefix)),
             KeyList::Delta(_) | KeyList::Blocks(_) => self.built(slot, bytes::common_prefix),
         }
@@ -193,6 +205,7 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(list) => list.is_above_previous(slot),
             KeyList::Fixed(list) => slot.checked_sub(1).is_none_or(|left| list.key(left) < list.key(slot)),
             KeyList::Pkb(list) => list.is_above_previous(slot),
+            KeyList::Apart(_) => true,
             KeyList::Db2(list) if slot > 0 => {
                 list.is_above_in_group(slot).unwrap_or_else(|| self.built(slot, |left, right| left < right))
             }
@@ -248,6 +261,7 @@ impl<'a> KeyList<'a> {
             KeyList::Slotted(slotted) => slotted.check(count),
             KeyList::Fixed(_) => fixed::check(list, count),
             KeyList::Pkb(pkb) => pkb.check(count),
+            KeyList::Apart(apart) => apart.check(count),
             KeyList::Db2(db2) => db2.check(list, count),
             KeyList::Delta(delta) => delta.check(list, count, kind),
             KeyList::Blocks(blocks) => blocks.check(),

@@ -2,24 +2,19 @@
 //! searching and checking are here, changing in `edit`. What a page prefix, a fence or a long key is must never be known
 //! here.
 //!
-//! `[part; cap] [slot u16; cap] [heap]`. A part is `offset u16 | l bytes`: how many bytes the suffix shares with the one
-//! before (the first one: nothing), and those that follow, zero padded. The slot is where the entry is in the heap:
-//! `varint(suffix length) | suffix`. There is never garbage in the heap.
-//!
-//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the key
-//! before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the first byte
-//! behind each offset (a blind search); the one that this leads to is read, at most one of the heap, and says the rest.
+//! `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made of suffixes; the first one's shares nothing. The slot is
+//! where the entry is in the heap: `varint(suffix length) | suffix`. There is never garbage in the heap.
 
+pub(super) mod apart;
 mod build;
 pub(super) mod edit;
+mod parts;
 
-use super::{KeyListKind, capacity};
+use super::capacity;
 use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::PkbBuilder;
-
-/// Bytes of an offset and of a slot.
-const FIELD: usize = 2;
+use parts::{FIELD, Parts, part_of};
 
 /// Bytes of part and slot together.
 #[inline(always)]
@@ -38,24 +33,11 @@ pub(super) fn entry_bytes(len: usize, part: usize) -> usize {
     fixed(part) + heap_bytes(len)
 }
 
-/// A part of the longest kind; a list has the first bytes of it.
-type Part = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
-
-/// The part of `key` behind `before`.
-#[inline]
-fn part_of(before: Option<&[u8]>, key: &[u8]) -> Part {
-    let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
-    let mut part = Part::default();
-    bytes::put_u16(&mut part, 0, bytes::u16_of(offset));
-    let rest = key.get(offset..).unwrap_or_default();
-    bytes::put(&mut part, FIELD, rest.get(..Part::default().len() - FIELD).unwrap_or(rest));
-    part
-}
-
 /// A PkB key list to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Pkb<'a> {
     list: &'a [u8],
+    parts: Parts<'a>,
     count: usize,
     cap: usize,
     part: usize,
@@ -66,20 +48,20 @@ impl<'a> Pkb<'a> {
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize, part: usize) -> Pkb<'a> {
         let cap = capacity(count, granule);
         // A hostile page has no more entries than bytes for them, so that going through them ends soon.
-        Pkb { list, count: count.min(list.len() / fixed(part)), cap, part }
+        let count = count.min(list.len() / fixed(part));
+        Pkb { list, parts: Parts::new(list, count, part, FIELD + part), count, cap, part }
     }
 
     /// How many bytes the key of `slot` shares with the one before.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {
-        usize::from(bytes::get_u16(self.list, slot * (FIELD + self.part)))
+        self.parts.offset(slot)
     }
 
     /// The bytes of the key of `slot` behind its offset.
     #[inline(always)]
     fn part(&self, slot: usize) -> &'a [u8] {
-        let at = slot * (FIELD + self.part) + FIELD;
-        bytes::slice(self.list, at, at + self.part)
+        self.parts.part(slot)
     }
 
     /// Where the entry of `slot` is in the heap.
@@ -108,64 +90,7 @@ impl<'a> Pkb<'a> {
 
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        self.search_with(key, |slot| self.key(slot))
-    }
-
-    /// The search; `read` reads a whole key of the heap.
-    #[inline(always)]
-    fn search_with<'k>(&self, key: &[u8], mut read: impl FnMut(usize) -> &'k [u8]) -> Result<usize, usize> {
-        let mut agreed = 0;
-        for slot in 0..self.count {
-            let offset = self.offset(slot);
-            if offset > agreed {
-                continue;
-            }
-            if offset < agreed {
-                return Err(slot);
-            }
-            match compare_part(self.part(slot), key.get(agreed..).unwrap_or_default()) {
-                Verdict::Above => return Err(slot),
-                Verdict::Below(common) => agreed += common,
-                Verdict::Unknown(common) => {
-                    return self.resolve(slot, agreed + common, key, &mut read);
-                }
-            }
-        }
-        Err(self.count)
-    }
-
-    /// The rest of a search: `key` is above the one before slot `first` and agrees with that of `first` in at least
-    /// `agreed` bytes.
-    fn resolve<'k>(
-        &self,
-        first: usize,
-        agreed: usize,
-        key: &[u8],
-        read: &mut impl FnMut(usize) -> &'k [u8],
-    ) -> Result<usize, usize> {
-        // Behind `end` keys are above all that agree so far.
-        let end = (first + 1..self.count).find(|slot| self.offset(*slot) < agreed).unwrap_or(self.count);
-        let (mut candidate, mut slot) = (first, first + 1);
-        while slot < end {
-            let offset = self.offset(slot);
-            if key.get(offset).is_some_and(|byte| self.part(slot).first().is_some_and(|there| byte >= there)) {
-                candidate = slot;
-                slot += 1;
-            } else {
-                // Those that share more with this one, and those that are further above in the same byte.
-                slot = (slot + 1..end).find(|slot| self.offset(*slot) < offset).unwrap_or(end);
-            }
-        }
-        let there = read(candidate);
-        let common = bytes::common_prefix(there, key);
-        match (there.get(common), key.get(common)) {
-            (None, None) => Ok(candidate),
-            (Some(there), wanted) if wanted.is_none_or(|wanted| wanted < there) => {
-                let lowest = (first + 1..=candidate).rev().find(|slot| self.offset(*slot) <= common);
-                Err(lowest.unwrap_or(first))
-            }
-            _ => Err((candidate + 1..end).find(|slot| self.offset(*slot) <= common).unwrap_or(end)),
-        }
+        self.parts.search(key, |slot| self.key(slot))
     }
 
     #[inline]
@@ -218,35 +143,6 @@ impl<'a> Pkb<'a> {
     }
 }
 
-/// What a part says of a sought key that agrees with its key up to there.
-enum Verdict {
-    /// The key is above the sought one.
-    Above,
-    /// It is below, and agrees in so many bytes more.
-    Below(usize),
-    /// All that is known agrees, at least so many bytes.
-    Unknown(usize),
-}
-
-/// Compares a part, zero padded, with what is left of the sought key.
-#[inline(always)]
-fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
-    for (at, there) in part.iter().enumerate() {
-        let byte = wanted.get(at).copied().unwrap_or(0);
-        if *there > byte {
-            return Verdict::Above;
-        }
-        if *there < byte {
-            return Verdict::Below(at);
-        }
-        // A zero may be a byte of either, or the end.
-        if byte == 0 {
-            return Verdict::Unknown(at);
-        }
-    }
-    Verdict::Unknown(part.len())
-}
-
 /// False where the parts and slots are not within the list: then it must not be changed.
 pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize, part: usize) -> bool {
     list.len() >= fixed(part) * capacity(count, granule)
@@ -291,7 +187,7 @@ mod tests {
             prop_assert_eq!(view.check(all.len()), Ok(()));
             for probe in all.iter().copied().chain([probe.as_slice()]) {
                 let mut reads = 0;
-                let found = view.search_with(probe, |slot| {
+                let found = view.parts.search(probe, |slot| {
                     reads += 1;
                     view.key(slot)
                 });

@@ -246,6 +246,7 @@ impl KeyList<'_> {
                 let (len, tail) = list.tail(slot);
                 row.push_tail(&lead, len, tail);
             }),
+            KeyList::Apart(list) => (from..to).for_each(|slot| row.push(list.entry(slot))),
             KeyList::Delta(list) => {
                 list.seek(place, from);
                 let mut before = std::mem::take(&mut place.key);

@@ -63,8 +63,7 @@ fn model(keys: Vec<Vec<u8>>, size: usize, records: RecordListKind, len: usize) -
         RecordListKind::None => Vec::new(),
         RecordListKind::Fixed => vec![3; 8],
         RecordListKind::Variable => {
-            let image = key.len().min(limits::max_inline_key(size) + 1);
-            vec![4; len.wrapping_mul(key.len()) % (limits::max_entry(size) - image)]
+            vec![4; len.wrapping_mul(key.len()) % limits::max_record(size, key.len())]
         }
     };
     keys.into_iter().map(|key| (value(&key), key)).map(|(value, key)| (key, value)).collect()

@@ -74,14 +74,23 @@ fn collect(mut cursor: Cursor<'_, VecStore>) -> Model {
 /// Verifies the tree, and that the store holds its pages, those of the `detached` subtrees and no others.
 fn check(tree: &Tree, store: &VecStore, detached: &[DetachedSubtree]) {
     let mut reached = BTreeSet::new();
+    let mut heap = BTreeMap::new();
     let mut visit = |visit: Visit<'_>| match visit {
         Visit::Page(id) => assert!(reached.insert(id), "page {id} is reached twice"),
         Visit::Large { .. } => {}
+        Visit::Heap { page, keys, of } => {
+            let (known, _) = heap.entry(page).or_insert((0, of));
+            *known += keys;
+        }
     };
     let stats = tree.verify(store, &mut visit).unwrap();
     assert_eq!(stats.problems, []);
     for subtree in detached {
         assert_eq!(tree.verify_subtree(store, subtree, &mut visit).unwrap().problems, []);
+    }
+    for (page, (known, of)) in heap {
+        assert!(reached.insert(page), "heap page {page} is reached as another");
+        assert_eq!(known, of, "keys of heap page {page}");
     }
     assert_eq!(store.allocated(), reached, "allocated and reachable pages");
 }

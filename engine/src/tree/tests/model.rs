@@ -63,12 +63,11 @@ impl Run {
     }
 
     fn value(&self, key: &[u8], len: u16) -> Vec<u8> {
-        let image = key.len().min(limits::max_inline_key(self.store.page_size()) + 1);
         match self.tree.layout.records {
             RecordListKind::None => Vec::new(),
             RecordListKind::Fixed => vec![len as u8; 8],
             RecordListKind::Variable => {
-                let room = limits::max_entry(self.store.page_size()) - image;
+                let room = limits::max_record(self.store.page_size(), key.len());
                 // Now and then the longest that fits.
                 let len = if len == 0 && key.len() % 7 == 3 { room } else { room.min(len.into()) };
                 vec![len as u8; len]
@@ -336,6 +335,20 @@ proptest! {
         size in sizes(), records in records(), rule in separators(), part in 1u8..9, steps in steps(any_key()),
     ) {
         run(size, layout(KeyListKind::Pkb(part), records, rule), steps);
+    }
+
+    #[test]
+    fn a_tree_with_a_key_heap_is_a_map(
+        size in sizes(), records in records(), rule in separators(), part in 1u8..9, steps in steps(any_key()),
+    ) {
+        run(size, layout(KeyListKind::PkbHeap(part), records, rule), steps);
+    }
+
+    #[test]
+    fn a_tree_with_a_key_heap_in_the_smallest_pages_is_a_map(
+        records in records(), rule in separators(), part in 1u8..9, steps in steps(any_key()),
+    ) {
+        run(256, layout(KeyListKind::PkbHeap(part), records, rule), steps);
     }
 
     #[test]

@@ -1,0 +1,278 @@
+//! The PkB key list without its heap (the study's form for disks): of each key the part that tells it from the one before,
+//! and the place in a page of the key heap where the whole key is. Who reads those pages, and puts keys in them, must never
+//! be known here.
+//!
+//! `open u32 | [entry; count]`, an entry being `part | page u32 | number u16`. A [part](super::parts) is made of whole keys;
+//! that of the first entry may share fewer bytes with the page's lower fence than its key does. `open` is the heap page
+//! that an insertion was the first of the list to name: the one where there is most likely room, if an entry still names it.
+//!
+//! An insertion brings its entry and, unless it goes behind the last one, the part of the entry behind it.
+
+use super::parts::{FIELD, Part, Parts, part_of};
+use crate::base::{PageId, bytes, limits};
+use crate::page::keys::KeyState;
+use std::ops::Range;
+
+/// Bytes of `open`.
+pub(in crate::page) const OPEN: usize = 4;
+/// Bytes of a place.
+const PLACE: usize = 6;
+
+/// Where a key of the key heap is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KeyPlace {
+    /// Its heap page.
+    pub page: PageId,
+    /// Its number there.
+    pub number: u16,
+}
+
+impl KeyPlace {
+    /// No key's: stands for one that is yet to be found.
+    pub const NONE: KeyPlace = KeyPlace { page: PageId::NONE, number: 0 };
+
+    fn get(entry: &[u8], at: usize) -> KeyPlace {
+        KeyPlace { page: PageId(bytes::get_u32(entry, at)), number: bytes::get_u16(entry, at + 4) }
+    }
+}
+
+/// Bytes of an entry whose part has `part` bytes of its key.
+#[inline(always)]
+pub(in crate::page::keys) fn entry_bytes(part: usize) -> usize {
+    FIELD + part + PLACE
+}
+
+/// What a list with parts of `part` bytes is given for `key`, which is at `place`. `before` is the key before it, or what all
+/// keys of the page are known to share; `next` the key behind it, if there is one.
+pub(in crate::page) fn entry(part: usize, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
+    let width = FIELD + part;
+    let mut entry = bytes::slice(&part_of(Some(before), key), 0, width).to_vec();
+    entry.extend(place.page.0.to_le_bytes());
+    entry.extend(place.number.to_le_bytes());
+    if let Some(next) = next {
+        entry.extend_from_slice(bytes::slice(&part_of(Some(key), next), 0, width));
+    }
+    entry
+}
+
+/// A PkB key list without its heap, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Apart<'a> {
+    list: &'a [u8],
+    count: usize,
+    part: usize,
+}
+
+impl<'a> Apart<'a> {
+    #[inline(always)]
+    pub(in crate::page::keys) fn new(list: &'a [u8], count: usize, part: usize) -> Apart<'a> {
+        // A hostile page has no more entries than bytes for them.
+        let count = count.min(list.len().saturating_sub(OPEN) / entry_bytes(part));
+        Apart { list, count, part }
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> Parts<'a> {
+        Parts::new(self.list.get(OPEN..).unwrap_or_default(), self.count, self.part, entry_bytes(self.part))
+    }
+
+    /// The search; see [`Parts::search_with`].
+    #[inline]
+    pub(in crate::page) fn search_with<K: AsRef<[u8]>, E>(
+        &self,
+        lower: &[u8],
+        key: &[u8],
+        read: impl FnMut(usize) -> Result<K, E>,
+    ) -> Result<Result<usize, usize>, E> {
+        self.parts().search_with(lower, key, read)
+    }
+
+    /// The bytes of an entry; none where there is no such slot.
+    #[inline]
+    pub(in crate::page::keys) fn entry(&self, slot: usize) -> &'a [u8] {
+        let at = OPEN + slot * entry_bytes(self.part);
+        if slot < self.count { bytes::slice(self.list, at, at + entry_bytes(self.part)) } else { &[] }
+    }
+
+    /// Where the key of `slot` is.
+    #[inline]
+    pub(in crate::page) fn place(&self, slot: usize) -> KeyPlace {
+        KeyPlace::get(self.entry(slot), FIELD + self.part)
+    }
+
+    /// The heap page where there is most likely room, if one of the entries names it.
+    pub(in crate::page) fn open(&self) -> Option<PageId> {
+        let open = PageId(bytes::get_u32(self.list, 0));
+        self.names(open).then_some(open)
+    }
+
+    fn names(&self, page: PageId) -> bool {
+        (0..self.count).any(|slot| self.place(slot).page == page)
+    }
+
+    /// How many bytes the key of `slot` shares with the one before.
+    #[inline]
+    pub(in crate::page::keys) fn offset(&self, slot: usize) -> usize {
+        self.parts().offset(slot)
+    }
+
+    /// Bytes of an entry.
+    #[inline(always)]
+    pub(in crate::page::keys) fn entry_bytes(&self) -> usize {
+        entry_bytes(self.part)
+    }
+
+    /// Bytes of the list that are bytes of keys.
+    pub(in crate::page::keys) fn kept_bytes(&self) -> usize {
+        self.count * self.part
+    }
+
+    /// The part of slot `to` once the entries `[from, to)` before it are gone. It is among what is known: each of them says
+    /// which bytes behind the shortest offset it has, up to where the next one says them.
+    fn part_without(&self, from: usize, to: usize) -> Part {
+        let (parts, width) = (self.parts(), self.part);
+        let shared = (from..=to).map(|slot| parts.offset(slot)).min().unwrap_or(0);
+        let mut part = Part::default();
+        bytes::put_u16(&mut part, 0, bytes::u16_of(shared));
+        let first = (from..=to).rfind(|slot| parts.offset(*slot) == shared).unwrap_or(to);
+        for slot in first..=to {
+            let at = parts.offset(slot).saturating_sub(shared);
+            if at < width {
+                bytes::put(&mut part, FIELD + at, bytes::slice(parts.part(slot), 0, width - at));
+            }
+        }
+        part
+    }
+
+    /// True where the part of `slot` is that of `key` behind `before`; of the first one also where it shares fewer bytes, or
+    /// more than `before` has.
+    pub(in crate::page) fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
+        let parts = self.parts();
+        let shared = parts.offset(0);
+        let known = match slot {
+            0 if shared <= before.len() => bytes::slice(before, 0, shared),
+            0 => bytes::slice(key, 0, shared),
+            _ => before,
+        };
+        let expected = part_of(Some(known), key);
+        let offset = usize::from(bytes::get_u16(&expected, 0));
+        offset == parts.offset(slot) && bytes::slice(&expected, FIELD, FIELD + self.part) == parts.part(slot)
+    }
+
+    /// Structure: the sizes add up, each entry names a page, and parts rise where they say the same byte of two keys.
+    pub(in crate::page::keys) fn check(&self, count: usize) -> Result<(), String> {
+        if self.list.len() != OPEN + count * entry_bytes(self.part) {
+            return Err(format!("{} bytes are not those of {count} entries", self.list.len()));
+        }
+        let parts = self.parts();
+        for slot in 0..count {
+            if self.place(slot).page.is_none() {
+                return Err(format!("the key of slot {slot} is nowhere"));
+            }
+            if parts.offset(slot) > limits::MAX_KEY {
+                return Err(format!("the key of slot {slot} shares more bytes than keys have"));
+            }
+            let Some(left) = slot.checked_sub(1) else { continue };
+            let known = parts.offset(slot).checked_sub(parts.offset(left)).and_then(|at| parts.part(left).get(at));
+            // Zeros may be bytes or none.
+            if known.is_some_and(|there| *there > 0 && parts.part(slot).first().is_none_or(|byte| byte <= there)) {
+                return Err(format!("the part of slot {slot} is not above the one before it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A PkB key list without its heap under construction.
+pub(crate) struct ApartBuilder {
+    part: usize,
+    count: usize,
+    bytes: Vec<u8>,
+}
+
+impl ApartBuilder {
+    pub(in crate::page::keys) fn new(part: usize, bytes: usize) -> ApartBuilder {
+        let mut list = Vec::with_capacity(bytes);
+        list.resize(OPEN, 0);
+        ApartBuilder { part, count: 0, bytes: list }
+    }
+
+    /// Bytes of the list.
+    pub(in crate::page::keys) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of the list with one entry more; `None` where that is none.
+    #[inline]
+    pub(in crate::page::keys) fn bytes_with(&self, entry: &[u8]) -> Option<usize> {
+        (entry.len() == entry_bytes(self.part)).then(|| self.bytes.len() + entry.len())
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub(in crate::page::keys) fn push(&mut self, entry: &[u8]) {
+        self.bytes.extend_from_slice(entry);
+        self.count += 1;
+    }
+
+    /// Appends some entries of another list as they are, and takes over its open page if this one has none. False: its parts
+    /// are not as long.
+    pub(in crate::page::keys) fn take(&mut self, from: &Apart<'_>, slots: Range<usize>) -> bool {
+        if from.part != self.part {
+            return false;
+        }
+        if bytes::get_u32(&self.bytes, 0) == 0 {
+            bytes::put(&mut self.bytes, 0, bytes::slice(from.list, 0, OPEN));
+        }
+        slots.for_each(|slot| self.push(from.entry(slot)));
+        true
+    }
+
+    pub(in crate::page::keys) fn finish(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
+    }
+}
+
+/// See [`crate::page::keys::is_changeable`].
+pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, part: usize) -> bool {
+    list.len() == OPEN + count * entry_bytes(part)
+}
+
+/// See [`crate::page::keys::plan`]: an error where the insertion does not bring what it has to.
+pub(in crate::page::keys) fn bytes_with(
+    state: KeyState,
+    part: usize,
+    slot: usize,
+    brought: &[u8],
+) -> Result<usize, String> {
+    let next = if slot < state.count { FIELD + part } else { 0 };
+    if brought.len() != entry_bytes(part) + next {
+        return Err(format!("an insert of {} bytes into a list of partial keys of {part}", brought.len()));
+    }
+    Ok(state.bytes + entry_bytes(part))
+}
+
+/// See [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, brought: &[u8]) {
+    let (size, place) = (entry_bytes(part), KeyPlace::get(brought, FIELD + part));
+    if !Apart::new(bytes::slice(list, 0, state.bytes), state.count, part).names(place.page) {
+        bytes::put(list, 0, &place.page.0.to_le_bytes());
+    }
+    let at = OPEN + slot * size;
+    bytes::shift(list, at, state.bytes, at + size);
+    bytes::put(list, at, bytes::slice(brought, 0, size));
+    bytes::put(list, at + size, brought.get(size..).unwrap_or_default());
+}
+
+/// See [`crate::page::keys::remove`].
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+    let size = entry_bytes(part);
+    if from < to && to < state.count {
+        let left = Apart::new(list, state.count, part).part_without(from, to);
+        bytes::put(list, OPEN + to * size, bytes::slice(&left, 0, FIELD + part));
+    }
+    bytes::shift(list, OPEN + to * size, state.bytes, OPEN + from * size);
+    let end = state.bytes.saturating_sub((to - from) * size);
+    bytes::zero(list, end, state.bytes);
+    end
+}

@@ -1,0 +1,165 @@
+//! What tells each key of a page from the one before, and the search that needs no more than that and one whole key. Where
+//! whole keys are must never be known here.
+//!
+//! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and those that follow, zero padded.
+//! The first key of a page may be said to share fewer bytes with the page's lower fence than it does, and of a long fence
+//! nobody knows more than the first bytes.
+//!
+//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the key
+//! before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the first byte
+//! behind each offset (a blind search); the one that this leads to is read, at most one of the page, and says the rest.
+
+use crate::base::bytes;
+use crate::page::keys::KeyListKind;
+use std::convert::Infallible;
+
+/// Bytes of an offset.
+pub(super) const FIELD: usize = 2;
+
+/// A part of the longest kind; a list has the first bytes of it.
+pub(super) type Part = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
+
+/// The part of `key` behind `before`.
+#[inline]
+pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> Part {
+    let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
+    let mut part = Part::default();
+    bytes::put_u16(&mut part, 0, bytes::u16_of(offset));
+    let rest = key.get(offset..).unwrap_or_default();
+    bytes::put(&mut part, FIELD, rest.get(..Part::default().len() - FIELD).unwrap_or(rest));
+    part
+}
+
+/// The parts of a page, one every `stride` bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    len: usize,
+    stride: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Of `count` keys, each with `len` bytes.
+    #[inline(always)]
+    pub(super) fn new(bytes: &'a [u8], count: usize, len: usize, stride: usize) -> Parts<'a> {
+        Parts { bytes, count, len, stride }
+    }
+
+    /// How many bytes the key of `slot` shares with the one before.
+    #[inline(always)]
+    pub(super) fn offset(&self, slot: usize) -> usize {
+        usize::from(bytes::get_u16(self.bytes, slot * self.stride))
+    }
+
+    /// The bytes of the key of `slot` behind its offset.
+    #[inline(always)]
+    pub(super) fn part(&self, slot: usize) -> &'a [u8] {
+        let at = slot * self.stride + FIELD;
+        bytes::slice(self.bytes, at, at + self.len)
+    }
+
+    /// The search of a page whose whole keys are at hand.
+    #[inline]
+    pub(super) fn search<'k>(&self, key: &[u8], mut read: impl FnMut(usize) -> &'k [u8]) -> Result<usize, usize> {
+        let Ok(found) = self.search_with(&[], key, |slot| Ok::<_, Infallible>(read(slot)));
+        found
+    }
+
+    /// The search; `read` reads a whole key. `lower`: the first bytes of the page's lower fence, which `key` is not below.
+    #[inline(always)]
+    pub(super) fn search_with<K: AsRef<[u8]>, E>(
+        &self,
+        lower: &[u8],
+        key: &[u8],
+        mut read: impl FnMut(usize) -> Result<K, E>,
+    ) -> Result<Result<usize, usize>, E> {
+        let mut agreed = bytes::common_prefix(lower, key);
+        if agreed == lower.len() && self.offset(0) > agreed && self.count > 0 {
+            // Whether the first key shares as much with the sought one as with the fence, nobody knows.
+            return self.resolve(0, agreed, key, &mut read);
+        }
+        agreed = agreed.min(self.offset(0));
+        for slot in 0..self.count {
+            let offset = self.offset(slot);
+            if offset > agreed {
+                continue;
+            }
+            if offset < agreed {
+                return Ok(Err(slot));
+            }
+            match compare_part(self.part(slot), key.get(agreed..).unwrap_or_default()) {
+                Verdict::Above => return Ok(Err(slot)),
+                Verdict::Below(common) => agreed += common,
+                Verdict::Unknown(common) => {
+                    return self.resolve(slot, agreed + common, key, &mut read);
+                }
+            }
+        }
+        Ok(Err(self.count))
+    }
+
+    /// The rest of a search: `key` is above the one before slot `first` and agrees with that of `first` in at least
+    /// `agreed` bytes.
+    fn resolve<K: AsRef<[u8]>, E>(
+        &self,
+        first: usize,
+        agreed: usize,
+        key: &[u8],
+        read: &mut impl FnMut(usize) -> Result<K, E>,
+    ) -> Result<Result<usize, usize>, E> {
+        // Behind `end` keys are above all that agree so far.
+        let end = (first + 1..self.count).find(|slot| self.offset(*slot) < agreed).unwrap_or(self.count);
+        let (mut candidate, mut slot) = (first, first + 1);
+        while slot < end {
+            let offset = self.offset(slot);
+            if key.get(offset).is_some_and(|byte| self.part(slot).first().is_some_and(|there| byte >= there)) {
+                candidate = slot;
+                slot += 1;
+            } else {
+                // Those that share more with this one, and those that are further above in the same byte.
+                slot = (slot + 1..end).find(|slot| self.offset(*slot) < offset).unwrap_or(end);
+            }
+        }
+        let there = read(candidate)?;
+        let there = there.as_ref();
+        let common = bytes::common_prefix(there, key);
+        Ok(match (there.get(common), key.get(common)) {
+            (None, None) => Ok(candidate),
+            (Some(there), wanted) if wanted.is_none_or(|wanted| wanted < there) => {
+                let lowest = (first + 1..=candidate).rev().find(|slot| self.offset(*slot) <= common);
+                Err(lowest.unwrap_or(first))
+            }
+            _ => Err((candidate + 1..end).find(|slot| self.offset(*slot) <= common).unwrap_or(end)),
+        })
+    }
+}
+
+/// What a part says of a sought key that agrees with its key up to there.
+enum Verdict {
+    /// The key is above the sought one.
+    Above,
+    /// It is below, and agrees in so many bytes more.
+    Below(usize),
+    /// All that is known agrees, at least so many bytes.
+    Unknown(usize),
+}
+
+/// Compares a part, zero padded, with what is left of the sought key.
+#[inline(always)]
+fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
+    for (at, there) in part.iter().enumerate() {
+        let byte = wanted.get(at).copied().unwrap_or(0);
+        if *there > byte {
+            return Verdict::Above;
+        }
+        if *there < byte {
+            return Verdict::Below(at);
+        }
+        // A zero may be a byte of either, or the end.
+        if byte == 0 {
+            return Verdict::Unknown(at);
+        }
+    }
+    Verdict::Unknown(part.len())
+}

@@ -1,0 +1,246 @@
+//! The key heap: where the keys are of leaves that keep parts of them only. How such a leaf is searched, where a new key
+//! goes, and what becomes of its place when the entry does. What a part is, is the page's affair.
+//!
+//! Every entry owns one key of a heap page, and heap pages belong to no leaf: after splits several name the same page. A key
+//! goes to the page of a neighbour or to the leaf's open page, if there is room, so that few pages have the keys of a leaf.
+//! A heap page without keys is freed.
+//!
+//! Latches: heap pages come after all others. Whoever holds one takes no other, and the leaf that led there is held.
+
+use super::long_key::is_long;
+use super::search::Target;
+use super::{PageRead, PageWrite, Stretch, Tree};
+use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
+use crate::page::{KeyPlace, Page, PageOp, Record, apart_image, heap_number, heap_page_builder, would_insert};
+use std::collections::BTreeSet;
+
+/// What an entry has outside its page: it goes when the entry does.
+#[derive(Default)]
+pub(super) struct Owned {
+    place: Option<KeyPlace>,
+    run: Vec<PageId>,
+}
+
+impl Tree {
+    /// The image of a page's key, wherever it is kept. The caller holds the page's latch.
+    pub(super) fn image_into<S: PageRead>(
+        &self,
+        store: &S,
+        page: Page<'_>,
+        slot: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !page.keeps_keys_apart() {
+            page.key_into(slot, out);
+            return Ok(());
+        }
+        out.clear();
+        let nowhere = || Error::corrupt(page.id(), format!("the key of slot {slot} is nowhere"));
+        let place = page.key_place(slot).ok_or_else(nowhere)?;
+        let latched = self.heap_page(store, page.id(), place.page)?;
+        let heap = Page::new(&latched);
+        let (_, image) = heap.heap_key(place.number).ok_or_else(|| no_such_key(place))?;
+        out.extend_from_slice(image);
+        Ok(())
+    }
+
+    /// The heap page to which a leaf leads that the caller has latched.
+    fn heap_page<'s, S: PageRead>(&self, store: &'s S, leaf: PageId, id: PageId) -> Result<S::Ref<'s>> {
+        if id == leaf {
+            return Err(Error::corrupt(leaf, "one of its keys is said to be in itself"));
+        }
+        let latched = store.read(id)?;
+        self.check_heap_page(Page::new(&latched), id)?;
+        Ok(latched)
+    }
+
+    fn check_heap_page(&self, page: Page<'_>, id: PageId) -> Result<()> {
+        if page.is_heap() && page.table() == self.table && page.id() == id {
+            return Ok(());
+        }
+        let what = format!("expected a page of the key heap of table {}, found a {:?} page", self.table, page.kind());
+        Err(Error::corrupt(id, what))
+    }
+
+    /// Reads the pages of the key heap that a change at `key` may read, if its leaf has its keys there: what the change would
+    /// meet must be met before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is.
+    pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<()> {
+        let leaf = self.descend(store, Target::Covering(key))?;
+        let page = Page::new(&leaf);
+        if !page.keeps_keys_apart() {
+            return Ok(());
+        }
+        let slot = self.locate(store, page, key)?.unwrap_or_else(|slot| slot);
+        let near = if page.free() < room { 0..page.count() } else { slot.saturating_sub(1)..slot + 1 };
+        let named = near.filter_map(|slot| page.key_place(slot)).map(|place| place.page);
+        let pages: BTreeSet<PageId> = named.chain(page.open_heap_page()).collect();
+        pages.into_iter().try_for_each(|id| self.heap_page(store, page.id(), id).map(drop))
+    }
+
+    /// Hands the entries of the leaf that covers `key` to `each`, in order, and of those whose keys cannot be read why. Returns
+    /// the leaf's LSN and where it ends, by its own word; `None` for the latter: at a long key, which it does not know whole.
+    pub fn leaf_entries<S: PageRead>(
+        &self,
+        store: &S,
+        key: &[u8],
+        mut each: impl FnMut(Result<&[u8]>, Record<'_>),
+    ) -> Result<(Lsn, Option<Stretch>)> {
+        let leaf = self.descend(store, Target::Covering(key))?;
+        let page = Page::new(&leaf);
+        let mut whole = Vec::new();
+        for slot in 0..page.count() {
+            let read = self.full_key(store, page, slot, &mut whole);
+            each(read.map(|()| whole.as_slice()), page.record(slot));
+        }
+        let mut upper = Vec::new();
+        let upper = page.upper_fence_into(&mut upper).then_some(upper);
+        let known = upper.as_ref().is_none_or(|upper| !is_long(upper.len(), store.page_size()));
+        Ok((page.lsn(), known.then_some(Stretch { lower: key.to_vec(), upper })))
+    }
+
+    /// [`Tree::locate`] in a leaf that keeps its keys apart.
+    #[cold]
+    pub(super) fn locate_apart<S: PageRead>(
+        &self,
+        store: &S,
+        page: Page<'_>,
+        key: &[u8],
+    ) -> Result<std::result::Result<usize, usize>> {
+        let lower = shared_with_lower(page, store.page_size());
+        if key < lower {
+            return Ok(Err(0));
+        }
+        let found = page.search_apart(lower, key, |slot| {
+            let mut there = Vec::new();
+            self.full_key(store, page, slot, &mut there).map(|()| there)
+        })?;
+        found.ok_or_else(|| Error::corrupt(page.id(), "not a page of partial keys"))
+    }
+
+    /// The image for an insertion of `key` at `slot` of a leaf that keeps its keys apart. If the entry fits in the leaf, the
+    /// key is put in the heap; if not, the image is one that will not fit either, and nothing has happened.
+    pub(super) fn image_apart<S: PageWrite>(
+        &self,
+        store: &S,
+        leaf: Page<'_>,
+        slot: usize,
+        key: &[u8],
+        record: Record<'_>,
+    ) -> Result<Vec<u8>> {
+        let mut next = Vec::new();
+        let before = self.key_before(store, leaf, slot)?;
+        let has_next = slot < leaf.count();
+        if has_next {
+            self.full_key(store, leaf, slot, &mut next)?;
+        }
+        let next = has_next.then_some(next.as_slice());
+        let trial = apart_image(leaf.keys(), &before, key, next, KeyPlace::NONE);
+        if !would_insert(leaf, slot, &trial, record)? {
+            return Ok(trial);
+        }
+        let place = self.put_in_heap(store, leaf, slot, key)?;
+        Ok(apart_image(leaf.keys(), &before, key, next, place))
+    }
+
+    /// The whole key before `slot` of a leaf, or what is known to be before its first one.
+    fn key_before<S: PageRead>(&self, store: &S, leaf: Page<'_>, slot: usize) -> Result<Vec<u8>> {
+        let mut before = Vec::new();
+        match slot.checked_sub(1) {
+            Some(left) => self.full_key(store, leaf, left, &mut before)?,
+            None => before.extend_from_slice(shared_with_lower(leaf, store.page_size())),
+        }
+        Ok(before)
+    }
+
+    fn put_in_heap<S: PageWrite>(&self, store: &S, leaf: Page<'_>, slot: usize, key: &[u8]) -> Result<KeyPlace> {
+        let image = self.store_key(store, key)?;
+        let neighbours = [slot.checked_sub(1), Some(slot)].into_iter().flatten();
+        let beside = neighbours.filter_map(|slot| leaf.key_place(slot)).map(|place| place.page);
+        let mut full = PageId::NONE;
+        for id in beside.chain(leaf.open_heap_page()) {
+            if id == full {
+                continue;
+            }
+            if let Some(place) = self.add_to_heap_page(store, leaf.id(), id, &image)? {
+                return Ok(place);
+            }
+            full = id;
+        }
+        let (id, mut page) = store.create()?;
+        let mut builder = heap_page_builder(store.page_size(), id, self.table);
+        if !builder.push(&heap_number(0), Record::inline(&image)) {
+            return Err(Error::corrupt(id, "one key does not fit in a page"));
+        }
+        self.format_page(store, &mut page, builder.finish())?;
+        Ok(KeyPlace { page: id, number: 0 })
+    }
+
+    /// `None`: there is no room.
+    fn add_to_heap_page<S: PageWrite>(
+        &self,
+        store: &S,
+        leaf: PageId,
+        id: PageId,
+        image: &[u8],
+    ) -> Result<Option<KeyPlace>> {
+        if id == leaf {
+            return Err(Error::corrupt(leaf, "one of its keys is said to be in itself"));
+        }
+        let mut latched = store.latch(id)?;
+        let page = Page::new(&latched);
+        self.check_heap_page(page, id)?;
+        let Some((slot, number)) = page.free_number() else { return Ok(None) };
+        let Ok(slot) = u16::try_from(slot) else { return Ok(None) };
+        let op = PageOp::Insert { slot, key: &heap_number(number), record: Record::inline(image) };
+        Ok(store.apply(&mut latched, &op)?.then_some(KeyPlace { page: id, number }))
+    }
+
+    /// What the entry of `slot` has outside its page, which is latched. All that may be damaged is read here.
+    pub(super) fn owned_by<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize) -> Result<Owned> {
+        let mut image = Vec::new();
+        self.image_into(store, page, slot, &mut image)?;
+        Ok(Owned { place: page.key_place(slot), run: self.run_pages(store, page.id(), &image)? })
+    }
+
+    /// Gives back what an entry had that is gone; returns the pages that were freed.
+    pub(super) fn give_back<S: PageWrite>(&self, store: &S, owned: Owned) -> Result<usize> {
+        let mut freed = owned.run.len();
+        for page in owned.run {
+            store.free(page)?;
+        }
+        let Some(place) = owned.place else { return Ok(freed) };
+        let mut latched = store.latch(place.page)?;
+        let page = Page::new(&latched);
+        self.check_heap_page(page, place.page)?;
+        let (slot, _) = page.heap_key(place.number).ok_or_else(|| no_such_key(place))?;
+        let from = u16::try_from(slot).map_err(|_| no_such_key(place))?;
+        self.must_fit(store, &mut latched, &PageOp::Remove { from, to: from.saturating_add(1) })?;
+        let empty = Page::new(&latched).count() == 0;
+        drop(latched);
+        if empty {
+            store.free(place.page)?;
+            freed += 1;
+        }
+        Ok(freed)
+    }
+
+    /// The image of the first entry of a leaf that keeps its keys apart, as it is behind all of the leaf to the left.
+    pub(super) fn joined_image<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>) -> Result<Vec<u8>> {
+        let mut first = Vec::new();
+        let before = self.key_before(store, left, left.count())?;
+        self.full_key(store, right, 0, &mut first)?;
+        let place = right.key_place(0).unwrap_or(KeyPlace::NONE);
+        Ok(apart_image(right.keys(), &before, &first, None, place))
+    }
+}
+
+/// The bytes of a leaf's lower fence that are sure to be a key's: behind them a long one has its run.
+pub(super) fn shared_with_lower(page: Page<'_>, page_size: usize) -> &[u8] {
+    let lower = page.lower_fence();
+    let whole = if is_long(lower.len(), page_size) { limits::long_key_head(page_size) } else { lower.len() };
+    bytes::slice(lower, 0, whole)
+}
+
+fn no_such_key(place: KeyPlace) -> Error {
+    Error::corrupt(place.page, format!("it has no key {}, which a leaf says is there", place.number))
+}
