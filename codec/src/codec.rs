@@ -258,6 +258,32 @@ impl Codec {
         each!(self, S => <S as Scheme<T>>::insert(block, bytes, key))
     }
 
+    /// Inserts a key, of which is known that it belongs at `index`, if that changes nothing of the block's first and last key
+    /// and of its length, and the codec can do it without decoding the block: false, and nothing changed, if not. Errors:
+    /// `NotIncreasing` where it does not belong there, `Corrupt`.
+    #[inline]
+    pub fn insert_at<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], index: usize, key: T) -> Result<bool> {
+        self.insert_at_level(Level::best(), block, bytes, index, key)
+    }
+
+    #[inline]
+    pub(crate) fn insert_at_level<T: Int>(
+        self,
+        level: Level,
+        block: &mut Block<T>,
+        bytes: &mut [u8],
+        index: usize,
+        key: T,
+    ) -> Result<bool> {
+        match self {
+            Codec::SimdFor => {
+                let used = body::<T, SimdFor>(block, bytes)?.len();
+                SimdFor::insert_at(level, block, bytes.get_mut(..used).unwrap_or_default(), index, key)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Removes a key. Errors: as [`Codec::remove_at`].
     pub fn remove<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         let found = self.lower_bound(block, bytes, key)?;

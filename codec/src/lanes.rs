@@ -10,6 +10,8 @@
 #[cfg(target_arch = "x86_64")]
 mod full;
 #[cfg(target_arch = "x86_64")]
+mod insert;
+#[cfg(target_arch = "x86_64")]
 mod kernels;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vector;
@@ -178,6 +180,12 @@ pub trait LaneKernels: Sized {
 
     /// Where `sought` belongs among the first `count` fields.
     fn frame_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
+        None
+    }
+
+    /// Moves the fields from `index` on up by one place, the last one out, and puts `field` there; false, and nothing changed,
+    /// where it is not above the field before and below the one that was there.
+    fn frame_insert(_: Level, _lanes: &Lanes<Self>, _body: &mut [u8], _index: usize, _field: Self) -> Option<bool> {
         None
     }
 

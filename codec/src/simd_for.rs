@@ -2,12 +2,12 @@
 //!
 //! The field of key `i` is its distance from the first key, in row `i / lanes` and lane `i % lanes`; field 0 is zero.
 
-use crate::error::ENDS_BELOW;
+use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
 use crate::int::total;
 use crate::lanes::Lanes;
-use crate::scheme::Scheme;
-use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
+use crate::scheme::{Scheme, recode_insert};
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct SimdFor;
 
@@ -19,6 +19,58 @@ fn shape<T: Int>(block: &Block<T>) -> Result<Lanes<T>> {
 #[inline(always)]
 fn offset_at<T: Int>(lanes: &Lanes<T>, body: &[u8], index: usize) -> u64 {
     lanes.get(body, index / Lanes::<T>::COUNT, index % Lanes::<T>::COUNT)
+}
+
+/// Whether `field` is between the fields of which it is to become the one at `index`.
+fn belongs<T: Int>(lanes: &Lanes<T>, body: &[u8], count: usize, index: usize, field: u64) -> bool {
+    let inside = (1..count).contains(&index);
+    inside && offset_at(lanes, body, index - 1) < field && field < offset_at(lanes, body, index)
+}
+
+/// See [`crate::lanes::LaneKernels::frame_insert`].
+fn insert_field<T: Int>(lanes: &Lanes<T>, body: &mut [u8], index: usize, field: u64) -> bool {
+    let places = lanes.rows * Lanes::<T>::COUNT;
+    if !belongs(lanes, body, places, index, field) {
+        return false;
+    }
+    let put = |body: &mut [u8], index, field| {
+        lanes.put(body, index / Lanes::<T>::COUNT, index % Lanes::<T>::COUNT, field);
+    };
+    for i in (index + 1..places).rev() {
+        let field = offset_at(lanes, body, i - 1);
+        put(body, i, field);
+    }
+    put(body, index, field);
+    true
+}
+
+impl SimdFor {
+    /// Inserts `key`, which must belong at `index`, if its row is among `bytes`, which has as many as the block or a row that is
+    /// zero besides: false, and nothing changed, if not, or where the key would be the first or the last.
+    pub(crate) fn insert_at<T: Int>(
+        level: Level,
+        block: &mut Block<T>,
+        bytes: &mut [u8],
+        index: usize,
+        key: T,
+    ) -> Result<bool> {
+        let count = usize::from(block.count);
+        let lanes = Lanes::<T>::holding(count + 1, claimed_width(block)?);
+        if index == 0 || index >= count || count >= MAX_BLOCK || key <= block.first || key >= block.last {
+            return Ok(false);
+        }
+        let Some(body) = bytes.get_mut(..lanes.size()) else { return Ok(false) };
+        let field = T::narrow(key.widen() - block.first.widen());
+        let done = match T::frame_insert(level, &lanes, body, index, field) {
+            Some(done) => done,
+            None => insert_field(&lanes, body, index, field.widen()),
+        };
+        if !done {
+            return Err(Error::NotIncreasing);
+        }
+        block.count += 1;
+        Ok(true)
+    }
 }
 
 impl<T: Int> Scheme<T> for SimdFor {
@@ -125,6 +177,30 @@ impl<T: Int> Scheme<T> for SimdFor {
         block.last = key;
         block.count += 1;
         Ok(())
+    }
+
+    fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        let count = usize::from(block.count);
+        if key <= block.first || count >= MAX_BLOCK {
+            return recode_insert::<T, SimdFor>(block, bytes, key);
+        }
+        let (level, old) = (Level::best(), shape(block)?);
+        let found = Self::lower_bound(level, block, bytes.get(..old.size()).ok_or(LONGER)?, key)?;
+        if found.exact {
+            return Ok(Edit::Unchanged(found.index));
+        }
+        let new = Lanes::<T>::holding(count + 1, old.width);
+        let needed = new.size();
+        let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
+        // Hostile bytes may have led the search anywhere; behind this nothing fails.
+        if !belongs(&old, room, count, found.index, key.widen() - block.first.widen()) {
+            return Err(Error::Corrupt("keys out of order"));
+        }
+        if new.rows > old.rows {
+            old.grow(room, new);
+        }
+        SimdFor::insert_at(level, block, room, found.index, key)?;
+        Ok(Edit::Done(found.index))
     }
 
     fn is_exact(block: &Block<T>, body: &[u8], _: &[T]) -> Result<bool> {

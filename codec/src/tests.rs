@@ -5,7 +5,7 @@ mod hostile;
 
 use proptest::prelude::*;
 
-use self::edits::{assert_edits, assert_refuses_without_room, steps};
+use self::edits::{assert_edits, assert_inserts_at, assert_refuses_without_room, steps};
 use self::hostile::assert_survives;
 use crate::{Block, Codec, Error, Int, Level, MAX_BLOCK};
 
@@ -144,6 +144,20 @@ macro_rules! properties {
                 }
 
                 #[test]
+                fn every_level_inserts_in_place_as_an_encoder_would(
+                    keys in key_list::<$key>(MAX_BLOCK), key: prop::sample::Index, by in 0u64..40, wrong in 0usize..260,
+                ) {
+                    let near = if keys.is_empty() { 7 } else { u64::from(keys[key.index(keys.len())]).wrapping_add(by) };
+                    for codec in Codec::ALL {
+                        let keys = &keys[..keys.len().min(codec.max_count())];
+                        let at = keys.partition_point(|key| u64::from(*key) < near);
+                        for wrong in [wrong, at.saturating_sub(1), at, at + 1] {
+                            assert_inserts_at(codec, keys, near as $key, wrong);
+                        }
+                    }
+                }
+
+                #[test]
                 fn an_insert_without_room_changes_nothing(keys in key_list::<$key>(MAX_BLOCK), key: $key) {
                     for codec in Codec::ALL {
                         assert_refuses_without_room(codec, &keys, key);
@@ -197,6 +211,21 @@ macro_rules! properties {
                         let keys = keys_from::<$key>(width.into(), &gaps);
                         for codec in Codec::ALL {
                             assert_reads(codec, &keys[..keys.len().min(codec.max_count())], &[]);
+                        }
+                    }
+                }
+            }
+
+            #[test]
+            fn keys_go_in_at_every_place_of_blocks_of_every_width() {
+                for width in 2..<$key>::BITS {
+                    for len in [3usize, 15, 17, 31, 47, 100, 255] {
+                        let gap = (crate::bits::mask(width) / len as u64).max(1);
+                        let keys: Vec<$key> = keys_from(9, &vec![gap; len - 1]);
+                        let some = (0..keys.len()).filter(|at| len < 40 || at % 7 == 0 || at % 16 < 2);
+                        for (at, key) in some.filter_map(|at| Some((at + 1, keys.get(at)?.checked_add(1)?))) {
+                            assert_inserts_at(Codec::SimdFor, &keys, key, at);
+                            assert_inserts_at(Codec::SimdFor, &keys, key, at + 1);
                         }
                     }
                 }

@@ -7,53 +7,67 @@
 use core::mem::MaybeUninit;
 
 use super::full::{full32, full64};
+use super::insert::insert;
 use super::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector};
 use super::{LaneKernels, Lanes};
+use crate::bits::mask;
 use crate::{Buffer, Found, Int, Level};
 
-/// The most whole words of a lane: 256 fields of the key type's full width.
-const MAX_WORDS: usize = 32;
+/// Room for the word that is completed.
+type Tail = MaybeUninit<[u8; 64]>;
 
-/// Room for the words of the longest stream and one more.
-type Copy = MaybeUninit<[[u8; 64]; MAX_WORDS + 1]>;
-
-/// A lane stream whose last, partial word has been completed, so that every word can be loaded alike.
+/// A lane stream whose last, partial word has been completed beside it, so that every word can be loaded alike.
 struct Words<V: Vector> {
     base: *const u8,
+    /// Whole words of the stream, and where what comes behind them lies.
+    whole: u32,
+    tail: *const u8,
     width: u32,
     mask: V,
 }
 
 impl<V: Vector> Words<V> {
-    /// The stream in `body`, or, where its last word is partial, in `copy`.
+    /// The stream in `body`; its last word, where that is partial, in `tail`.
     ///
     /// # Safety
-    /// `body` is as long as `lanes` says and has at most 256 fields; `body` and `copy` outlive the result.
+    /// `body` is as long as `lanes` says; `body` and `tail` outlive the result.
     #[inline(always)]
-    unsafe fn new(lanes: &Lanes<V::Key>, body: &[u8], copy: &mut Copy) -> Words<V> {
-        let (words, tail) = (lanes.words(), lanes.tail());
-        let body = body.as_ptr();
-        let copy = copy.as_mut_ptr().cast::<u8>();
-        // SAFETY: the copy has a word more than the longest stream; the body has `words` words and `tail` byte rows.
+    unsafe fn new(lanes: &Lanes<V::Key>, body: &[u8], tail: &mut Tail) -> Words<V> {
+        let whole = lanes.words();
+        let tail = tail.as_mut_ptr().cast::<u8>();
+        // SAFETY: the body has `whole` words and the tail's byte rows, `tail` the bytes of a word.
         unsafe {
-            let mask = V::splat(V::Key::narrow(crate::bits::mask(lanes.width)));
-            if tail == 0 && words > 0 {
-                return Words { base: body, width: lanes.width, mask };
-            }
-            for i in 0..words * 64 / size_of::<V>() {
-                let at = i * size_of::<V>();
-                V::load(body.add(at)).store(copy.add(at).cast());
-            }
-            let from = body.add(words * 64);
+            let from = body.as_ptr().add(whole * 64);
             for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
-                let mut word = V::splat(V::Key::default());
-                for i in 0..tail {
-                    let bytes = V::load_bytes(from.add(i * Lanes::<V::Key>::COUNT + part * V::LANES));
-                    word = word.or(bytes.shl(8 * i as u32));
-                }
-                word.store(copy.add(words * 64 + part * size_of::<V>()).cast());
+                let word = partial_word::<V>(lanes, from, part);
+                word.store(tail.add(part * size_of::<V>()).cast());
             }
-            Words { base: copy, width: lanes.width, mask }
+            let mask = V::splat(V::Key::narrow(mask(lanes.width)));
+            Words { base: body.as_ptr(), whole: whole as u32, tail, width: lanes.width, mask }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn word(&self, word: u32) -> *const u8 {
+        // SAFETY: whole words are inside the body.
+        if word < self.whole { unsafe { self.base.add(word as usize * 64) } } else { self.tail }
+    }
+
+    /// The field of lane 0 in `row`.
+    ///
+    /// # Safety
+    /// `row` is inside the stream.
+    #[inline(always)]
+    unsafe fn first_of(&self, row: usize) -> u64 {
+        let bit = row as u32 * self.width;
+        let (word, shift) = (bit / V::Key::BITS, bit % V::Key::BITS);
+        let next = (bit + self.width.max(1) - 1) / V::Key::BITS;
+        // SAFETY: both words are inside the completed stream.
+        unsafe {
+            let low = self.word(word).cast::<V::Key>().read_unaligned().widen();
+            let high = self.word(next).cast::<V::Key>().read_unaligned().widen();
+            // In two steps: no shift is by all bits of a word.
+            (low >> shift | high << (V::Key::BITS - 1 - shift) << 1) & mask(self.width)
         }
     }
 
@@ -69,11 +83,40 @@ impl<V: Vector> Words<V> {
         let next = (bit + self.width.max(1) - 1) / V::Key::BITS;
         // SAFETY: both words are inside the completed stream.
         unsafe {
-            let at = self.base.add(part * size_of::<V>());
-            let low = V::load(at.add(word as usize * 64)).shr(shift);
-            let high = V::load(at.add(next as usize * 64)).shl(V::Key::BITS - shift);
+            let at = part * size_of::<V>();
+            let low = V::load(self.word(word).add(at)).shr(shift);
+            let high = V::load(self.word(next).add(at)).shl(V::Key::BITS - shift);
             low.or(high).and(self.mask)
         }
+    }
+}
+
+/// The word in the lanes of `part` whose bytes, as many as the stream's tail has, lie from `from` on.
+///
+/// # Safety
+/// The tail's byte rows are readable there.
+#[inline(always)]
+pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const u8, part: usize) -> V {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut word = V::splat(V::Key::default());
+        for i in 0..lanes.tail() {
+            let bytes = V::load_bytes(from.add(i * Lanes::<V::Key>::COUNT + part * V::LANES));
+            word = word.or(bytes.shl(8 * i as u32));
+        }
+        word
+    }
+}
+
+/// Stores the bytes that the stream's tail has of a word in the lanes of `part` from `to` on.
+///
+/// # Safety
+/// The tail's byte rows are writable there.
+#[inline(always)]
+pub(super) unsafe fn store_partial<V: Vector>(lanes: &Lanes<V::Key>, word: V, to: *mut u8, part: usize) {
+    for byte in 0..lanes.tail() {
+        // SAFETY: the caller's.
+        unsafe { word.shr(8 * byte as u32).store_bytes(to.add(byte * Lanes::<V::Key>::COUNT + part * V::LANES)) }
     }
 }
 
@@ -83,8 +126,8 @@ impl<V: Vector> Words<V> {
 unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::Key, out: *mut V::Key) {
     // SAFETY: the caller's.
     unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         let first = V::splat(first);
         for row in 0..lanes.rows {
             for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
@@ -95,36 +138,43 @@ unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::
     }
 }
 
-/// How many of the `count` fields are below `sought`, and whether the next one equals it. Fields are increasing.
+/// How many of the `count` fields are below `sought`, and whether the next one equals it. Fields are increasing. The first
+/// fields of three rows, which do not wait for one another, say in which quarter of the rows to look.
 ///
 /// # Safety
 /// As for `Words`; `count > 0`.
 #[inline(always)]
 unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usize, sought: V::Key) -> Found {
-    let per_row = Lanes::<V::Key>::COUNT;
-    // The last row whose first field is below what is sought.
-    let (mut row, mut len) = (0, lanes.rows);
-    while len > 1 {
-        let half = len / 2;
-        row = if lanes.get(body, row + half, 0) < sought.widen() { row + half } else { row };
-        len -= half;
-    }
-    // SAFETY: the caller's.
-    let below = unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
-        let sought = V::splat(sought);
-        let mut bits = 0;
-        for part in 0..per_row / V::LANES {
-            bits |= words.row(row, part).less(sought) << (part * V::LANES);
+    let (per_row, rows) = (Lanes::<V::Key>::COUNT, lanes.rows);
+    let quarter = rows.div_ceil(4);
+    // SAFETY: the caller's; the rows are inside.
+    unsafe {
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
+        let mut quarters = 0;
+        for n in 1..4 {
+            let row = n * quarter;
+            let begins_below = words.first_of(row.min(rows - 1)) <= sought.widen();
+            quarters += usize::from(row < rows) & usize::from(begins_below);
         }
-        bits
-    };
-    // Unused places are zero, below everything.
-    let used = (count - row * per_row).min(per_row);
-    let index = row * per_row + (below & ((1 << used) - 1)).count_ones() as usize;
-    let exact = index < count && lanes.get(body, index / per_row, index % per_row) == sought.widen();
-    Found { index, exact }
+        // As many rows for every quarter: rows before it are below anyway.
+        let start = (quarters * quarter).min(rows - quarter);
+        let (mut index, mut equal) = (start * per_row, 0);
+        let target = V::splat(sought);
+        for row in start..start + quarter {
+            let (mut below, mut above) = (0, 0);
+            for part in 0..per_row / V::LANES {
+                let fields = words.row(row, part);
+                below |= fields.less(target) << (part * V::LANES);
+                above |= target.less(fields) << (part * V::LANES);
+            }
+            // Unused places are zero, below everything.
+            let used = mask((count - row * per_row).min(per_row) as u32) as u32;
+            index += (below & used).count_ones() as usize;
+            equal |= !(below | above) & used;
+        }
+        Found { index, exact: equal != 0 }
+    }
 }
 
 /// The sum of all fields; that of a lane is within the key type.
@@ -136,8 +186,8 @@ unsafe fn frame_sum<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> u128 {
     let mut all = 0;
     // SAFETY: the caller's.
     unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
             let mut sum = V::splat(V::Key::default());
             for row in 0..lanes.rows {
@@ -183,8 +233,8 @@ unsafe fn gap_decode<V: Vector>(
     let out = out.as_mut_ptr();
     // SAFETY: the caller's. A lane's keys end at most `ROWS` keys beyond the 128th: `Buffer` has 256.
     unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         let mut run = MaybeUninit::<[V; MAX_RUN]>::uninit();
         let run = run.as_mut_ptr().cast::<V>();
         // Field 0 is zero, so the first key would come out one too large.
@@ -226,8 +276,8 @@ unsafe fn gap_search<V: Vector>(
     let mut index = 0;
     // SAFETY: the caller's. Every row of `keys` that is read has been written.
     unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         let mut run = MaybeUninit::<[V; MAX_RUN]>::uninit();
         let run = run.as_mut_ptr().cast::<V>();
         let mut before = V::splat(V::Key::narrow(first.widen().wrapping_sub(1)));
@@ -258,8 +308,8 @@ unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> [u128; 2] {
     let [mut within, mut before] = [0; 2];
     // SAFETY: the caller's.
     unsafe {
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         let mut parts = V::splat(V::Key::default());
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
             let mut total = V::splat(V::Key::default());
@@ -290,8 +340,8 @@ unsafe fn gap_select<V: Vector>(lanes: &Lanes<V::Key>, rows: usize, body: &[u8],
     // SAFETY: the caller's. Both rows of `sums` are written before they are read.
     unsafe {
         let whole = upto.add(16);
-        let mut copy = Copy::uninit();
-        let words = Words::<V>::new(lanes, body, &mut copy);
+        let mut tail = Tail::uninit();
+        let words = Words::<V>::new(lanes, body, &mut tail);
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
             let mut sum = V::splat(V::Key::default());
             for row in 0..rows {
@@ -339,15 +389,7 @@ unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V:
                 word.store(out.add(at).cast());
                 continue;
             }
-            let mut rest = MaybeUninit::<[V::Key; 16]>::uninit();
-            word.store(rest.as_mut_ptr().cast());
-            let rest = rest.as_ptr().cast::<V::Key>();
-            for byte in 0..lanes.tail() {
-                let to = out.add(lanes.words() * 64 + byte * count + part * V::LANES);
-                for lane in 0..V::LANES {
-                    to.add(lane).write((rest.add(lane).read().widen() >> (8 * byte)) as u8);
-                }
-            }
+            store_partial(lanes, word, out.add(lanes.words() * 64), part);
         }
     }
 }
@@ -370,6 +412,11 @@ macro_rules! entries {
                 pub(super) unsafe fn frame_search(lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Found {
                     // SAFETY: the caller's.
                     unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
+                }
+
+                pub(super) unsafe fn frame_insert(lanes: &Lanes<$key>, body: &mut [u8], index: usize, field: $key) -> bool {
+                    // SAFETY: the caller's.
+                    unsafe { insert::<$vector>(lanes, body, index, field) }
                 }
 
                 pub(super) unsafe fn frame_sum(lanes: &Lanes<$key>, body: &[u8]) -> u128 {
@@ -471,6 +518,12 @@ macro_rules! lane_kernels {
                     return Some(unsafe { $full::frame_search(lanes.width, body.as_ptr(), sought) });
                 }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => frame_search(lanes, body, count, sought)))
+            }
+
+            #[inline]
+            fn frame_insert(level: Level, lanes: &Lanes<$key>, body: &mut [u8], index: usize, field: $key) -> Option<bool> {
+                assert!(body.len() == lanes.size() && index < lanes.rows * Lanes::<$key>::COUNT);
+                Some(at_level!(level, None, $sse $avx2 $avx512 => frame_insert(lanes, body, index, field)))
             }
 
             #[inline]

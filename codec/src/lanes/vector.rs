@@ -4,6 +4,9 @@
 //! Every function is `#[inline(always)]`, so that it is compiled inside the `#[target_feature]` function of
 //! `kernels.rs` that calls it and never as a function of its own.
 #![allow(clippy::missing_safety_doc, reason = "one contract for all, on the trait")]
+#![allow(clippy::cast_possible_truncation, reason = "bytes of keys are what it is for")]
+
+use core::mem::MaybeUninit;
 
 use crate::Int;
 
@@ -54,8 +57,8 @@ pub(crate) use self::sse::{Sse32, Sse64};
 /// A vector of `LANES` keys.
 ///
 /// # Safety
-/// Every function needs the processor features of the vector's level. `load`, `load_bytes` and `store` need `LANES`
-/// readable or writable keys (bytes for `load_bytes`) at the pointer, at any alignment.
+/// Every function needs the processor features of the vector's level. `load`, `load_bytes`, `store` and `store_bytes`
+/// need `LANES` readable or writable keys (bytes for those of bytes) at the pointer, at any alignment.
 pub(crate) unsafe trait Vector: Copy {
     type Key: Int;
     const LANES: usize;
@@ -65,6 +68,19 @@ pub(crate) unsafe trait Vector: Copy {
     /// A byte per lane, zero-extended.
     unsafe fn load_bytes(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut Self::Key);
+    /// The low byte of every lane, side by side.
+    #[inline(always)]
+    unsafe fn store_bytes(self, to: *mut u8) {
+        let mut keys = MaybeUninit::<[Self::Key; 16]>::uninit();
+        let keys = keys.as_mut_ptr().cast::<Self::Key>();
+        // SAFETY: the caller's; a vector has 16 lanes at the most.
+        unsafe {
+            self.store(keys);
+            for lane in 0..Self::LANES {
+                to.add(lane).write(keys.add(lane).read().widen() as u8);
+            }
+        }
+    }
     /// Shifts every lane; by the key's bits: zero.
     unsafe fn shr(self, by: u32) -> Self;
     unsafe fn shl(self, by: u32) -> Self;
@@ -82,6 +98,8 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn less(self, other: Self) -> u32;
     /// Lane `i` becomes the sum of lanes `0..=i`.
     unsafe fn prefix_sums(self) -> Self;
+    /// Every lane moves up by one; the last lane of `before` becomes lane 0.
+    unsafe fn behind(self, before: Self) -> Self;
     /// The last lane, in every lane.
     unsafe fn last(self) -> Self;
     /// The sum of all lanes.

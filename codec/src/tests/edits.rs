@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{assert_holds, encoded};
-use crate::{Block, Codec, Edit, Error, Int};
+use crate::{Block, Codec, Edit, Error, Int, Level};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -119,4 +119,30 @@ fn bp128_may_grow_by_a_removal() {
     assert_eq!(Codec::Bp128.remove(&mut block, &mut bytes[..15], 64), Err(Error::NoRoom { needed: 16 }));
     assert_eq!(Codec::Bp128.remove(&mut block, &mut bytes, 64), Ok(Edit::Done(64)));
     assert_eq!(Codec::Bp128.used(&block), Ok(16));
+}
+
+/// Every level puts a key where it belongs just as an encoder does, and nowhere else.
+pub(super) fn assert_inserts_at<T: Int>(codec: Codec, keys: &[T], key: T, wrong: usize) {
+    let (block, mut bytes) = encoded(codec, keys);
+    let used = codec.used(&block).expect("sound");
+    bytes.truncate(used);
+    let Err(at) = keys.binary_search(&key) else { return };
+    let mut grown = keys.to_vec();
+    grown.insert(at, key);
+    let inside = codec == Codec::SimdFor && at > 0 && at < keys.len() && grown.len() <= codec.max_count();
+    let fits = inside && codec.encoded_len(&grown) == used;
+    for level in Level::all() {
+        let (mut same, mut there) = (block, bytes.clone());
+        let done = codec.insert_at_level(level, &mut same, &mut there, wrong, key);
+        assert!(wrong == at && fits || matches!(done, Ok(false) | Err(Error::NotIncreasing)), "{codec} {level:?}");
+        if wrong != at {
+            assert_eq!((same, &there), (block, &bytes), "{codec} {level:?} changed what it refused");
+            assert_eq!(codec.insert_at_level(level, &mut same, &mut there, at, key), Ok(fits), "{codec} {level:?}");
+        }
+        if fits {
+            assert_holds(codec, &same, &there, &grown);
+        } else {
+            assert_eq!((same, &there), (block, &bytes), "{codec} {level:?} changed what it refused");
+        }
+    }
 }

@@ -42,6 +42,13 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
             assert_eq!(found, Ok(here), "{codec} {level:?} lower_bound {key:?}");
         }
     }
+    for level in Level::all() {
+        let (mut block, mut bytes) = (block, bytes.to_vec());
+        let index = usize::from(block.count) / 2;
+        if codec.insert_at_level(level, &mut block, &mut bytes, index, probe) == Ok(true) && exact {
+            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec} {level:?}: an insert spoilt a sound block");
+        }
+    }
     for edit in 0..4 {
         let (mut block, mut bytes, middle) = (block, bytes.to_vec(), usize::from(block.count) / 2);
         let done = match edit {

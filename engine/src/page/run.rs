@@ -6,7 +6,7 @@ use super::apply::{Tree, insert, key_list, record_list};
 use super::header;
 use super::keys::{self, KeyState};
 use super::op::NewEntry;
-use super::records::{self, RecordListKind};
+use super::records::{self, Record, RecordListKind};
 use super::view::Page;
 use crate::base::{Error, Lsn, Result, limits};
 
@@ -28,7 +28,9 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
         return Err(Error::corrupt(view.id(), "a run of entries out of order, or for a page that is no leaf"));
     }
     let mut done = 0;
-    while let Some(rest) = entries.get(done..).filter(|rest| !rest.is_empty()) {
+    while done < entries.len() {
+        done += insert_in_place(page, entries.get(done..).unwrap_or_default(), done)?;
+        let Some(rest) = entries.get(done..).filter(|rest| !rest.is_empty()) else { break };
         let view = Page::new(page);
         let asked =
             keys::together(view.keys(), view.key_bytes(), view.count(), rest.iter().map(|entry| entry.key)).max(1);
@@ -42,6 +44,22 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
         header::set_lsn(page, lsn);
     }
     Ok(done)
+}
+
+/// Inserts the first of these entries, which come behind `done` others of the run, as long as they have no records and change
+/// nothing but bytes within one block of integer keys each; says how many.
+fn insert_in_place(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<usize> {
+    let view = Page::new(page);
+    if view.records() != RecordListKind::None || view.keys().blocks().is_none() {
+        return Ok(0);
+    }
+    let tree = Tree::of(view)?;
+    let plain = entries.iter().take_while(|entry| entry.record == Record::inline(&[]));
+    let most = usize::from(u16::MAX).saturating_sub(tree.keys.count);
+    let keys = plain.take(most).enumerate().map(|(i, entry)| (usize::from(entry.slot) + done + i, entry.key));
+    let some = keys::insert_in_place(key_list(page, &tree), tree.keys, WORTH, keys);
+    header::set_lists(page, tree.keys.count + some, tree.keys.bytes, tree.records.bytes);
+    Ok(some)
 }
 
 /// Inserts some of these entries, which belong together and come behind `done` others of the run.

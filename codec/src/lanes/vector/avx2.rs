@@ -57,6 +57,11 @@ unsafe impl Vector for Avx2x32 {
         }
     }
     #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_alignr_epi8::<12>(self.0, _mm256_permute2x128_si256::<0x03>(self.0, before.0)) })
+    }
+    #[inline(always)]
     unsafe fn last(self) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm256_permutevar8x32_epi32(self.0, _mm256_set1_epi32(7)) })
@@ -139,6 +144,11 @@ unsafe impl Vector for Avx2x64 {
             let low = _mm256_permute2x128_si256::<0x08>(pairs, pairs);
             Self(_mm256_add_epi64(pairs, _mm256_unpackhi_epi64(low, low)))
         }
+    }
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm256_alignr_epi8::<8>(self.0, _mm256_permute2x128_si256::<0x03>(self.0, before.0)) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {

@@ -28,6 +28,11 @@ unsafe impl Vector for Avx512x32 {
         Self(unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) })
     }
     #[inline(always)]
+    unsafe fn store_bytes(self, to: *mut u8) {
+        // SAFETY: the trait's contract.
+        unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(self.0)) }
+    }
+    #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm512_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
@@ -51,6 +56,11 @@ unsafe impl Vector for Avx512x32 {
     unsafe fn prefix_sums(self) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { crate::avx512::prefix_sums(self.0) })
+    }
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_alignr_epi32::<15>(self.0, before.0) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {
@@ -164,6 +174,11 @@ unsafe impl Vector for Avx512x64 {
         Self(unsafe { _mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast())) })
     }
     #[inline(always)]
+    unsafe fn store_bytes(self, to: *mut u8) {
+        // SAFETY: the trait's contract.
+        unsafe { _mm_storel_epi64(to.cast(), _mm512_cvtepi64_epi8(self.0)) }
+    }
+    #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm512_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
@@ -192,6 +207,11 @@ unsafe impl Vector for Avx512x64 {
             sums = _mm512_add_epi64(sums, _mm512_alignr_epi64::<6>(sums, zero));
             Self(_mm512_add_epi64(sums, _mm512_alignr_epi64::<4>(sums, zero)))
         }
+    }
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm512_alignr_epi64::<7>(self.0, before.0) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {

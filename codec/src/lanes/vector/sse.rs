@@ -54,6 +54,11 @@ unsafe impl Vector for Sse32 {
         }
     }
     #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_alignr_epi8::<12>(self.0, before.0) })
+    }
+    #[inline(always)]
     unsafe fn last(self) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm_shuffle_epi32::<0xFF>(self.0) })
@@ -122,6 +127,11 @@ unsafe impl Vector for Sse64 {
     unsafe fn prefix_sums(self) -> Self {
         // SAFETY: the trait's contract.
         Self(unsafe { _mm_add_epi64(self.0, _mm_slli_si128::<8>(self.0)) })
+    }
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        // SAFETY: the trait's contract.
+        Self(unsafe { _mm_alignr_epi8::<8>(self.0, before.0) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {

@@ -77,6 +77,17 @@ pub(in crate::page) fn insert(
     Ok(Some(plan.bytes))
 }
 
+/// Puts the first of these suffixes at their slots of the list with those before, as long as the list can do that without
+/// changing its length, and not `worth` of them go to one block; says how many. `list` is as for [`insert`].
+pub(in crate::page) fn insert_in_place<'k>(
+    list: &mut [u8],
+    state: KeyState,
+    worth: usize,
+    suffixes: impl Iterator<Item = (usize, &'k [u8])> + Clone,
+) -> usize {
+    state.kind.blocks().map_or(0, |kind| blocks::insert_in_place(list, kind, state, worth, suffixes))
+}
+
 /// How many of these suffixes [`insert_run`] takes at once into a list of `count` keys: those that go to the same block as
 /// the first; none where the list has no blocks.
 pub(in crate::page) fn together<'k>(

@@ -24,7 +24,9 @@ use db2::Db2;
 use delta::Delta;
 pub(super) use delta::best::LEAST_FOOT;
 use edit::Plan;
-pub(super) use edit::{KeyState, insert, insert_run, is_changeable, remove, together, vacuumize, would_insert};
+pub(super) use edit::{
+    KeyState, insert, insert_in_place, insert_run, is_changeable, remove, together, vacuumize, would_insert,
+};
 use fixed::Fixed;
 pub use kind::{Instantiation, KeyListKind};
 use pkb::Pkb;

@@ -23,6 +23,8 @@ pub trait IntKey: Int {
     fn append(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], key: Self) -> Result<()>;
     /// See [`Codec::insert`].
     fn insert(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], key: Self) -> Result<Edit>;
+    /// See [`Codec::insert_at`].
+    fn insert_at(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], index: usize, key: Self) -> Result<bool>;
     /// See [`Codec::remove_at`].
     fn remove_at(codec: Codec, block: &mut Block<Self>, bytes: &mut [u8], index: usize) -> Result<()>;
     /// See [`Codec::check`].
@@ -74,6 +76,11 @@ macro_rules! keys {
             #[inline(never)]
             fn insert(codec: Codec, block: &mut Block<$ty>, bytes: &mut [u8], key: $ty) -> Result<Edit> {
                 codec.insert(block, bytes, key)
+            }
+
+            #[inline(never)]
+            fn insert_at(codec: Codec, block: &mut Block<$ty>, bytes: &mut [u8], index: usize, key: $ty) -> Result<bool> {
+                codec.insert_at(block, bytes, index, key)
             }
 
             #[inline(never)]

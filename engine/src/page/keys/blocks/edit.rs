@@ -3,6 +3,7 @@
 
 use super::build::Builder;
 use super::codec::IntKey;
+use super::in_place;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::{append_cost, dear, pieces};
 use crate::base::bytes;
@@ -69,6 +70,10 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
         }
         return insert_splitting(list, place, at, slot, key);
     }
+    if in_place::insert(list, place, slot, key) {
+        return Ok(Some(place.used));
+    }
+    let index = place.index::<T>(list);
     let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at));
     let front = key < block.first;
     match T::insert(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)? {
@@ -294,7 +299,9 @@ pub(super) fn splice<T: IntKey>(
         return None;
     }
     let (start, end) = (index.start(range.start), index.start(range.end));
-    bytes::shift(list, body_at + to, used, body_at + from + added);
+    if total != used {
+        bytes::shift(list, body_at + to, used, body_at + from + added);
+    }
     let (mut slot, mut offset) = (start, from);
     let starts = FRONT + blocks * 2 * T::BYTES;
     let offsets = starts + blocks * 2;

@@ -43,6 +43,29 @@ pub(super) fn push_key<T: IntKey>(key: T, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes.get(8 - T::BYTES..).unwrap_or_default());
 }
 
+/// The key at a place of an array; zero where it is shorter.
+#[inline(always)]
+fn key_at<T: IntKey>(keys: &[T::Bytes], at: usize) -> T {
+    keys.get(at).map_or_else(T::default, |bytes| T::from_le(*bytes))
+}
+
+/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are.
+#[inline(always)]
+pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
+    // Keys in order go to the last block.
+    let last = keys.len().saturating_sub(1);
+    if key_at::<T>(keys, last) <= key {
+        return last;
+    }
+    let (mut base, mut size) = (0, keys.len());
+    while size > 1 {
+        let half = size / 2;
+        base = std::hint::select_unpredictable(key_at::<T>(keys, base + half) <= key, base + half, base);
+        size -= half;
+    }
+    base
+}
+
 /// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
 /// block that its codec refuses. Slots and keys are those of the page.
 #[derive(Clone, Copy)]
@@ -105,21 +128,16 @@ impl<'a, T: IntKey> Index<'a, T> {
         self.codec
     }
 
-    #[inline(always)]
-    fn key(keys: &[T::Bytes], block: usize) -> T {
-        keys.get(block).map_or_else(T::default, |bytes| T::from_le(*bytes))
-    }
-
     /// The smallest key of a block.
     #[inline(always)]
     pub fn first(&self, block: usize) -> T {
-        Self::key(self.firsts, block)
+        key_at(self.firsts, block)
     }
 
     /// The largest key of a block.
     #[inline(always)]
     pub fn last(&self, block: usize) -> T {
-        Self::key(self.lasts, block)
+        key_at(self.lasts, block)
     }
 
     /// The slot of a block's first key; behind the last block the number of keys.
@@ -170,18 +188,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     /// The last block whose first key is not above `key`; block 0 where all are.
     #[inline(always)]
     pub fn block_of_key(&self, key: T) -> usize {
-        // Keys in order go to the last block.
-        let last = self.firsts.len().saturating_sub(1);
-        if self.first(last) <= key {
-            return last;
-        }
-        let (mut base, mut size) = (0, self.firsts.len());
-        while size > 1 {
-            let half = size / 2;
-            base = std::hint::select_unpredictable(self.first(base + half) <= key, base + half, base);
-            size -= half;
-        }
-        base
+        last_not_above(self.firsts, key)
     }
 
     /// The block that holds the key of `slot`.

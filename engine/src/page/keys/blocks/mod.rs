@@ -8,6 +8,7 @@
 mod build;
 mod codec;
 mod edit;
+mod in_place;
 mod index;
 mod policy;
 mod run;
@@ -208,6 +209,22 @@ pub(super) fn together<'k>(
 ) -> usize {
     let blocks = Blocks::new(codec, wide, list, count);
     each_width!(blocks, index => run::together(&index, keys.map(integer)))
+}
+
+/// Inserts the first of these keys, each at its slot of the list with those before it, as long as that changes nothing of the
+/// list's length and not `worth` of them go to one block; says how many.
+pub(super) fn insert_in_place<'k>(
+    list: &mut [u8],
+    (codec, wide): (Codec, bool),
+    state: KeyState,
+    worth: usize,
+    keys: impl Iterator<Item = (usize, &'k [u8])> + Clone,
+) -> usize {
+    let place = place(codec, state);
+    match wide {
+        true => in_place::insert_some::<u64>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
+        false => in_place::insert_some::<u32>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
+    }
 }
 
 /// Inserts keys that are [`together`], each at its slot of the list as it is now; all or none.
