@@ -57,13 +57,8 @@ pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
     if key_at::<T>(keys, last) <= key {
         return last;
     }
-    let (mut base, mut size) = (0, keys.len());
-    while size > 1 {
-        let half = size / 2;
-        base = std::hint::select_unpredictable(key_at::<T>(keys, base + half) <= key, base + half, base);
-        size -= half;
-    }
-    base
+    // Halving has no pattern to guess, and a bound checked at each step would make branches of it.
+    keys.partition_point(|there| T::from_le(*there) <= key).saturating_sub(1)
 }
 
 /// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
@@ -194,13 +189,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     /// The block that holds the key of `slot`.
     #[inline(always)]
     pub fn block_of_slot(&self, slot: usize) -> usize {
-        let (mut base, mut size) = (0, self.starts.len());
-        while size > 1 {
-            let half = size / 2;
-            base = std::hint::select_unpredictable(self.start(base + half) <= slot, base + half, base);
-            size -= half;
-        }
-        base
+        self.starts.partition_point(|start| usize::from(u16::from_le_bytes(*start)) <= slot).saturating_sub(1)
     }
 
     /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
