@@ -51,6 +51,9 @@ fn with_encoding<V: Value, R>(
     value: &V::Ref<'_>,
     f: impl FnOnce(&[u8]) -> R,
 ) -> R {
+    if V::fixed_width() == Some(0) {
+        return f(&[]);
+    }
     let mut buffer = kept.take();
     buffer.clear();
     V::encode(value, &mut buffer);

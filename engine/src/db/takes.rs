@@ -69,8 +69,13 @@ impl Takes {
     }
 
     /// Fails for what cannot be a key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
+        let may_be = self.types.is_none() && !self.opaque && key.len() <= MAX_KEY;
+        if may_be && self.key_width.is_none_or(|width| width == key.len()) { Ok(()) } else { self.look_at_key(key) }
+    }
+
+    fn look_at_key(&self, key: &[u8]) -> Result<()> {
         if key.len() > MAX_KEY {
             return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
         }
@@ -89,8 +94,13 @@ impl Takes {
     }
 
     /// Fails for what cannot be a value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_value(&self, value: &[u8]) -> Result<()> {
+        let may_be = self.types.is_none() && self.value_width.is_none_or(|width| width == value.len());
+        if may_be { Ok(()) } else { self.look_at_value(value) }
+    }
+
+    fn look_at_value(&self, value: &[u8]) -> Result<()> {
         self.check_value_len(value.len() as u64)?;
         match &self.types {
             Some((_, of)) => of.check(value).map_err(|what| self.refused("values", &self.value_type, what)),

@@ -86,8 +86,12 @@ fn insert_together(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Re
     let (id, size, tree) = (view.id(), view.bytes().len(), Tree::of(view)?);
     let corrupt = |what: String| Error::corrupt(id, what);
     let mut records = tree.records;
+    // Where there are none, there is nothing to count.
+    let none = records.kind == RecordListKind::None && entries.iter().all(|entry| entry.record == Record::inline(&[]));
     for entry in entries {
-        records.bytes = records::bytes_with(view.record_bytes(), records, entry.record).map_err(corrupt)?;
+        if !none {
+            records.bytes = records::bytes_with(view.record_bytes(), records, entry.record).map_err(corrupt)?;
+        }
         records.count += 1;
     }
     let room = size.checked_sub(tree.keys_at + records.bytes).filter(|_| records.count <= usize::from(u16::MAX));

@@ -92,11 +92,15 @@ pub(crate) struct EntryDelta {
 /// Adds the steps that carry out a table's writes; `places` as in [`EntryDelta`], or none.
 pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, places: &[Near]) {
     steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
-    let places = places.iter().copied().chain(std::iter::repeat(Near::NONE));
-    steps.extend(writes.points().zip(places).map(|((key, record), near)| match record {
-        Some(record) => Step::Put { tree, key, record, near },
-        None => Step::Remove { tree, key, near },
-    }));
+    let mut places = places.iter();
+    steps.reserve(places.len());
+    writes.points().for_each(|(key, record)| {
+        let near = places.next().copied().unwrap_or(Near::NONE);
+        steps.push(match record {
+            Some(record) => Step::Put { tree, key, record, near },
+            None => Step::Remove { tree, key, near },
+        });
+    });
 }
 
 /// How many steps ahead of the one being applied the leaves are prefetched.

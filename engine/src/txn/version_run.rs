@@ -67,18 +67,22 @@ impl Run {
     }
 
     /// True if an event of `key` can be added: the key is above all others.
+    #[inline]
     pub(super) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
         let last = self.len().checked_sub(1);
-        self.table == table && self.lsn == lsn && last.is_none_or(|last| self.event(last).0 < key)
+        self.table == table
+            && self.lsn == lsn
+            && last.is_none_or(|last| bytes::compare(self.event(last).0, key).is_lt())
     }
 
     /// Adds an event that it [`Run::takes`].
+    #[inline]
     pub(super) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
         let had = before.map_or(Had::Nothing, |record| Had::Record { large: record.large });
         let at = self.arena.len();
         self.events.push(Event { at, record: at + key.len(), had });
-        self.arena.extend_from_slice(key);
-        self.arena.extend_from_slice(before.map_or(&[], |record| record.bytes));
+        bytes::append(&mut self.arena, key);
+        bytes::append(&mut self.arena, before.map_or(&[], |record| record.bytes));
     }
 
     /// The first index whose key is not below `key`.

@@ -178,8 +178,19 @@ impl Versions {
 
     /// Files that keys had nothing before the change at `lsn`.
     pub(crate) fn add_new<'k>(&self, table: TableId, lsn: Lsn, keys: impl Iterator<Item = &'k [u8]>) {
-        let mut inner = self.inner.write();
-        keys.for_each(|key| inner.add(table, key, lsn, None));
+        let (mut inner, mut keys) = (self.inner.write(), keys);
+        while let Some(key) = keys.next() {
+            inner.add(table, key, lsn, None);
+            // Mostly all that follow are for the same run.
+            let Some(run) = inner.runs.last_mut() else { continue };
+            for key in keys.by_ref() {
+                if !run.takes(table, lsn, key) {
+                    inner.add(table, key, lsn, None);
+                    break;
+                }
+                run.push(key, None);
+            }
+        }
     }
 
     /// Files that a range of keys was detached.

@@ -57,6 +57,7 @@ impl Default for WriteArrays {
 
 impl WriteArrays {
     /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
+    #[inline]
     pub(super) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         let (Ok(key_len), Ok(len)) = (u32::try_from(key.len()), u32::try_from(record.map_or(0, |r| r.bytes.len())))
         else {
@@ -65,11 +66,12 @@ impl WriteArrays {
         if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
             return false;
         }
-        self.in_order = self.in_order && self.writes.last().is_none_or(|last| self.key(last) < key);
+        self.in_order =
+            self.in_order && self.writes.last().is_none_or(|last| bytes::compare(self.key(last), key).is_lt());
         let what = record.map_or(What::Removal, |record| What::Record { len, large: record.large });
         self.writes.push(Write { at: self.arena.len(), key: key_len, what });
-        self.arena.extend_from_slice(key);
-        self.arena.extend_from_slice(record.map_or(&[], |record| record.bytes));
+        bytes::append(&mut self.arena, key);
+        bytes::append(&mut self.arena, record.map_or(&[], |record| record.bytes));
         if self.bytes() > self.limit {
             self.throw_out();
         }

@@ -100,7 +100,14 @@ impl<'a> Blocks<'a> {
                 let (block, body) = index.block(at);
                 let bytes = index::entry_bytes_of(&index) + body.len();
                 let count = usize::from(block.count).min(index.codec().max_count());
-                out.extend((0..count).map(|i| (i + 1) * bytes / count - i * bytes / count));
+                // What is over goes to the keys that it has come to a byte at.
+                let (each, over, mut gathered) = (bytes / count.max(1), bytes % count.max(1), 0);
+                out.extend((0..count).map(|_| {
+                    gathered += over;
+                    let one = usize::from(gathered >= count);
+                    gathered -= one * count;
+                    each + one
+                }));
             }
         });
         out.resize(self.count, 0);
