@@ -91,6 +91,9 @@ impl<V: Vector> Words<V> {
     }
 }
 
+/// What is read in the place of bytes that are not there.
+static NO_BYTES: [u8; 16] = [0; 16];
+
 /// The word in the lanes of `part` whose bytes, as many as the stream's tail has, lie from `from` on.
 ///
 /// # Safety
@@ -100,8 +103,10 @@ pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const
     // SAFETY: the caller's.
     unsafe {
         let mut word = V::splat(V::Key::default());
-        for i in 0..lanes.tail() {
-            let bytes = V::load_bytes(from.add(i * Lanes::<V::Key>::COUNT + part * V::LANES));
+        // How many there are has no pattern to guess: those that are not there are zeros from elsewhere.
+        for i in 0..V::Key::BYTES - 1 {
+            let at = from.wrapping_add(i * Lanes::<V::Key>::COUNT + part * V::LANES);
+            let bytes = V::load_bytes(if i < lanes.tail() { at } else { NO_BYTES.as_ptr() });
             word = word.or(bytes.shl(8 * i as u32));
         }
         word
@@ -114,9 +119,12 @@ pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const
 /// The tail's byte rows are writable there.
 #[inline(always)]
 pub(super) unsafe fn store_partial<V: Vector>(lanes: &Lanes<V::Key>, word: V, to: *mut u8, part: usize) {
-    for byte in 0..lanes.tail() {
-        // SAFETY: the caller's.
-        unsafe { word.shr(8 * byte as u32).store_bytes(to.add(byte * Lanes::<V::Key>::COUNT + part * V::LANES)) }
+    let mut nowhere = MaybeUninit::<[u8; 16]>::uninit();
+    for byte in 0..V::Key::BYTES - 1 {
+        let at = to.wrapping_add(byte * Lanes::<V::Key>::COUNT + part * V::LANES);
+        let at = if byte < lanes.tail() { at } else { nowhere.as_mut_ptr().cast() };
+        // SAFETY: the caller's; a vector has 16 lanes at the most.
+        unsafe { word.shr(8 * byte as u32).store_bytes(at) }
     }
 }
 

@@ -18,6 +18,9 @@ struct Parts<'l, T: IntKey> {
     offsets: &'l [[u8; 2]],
     widths: &'l [u8],
     body: &'l mut [u8],
+    /// How many keys have been inserted, and the last block that knows where it begins with them.
+    done: u16,
+    settled: usize,
 }
 
 fn number(numbers: &[[u8; 2]], at: usize, end: usize) -> usize {
@@ -49,14 +52,26 @@ impl<'l, T: IntKey> Parts<'l, T> {
             offsets: offsets.as_chunks().0,
             widths,
             body,
+            done: 0,
+            settled: 0,
         })
     }
 
-    /// Inserts a key at its slot; false, and nothing changed, where that takes more, or is none of this list's.
+    /// Inserts a key at its slot; false, and nothing changed, where that takes more, is none of this list's, or `later` goes to
+    /// the same block.
     #[inline]
-    fn insert(&mut self, slot: usize, key: T) -> bool {
+    fn insert(&mut self, slot: usize, key: T, later: Option<T>) -> bool {
         let at = last_not_above(self.firsts, key);
-        let (start, end) = (number(self.starts, at, self.count), number(self.starts, at + 1, self.count));
+        let ends_before = |later| self.firsts.get(at + 1).is_some_and(|next| T::from_le(*next) <= later);
+        if later.is_some_and(|later| !ends_before(later)) {
+            return false;
+        }
+        if at < self.settled {
+            return false;
+        }
+        self.settle(at);
+        let (start, end) =
+            (number(self.starts, at, 0), number(self.starts, at + 1, self.count) + usize::from(self.done));
         let (from, to) = (number(self.offsets, at, 0), number(self.offsets, at + 1, self.body.len()));
         let (Some(first), Some(last), Some(&width), Some(body), Some(index)) = (
             self.firsts.get(at),
@@ -72,23 +87,32 @@ impl<'l, T: IntKey> Parts<'l, T> {
         if !matches!(T::insert_at(self.codec, &mut block, body, index, key), Ok(true)) {
             return false;
         }
-        for start in self.starts.get_mut(at + 1..).unwrap_or_default() {
-            *start = u16::from_le_bytes(*start).wrapping_add(1).to_le_bytes();
-        }
-        self.count += 1;
+        self.done += 1;
         true
     }
 
-    /// True where both keys go to the same block.
-    fn are_together(&self, key: T, other: T) -> bool {
-        let next = self.firsts.get(last_not_above(self.firsts, key) + 1);
-        next.is_none_or(|next| other < T::from_le(*next))
+    /// Sees to it that the blocks up to `at` know where they begin.
+    #[inline]
+    fn settle(&mut self, at: usize) {
+        for start in self.starts.get_mut(self.settled + 1..=at).unwrap_or_default() {
+            *start = u16::from_le_bytes(*start).wrapping_add(self.done).to_le_bytes();
+        }
+        self.settled = at;
+    }
+
+    /// Ends the changes; says how many keys were inserted.
+    fn finish(mut self) -> usize {
+        self.settle(self.starts.len() - 1);
+        self.done.into()
     }
 }
 
 /// Inserts a key at its slot; false, and nothing changed, where that takes more than its block as it lies.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: T) -> bool {
-    Parts::of(list, place).is_some_and(|mut parts| parts.insert(slot, key))
+    Parts::of(list, place).is_some_and(|mut parts| {
+        parts.insert(slot, key, None);
+        parts.finish() > 0
+    })
 }
 
 /// Inserts the first of `keys`, each at its slot of the list with those before, as long as that takes no more than their
@@ -101,11 +125,10 @@ pub(super) fn insert_some<T: IntKey>(
 ) -> usize {
     let Some(mut parts) = Parts::<T>::of(list, place) else { return 0 };
     let later = keys.clone().skip(worth - 1).map(|(_, key)| key).chain(std::iter::repeat(None));
-    let some = keys.zip(later).take_while(|((slot, key), later)| {
-        key.is_some_and(|key| {
-            let many = later.is_some_and(|later| parts.are_together(key, later));
-            !many && parts.insert(*slot, key)
-        })
-    });
-    some.count()
+    for ((slot, key), later) in keys.zip(later) {
+        if !key.is_some_and(|key| parts.insert(slot, key, later)) {
+            break;
+        }
+    }
+    parts.finish()
 }
