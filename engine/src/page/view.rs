@@ -228,6 +228,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// As [`Page::search`], for one of many keys that are looked for without a pattern. `None` where the list has no way of its own
+    /// to do that.
+    #[inline]
+    pub fn search_scattered(&self, key: &[u8]) -> Option<Result<usize, usize>> {
+        match (self.key_list(), bytes::strip_prefix(key, self.prefix())) {
+            (KeyList::Blocks(list), Some(suffix)) => Some(list.search_scattered(suffix)),
+            _ => None,
+        }
+    }
+
     /// True where the key image of `slot`, which is not an inner page's first, is above `key`, bytewise. False also where
     /// there is no such slot or its list has no quick way to one of its keys.
     #[inline]

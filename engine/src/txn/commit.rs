@@ -94,13 +94,13 @@ pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: 
     steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
     let mut places = places.iter();
     steps.reserve(places.len());
-    writes.points().for_each(|(key, record)| {
-        let near = places.next().copied().unwrap_or(Near::NONE);
+    for (key, record) in writes.points() {
+        let near = *places.next().unwrap_or(&Near::NONE);
         steps.push(match record {
             Some(record) => Step::Put { tree, key, record, near },
             None => Step::Remove { tree, key, near },
         });
-    });
+    }
 }
 
 /// How many steps ahead of the one being applied the leaves are prefetched.

@@ -69,8 +69,13 @@ impl<'a> Fixed<'a> {
             return self.search_bytes(key);
         };
         let keys = keys.get(..self.count).unwrap_or_default();
-        // Halving has no pattern to guess, and a bound checked at each step would make branches of it.
-        let base = keys.partition_point(|there| integer(*there) <= wanted).saturating_sub(1);
+        let (mut base, mut size) = (0, keys.len());
+        while size > 1 {
+            let half = size / 2;
+            let below = keys.get(base + half).is_some_and(|there| integer(*there) <= wanted);
+            base = std::hint::select_unpredictable(below, base + half, base);
+            size -= half;
+        }
         match keys.get(base).map(|there| integer(*there).cmp(&wanted)) {
             Some(Ordering::Equal) => Ok(base),
             Some(Ordering::Less) => Err(base + 1),
