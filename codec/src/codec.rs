@@ -124,7 +124,8 @@ impl Codec {
         !matches!(self, Codec::Bp128)
     }
 
-    /// Whether `insert` and `remove` change the bytes around the key instead of decoding and encoding the block.
+    /// Whether a block says the length of its bytes, and not the width of its fields: `insert` and `remove` then change the bytes
+    /// around the key instead of decoding and encoding the block. Indexes of blocks in pages are laid out by it.
     pub const fn edits_in_place(self) -> bool {
         !matches!(self, Codec::For | Codec::SimdFor | Codec::Bp128)
     }

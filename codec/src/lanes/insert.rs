@@ -43,7 +43,8 @@ impl<V: Vector> Rows<V> {
     /// The stream from `row` on.
     ///
     /// # Safety
-    /// `body` is as long as `lanes` says and outlives the result; the row is inside.
+    /// The vector's level, for this and all methods; `body` is as long as `lanes` says and outlives the result; the row is
+    /// inside, and no more rows are read and written than there are from it on.
     #[inline(always)]
     unsafe fn from_row(lanes: &Lanes<V::Key>, body: &mut [u8], row: usize) -> Rows<V> {
         let (words, (word, shift)) = (lanes.words(), lanes.place(row));
@@ -124,6 +125,9 @@ impl<V: Vector> Rows<V> {
     }
 
     /// Writes what is left behind the last row.
+    ///
+    /// # Safety
+    /// `lanes` are those of [`Rows::from_row`].
     #[inline(always)]
     unsafe fn finish(&self, lanes: &Lanes<V::Key>) {
         // SAFETY: the place is a whole word, or the tail's byte rows, inside the body.
@@ -199,7 +203,7 @@ static ONES: [[u8; 64]; 2] = [[0xFF; 64], [0; 64]];
 #[inline(always)]
 unsafe fn with_field<V: Vector>(row: &Row<V>, lane: usize, field: V) -> Row<V> {
     let mut with = *row;
-    // SAFETY: the caller's level; with at most a row of lanes below, the rows of ones are inside `ONES`.
+    // SAFETY: the caller's level; with fewer lanes below than a row has, the rows of ones are inside `ONES`.
     unsafe {
         let up = moved(row, row);
         let ones = ONES.as_ptr().cast::<u8>().add(64 - lane * V::Key::BYTES);

@@ -51,7 +51,8 @@ fn with_encoding<V: Value, R>(
     value: &V::Ref<'_>,
     f: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    if V::fixed_width() == Some(0) {
+    // A value that says nothing has no bytes to write.
+    if V::fixed_width() == Some(0) && size_of::<V::Ref<'_>>() == 0 {
         return f(&[]);
     }
     let mut buffer = kept.take();

@@ -128,6 +128,19 @@ mod tests {
 
     proptest! {
         #[test]
+        fn the_last_write_of_a_short_key_counts(writes in prop::collection::vec((0u32..40, prop::option::of(any::<u8>())), 0..200)) {
+            let (mut arrays, mut model) = (PointWrites::default(), Model::new());
+            for (key, write) in writes {
+                let (key, bytes) = (key.wrapping_mul(0x0700_0001).to_be_bytes(), write.map(|byte| [byte]));
+                let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                arrays.insert(&key, record);
+                model.insert(key.to_vec(), record.map(OwnedRecord::from));
+            }
+            prop_assert!(arrays.iter().eq(model.iter().map(|(key, write)| (key.as_slice(), view(write)))));
+            prop_assert!(arrays.map.is_empty());
+        }
+
+        #[test]
         fn writes_are_a_map_whatever_their_order(ops in prop::collection::vec(op(), 0..60), from in key(), to in key()) {
             let (mut writes, mut model) = (PointWrites::default(), Model::new());
             let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);

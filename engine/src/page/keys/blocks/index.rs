@@ -49,8 +49,9 @@ fn key_at<T: IntKey>(keys: &[T::Bytes], at: usize) -> T {
     keys.get(at).map_or_else(T::default, |bytes| T::from_le(*bytes))
 }
 
-/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are. Without a branch: for keys
-/// without a pattern, whose branches would be guessed wrong, faster than [`Index::block_of_key`], for others slower.
+/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are. Without a branch, as
+/// `partition_point` is compiled: for keys without a pattern, whose branches would be guessed wrong, faster than
+/// [`Index::block_of_key`], for others slower.
 #[inline(always)]
 pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
     // Keys in order go to the last block.
@@ -59,6 +60,20 @@ pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
         return last;
     }
     keys.partition_point(|there| T::from_le(*there) <= key).saturating_sub(1)
+}
+
+/// The last of so many blocks that is `not_above`, or 0. With branches: keys in order take the same ones again.
+#[inline(always)]
+fn halve(blocks: usize, not_above: impl Fn(usize) -> bool) -> usize {
+    let (mut base, mut size) = (0, blocks);
+    while size > 1 {
+        let half = size / 2;
+        if not_above(base + half) {
+            base += half;
+        }
+        size -= half;
+    }
+    base
 }
 
 /// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
@@ -188,25 +203,13 @@ impl<'a, T: IntKey> Index<'a, T> {
         if self.first(last) <= key {
             return last;
         }
-        let (mut base, mut size) = (0, self.firsts.len());
-        while size > 1 {
-            let half = size / 2;
-            base = std::hint::select_unpredictable(self.first(base + half) <= key, base + half, base);
-            size -= half;
-        }
-        base
+        halve(self.firsts.len(), |block| self.first(block) <= key)
     }
 
     /// The block that holds the key of `slot`.
     #[inline(always)]
     pub fn block_of_slot(&self, slot: usize) -> usize {
-        let (mut base, mut size) = (0, self.starts.len());
-        while size > 1 {
-            let half = size / 2;
-            base = std::hint::select_unpredictable(self.start(base + half) <= slot, base + half, base);
-            size -= half;
-        }
-        base
+        halve(self.starts.len(), |block| self.start(block) <= slot)
     }
 
     /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
