@@ -231,7 +231,11 @@ impl<'t> Salvage<'t> {
                 bytes::to_next(&mut from);
             }
             // Of what lies before the position all is told.
-            Ok(key) if key < from.as_slice() => why = None,
+            Ok(key) if key < self.position.as_slice() => why = None,
+            Ok(key) if key < from.as_slice() => {
+                lost += 1;
+                why = Some(Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order"));
+            }
             Ok(_) => {}
             Err(cause) if costs_a_range(&cause) => {
                 lost += 1;

@@ -80,6 +80,12 @@ impl<'a> Page<'a> {
         self.apart()?.open()
     }
 
+    /// False of a leaf that keeps its keys apart where its part of the key of `slot` is not one of a key that begins with `known`;
+    /// `whole`: that is all of the key.
+    pub fn part_shows(&self, slot: usize, known: &[u8], whole: bool) -> bool {
+        self.apart().is_none_or(|list| list.part_shows(slot, known, whole))
+    }
+
     /// True of any page but a leaf that keeps its keys apart and does not have the right part of `key` at `slot`. `before` is the
     /// key before it or what it shares with the lower fence.
     pub fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {

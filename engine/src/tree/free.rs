@@ -1,11 +1,16 @@
 //! Freeing and counting subtrees that nothing leads to any more: detached by a range delete, or a dropped table's.
 
 use super::edit::slot_u16;
+use super::key_heap::Owned;
 use super::search::{Step, child_of};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 use std::collections::HashSet;
+
+/// So many pages of the key heap are changed by one call at the most, for one leaf: a batch's pages stay in the cache until it
+/// ends.
+const HEAP_PAGES: usize = 12;
 
 /// How far [`Tree::free_subtree`] has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,11 +30,21 @@ pub struct SubtreeCount {
     pub pages: u64,
 }
 
+/// What [`Tree::free_leaf`] did.
+struct FreedLeaf {
+    /// Pages that were freed.
+    pages: usize,
+    /// The leaf is one of them.
+    gone: bool,
+    /// Its keys were in the key heap, pages of which have changed.
+    apart: bool,
+}
+
 impl Tree {
     /// Frees at least `budget` pages of the subtree at `root`, or all of it, from its end; between two calls it is
     /// still a valid subtree, so that the calls may be in different batches. It exceeds the budget by no more than a
-    /// leaf and its runs. `large` is called with the large records of each leaf, whose runs are the caller's to free, all
-    /// or none of them. No reader may look at the subtree any more.
+    /// leaf and its runs, and falls short of it where a leaf keeps its keys apart. `large` is called with the large records
+    /// of each leaf, whose runs are the caller's to free, all or none of them. No reader may look at the subtree any more.
     pub fn free_subtree<S: PageWrite>(
         &self,
         store: &S,
@@ -43,7 +58,11 @@ impl Tree {
             // What may be damaged is read before anything is freed.
             let stays = path.iter().rev().find(|step| step.slot > 0);
             let run = stays.map_or_else(|| Ok(Vec::new()), |step| self.separator_run(store, *step))?;
-            freed += self.free_leaf(store, leaf, &mut large)?;
+            let leaf = self.free_leaf(store, leaf, &mut large)?;
+            freed += leaf.pages;
+            if !leaf.gone {
+                return Ok(FreeProgress { freed, done: false });
+            }
             let mut gone = path.len();
             // Inner pages whose last child is gone go as well; the lowest that stays loses its last entry.
             for step in path.iter().rev().take_while(|step| step.slot == 0) {
@@ -55,7 +74,7 @@ impl Tree {
                 return Ok(FreeProgress { freed, done: true });
             };
             freed += self.drop_last(store, *step, run)?;
-            if freed >= budget {
+            if freed >= budget || leaf.apart {
                 return Ok(FreeProgress { freed, done: false });
             }
         }
@@ -72,28 +91,44 @@ impl Tree {
         Ok((path, Page::new(&leaf).id()))
     }
 
+    /// Frees a leaf, or, if its keys are in many pages of the key heap, takes its last entries away.
     fn free_leaf<S: PageWrite>(
         &self,
         store: &S,
         id: PageId,
         large: &mut impl FnMut(&[Record<'_>]) -> Result<()>,
-    ) -> Result<usize> {
-        let mut owned = Vec::new();
-        {
-            let latched = store.read(id)?;
-            let page = Page::new(&latched);
-            // All that may be damaged is read before anything is freed.
-            let (mut from, inline) = (0, limits::max_inline_key(store.page_size()));
-            while let Some(slot) = page.first_longer(from, inline) {
-                owned.push(self.owned_by(store, page, slot)?);
-                from = slot + 1;
-            }
-            let records: Vec<_> =
-                (0..page.count()).map(|slot| page.record(slot)).filter(|record| record.large).collect();
-            large(&records)?;
+    ) -> Result<FreedLeaf> {
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
+        // All that may be damaged is read before anything is freed.
+        let (from, owned) = self.leaving(store, page)?;
+        let records: Vec<_> =
+            (from..page.count()).map(|slot| page.record(slot)).filter(|record| record.large).collect();
+        large(&records)?;
+        let (from, to) = (slot_u16(page, from)?, slot_u16(page, page.count())?);
+        let (apart, gone) = (page.keeps_keys_apart(), from == 0);
+        drop(latched);
+        if gone {
+            store.free(id)?;
+        } else {
+            self.must_fit(store, &mut store.latch(id)?, &PageOp::Remove { from, to })?;
         }
-        store.free(id)?;
-        owned.into_iter().try_fold(1, |freed, owned| Ok(freed + self.give_back(store, owned)?))
+        let own = usize::from(gone);
+        let pages = owned.into_iter().try_fold(own, |pages, owned| Ok(pages + self.give_back(store, owned)?))?;
+        Ok(FreedLeaf { pages, gone, apart })
+    }
+
+    /// From which slot on the entries of a leaf are freed at once, and what they have outside it.
+    fn leaving<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<(usize, Vec<Owned>)> {
+        if page.keeps_keys_apart() {
+            return self.last_owned(store, page, HEAP_PAGES);
+        }
+        let (mut owned, mut from, inline) = (Vec::new(), 0, limits::max_inline_key(store.page_size()));
+        while let Some(slot) = page.first_longer(from, inline) {
+            owned.push(self.owned_by(store, page, slot)?);
+            from = slot + 1;
+        }
+        Ok((0, owned))
     }
 
     /// The pages of the run of an inner page's separator.

@@ -12,7 +12,7 @@ use super::search::Target;
 use super::{PageRead, PageWrite, Stretch, Tree};
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 use crate::page::{KeyPlace, Page, PageOp, Record, apart_image, heap_number, heap_page_builder, would_insert};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 /// What an entry has outside its page: it goes when the entry does.
 #[derive(Default)]
@@ -40,6 +40,12 @@ impl Tree {
         let latched = self.heap_page(store, page.id(), place.page)?;
         let heap = Page::new(&latched);
         let (_, image) = heap.heap_key(place.number).ok_or_else(|| no_such_key(place))?;
+        // Numbers are given again: a leaf and a heap page of different ages would make other keys of its entries.
+        let whole = !is_long(image.len(), store.page_size());
+        let known = if whole { image } else { bytes::slice(image, 0, limits::long_key_head(store.page_size())) };
+        if !page.part_shows(slot, known, whole) {
+            return Err(Error::corrupt(page.id(), format!("the part of slot {slot} is not that of its key")));
+        }
         out.extend_from_slice(image);
         Ok(())
     }
@@ -62,19 +68,27 @@ impl Tree {
         Err(Error::corrupt(id, what))
     }
 
-    /// Reads the pages of the key heap that a change at `key` may read, if its leaf has its keys there: what the change would
-    /// meet must be met before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is.
+    /// Reads the keys that a change at `key` may ask for, if its leaf keeps them apart: what the change would meet must be met
+    /// before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is; 0 for a removal.
     pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<()> {
         let leaf = self.descend(store, Target::Covering(key))?;
         let page = Page::new(&leaf);
         if !page.keeps_keys_apart() {
             return Ok(());
         }
-        let slot = self.locate(store, page, key)?.unwrap_or_else(|slot| slot);
-        let near = if page.free() < room { 0..page.count() } else { slot.saturating_sub(1)..slot + 1 };
-        let named = near.filter_map(|slot| page.key_place(slot)).map(|place| place.page);
-        let pages: BTreeSet<PageId> = named.chain(page.open_heap_page()).collect();
-        pages.into_iter().try_for_each(|id| self.heap_page(store, page.id(), id).map(drop))
+        let found = self.locate(store, page, key)?;
+        let near = match found {
+            _ if page.free() < room => 0..page.count(),
+            Ok(slot) => slot..slot + 1,
+            Err(_) if room == 0 => 0..0,
+            Err(slot) => slot.saturating_sub(1)..(slot + 1).min(page.count()),
+        };
+        let mut whole = Vec::new();
+        near.into_iter().try_for_each(|slot| self.full_key(store, page, slot, &mut whole))?;
+        match page.open_heap_page() {
+            Some(open) if room > 0 => self.heap_page(store, page.id(), open).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Hands the entries of the leaf that covers `key` to `each`, in order, and of those whose keys cannot be read why. Returns
@@ -224,13 +238,48 @@ impl Tree {
         Ok(freed)
     }
 
-    /// The image of the first entry of a leaf that keeps its keys apart, as it is behind all of the leaf to the left.
-    pub(super) fn joined_image<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>) -> Result<Vec<u8>> {
+    /// Of two neighbouring leaves that keep their keys apart: the first entry of the right one as it is in one page with the
+    /// left one's. One is latched at a time, for a damaged one may lead to the other.
+    pub(super) fn joined_image<S: PageRead>(&self, store: &S, left: PageId, right: PageId) -> Result<Option<Vec<u8>>> {
+        let before = {
+            let latched = store.read(left)?;
+            let left = Page::new(&latched);
+            if !left.keeps_keys_apart() {
+                return Ok(None);
+            }
+            self.key_before(store, left, left.count())?
+        };
+        let latched = store.read(right)?;
+        let right = Page::new(&latched);
+        let Some(place) = right.key_place(0) else { return Ok(None) };
         let mut first = Vec::new();
-        let before = self.key_before(store, left, left.count())?;
         self.full_key(store, right, 0, &mut first)?;
-        let place = right.key_place(0).unwrap_or(KeyPlace::NONE);
-        Ok(apart_image(right.keys(), &before, &first, None, place))
+        Ok(Some(apart_image(right.keys(), &before, &first, None, place)))
+    }
+
+    /// Of the last entries of a latched leaf, as many as have their keys in `pages` pages of the key heap: from which slot on, and
+    /// what they have outside the leaf.
+    pub(super) fn last_owned<S: PageRead>(
+        &self,
+        store: &S,
+        page: Page<'_>,
+        pages: usize,
+    ) -> Result<(usize, Vec<Owned>)> {
+        let (mut owned, mut from) = (Vec::new(), page.count());
+        let (mut places, mut heap) = (HashSet::new(), HashSet::new());
+        while let Some(slot) = from.checked_sub(1) {
+            let place = page.key_place(slot);
+            heap.extend(place.map(|place| place.page));
+            if heap.len() > pages.max(1) {
+                break;
+            }
+            if place.is_some_and(|place| !places.insert(place)) {
+                return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is another's too")));
+            }
+            owned.push(self.owned_by(store, page, slot)?);
+            from = slot;
+        }
+        Ok((from, owned))
     }
 }
 

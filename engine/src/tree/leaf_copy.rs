@@ -172,6 +172,10 @@ impl LeafCopy {
         let mut key = Vec::new();
         for slot in from..to {
             tree.full_key(store, page, slot, &mut key)?;
+            let rises = slot == from || part.key(slot - from - 1) < key.as_slice();
+            if !rises || !self.range.is_for(Target::Covering(&key)) {
+                return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is out of order")));
+            }
             part.push(&key);
         }
         if from > 0 {
@@ -188,6 +192,11 @@ impl LeafCopy {
                     key
                 }
             });
+        }
+        // Keys that are out of order just outside would be met again and again.
+        let proceeds = part.ends.is_empty() || self.range.upper.as_ref().is_none_or(|upper| self.range.lower < *upper);
+        if !proceeds || !self.range.is_for(target) {
+            return Err(Error::corrupt(page.id(), "keys of its heap are out of order"));
         }
         self.part = Some(part);
         Ok(())

@@ -72,7 +72,7 @@ impl Tree {
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
         }
-        let Some(joined) = sound(self.joined_first(store, left_id, right_id))? else { return Ok(false) };
+        let Some(joined) = sound(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
         let mut parent = store.latch(id)?;
         let page = Page::new(&parent);
         let Some(mut left) = sound(self.latch_checked(store, left_id, level))? else { return Ok(false) };
@@ -92,15 +92,6 @@ impl Tree {
         }
         store.free(right_id)?;
         Ok(true)
-    }
-
-    /// Of two leaves that keep their keys apart: the first entry of the right one as it is in one page with the left one's.
-    fn joined_first<S: PageRead>(&self, store: &S, left: PageId, right: PageId) -> Result<Option<Vec<u8>>> {
-        let left = store.read(left)?;
-        let (left, right) = (Page::new(&left), store.read(right)?);
-        let right = Page::new(&right);
-        let joins = left.keeps_keys_apart() && right.keeps_keys_apart() && right.count() > 0;
-        joins.then(|| self.joined_image(store, left, right)).transpose()
     }
 
     fn latch_checked<'s, S: PageWrite>(&self, store: &'s S, id: PageId, level: u8) -> Result<S::Mut<'s>> {

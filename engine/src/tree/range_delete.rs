@@ -74,8 +74,8 @@ impl Tree {
         }
         self.detach_covered(store, keys, &mut removed, &mut before)?;
         let end = keys.upper.as_deref().map_or(Target::Last, Target::Before);
-        removed.entries += self.trim(store, Target::Covering(&keys.lower), keys, &mut before)?;
-        removed.entries += self.trim(store, end, keys, &mut before)?;
+        self.trim(store, Target::Covering(&keys.lower), keys, &mut removed, &mut before)?;
+        self.trim(store, end, keys, &mut removed, &mut before)?;
         self.rebalance(store, &keys.lower)?;
         for subtree in &removed.detached {
             self.rebalance(store, &subtree.lower)?;
@@ -246,14 +246,16 @@ impl Tree {
         Ok((top, leaf))
     }
 
-    /// Removes the entries of one leaf that are in the range; returns how many they were.
+    /// Removes the entries of one leaf that are in the range; of one that keeps its keys apart they become a subtree of their own,
+    /// because they would have to be taken out of many pages.
     fn trim<S: PageWrite>(
         &self,
         store: &S,
         target: Target<'_>,
         keys: &Stretch,
+        removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<()> {
         let id = self.leaf_at(store, target, |page| page.id())?;
         let mut leaf = store.latch(id)?;
         let page = Page::new(&leaf);
@@ -262,6 +264,19 @@ impl Tree {
             Some(to) => self.locate(store, page, to)?.unwrap_or_else(|slot| slot),
             None => page.count(),
         };
+        if from >= to {
+            return Ok(());
+        }
+        let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
+        if page.keeps_keys_apart()
+            && let Some(bounds) = within(page, keys, store.page_size())
+        {
+            let detached = self.copy_entries(store, page, from..to, bounds)?;
+            before(Removal::Subtree(&detached))?;
+            self.must_fit(store, &mut leaf, &remove)?;
+            removed.detached.push(detached);
+            return Ok(());
+        }
         let (mut key, mut owned, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
         for slot in from..to {
@@ -273,24 +288,58 @@ impl Tree {
             before(Removal::Entry { key: &key, record: page.record(slot) })?;
             whole.push(key.clone());
         }
-        if from >= to {
-            return Ok(0);
-        }
-        let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
         let done = store.apply(&mut leaf, &remove)?;
         drop(leaf);
+        removed.entries += whole.len() as u64;
         if !done {
             // A layout may need more room for fewer keys: then each goes alone, and the leaf is split as need be.
             for key in &whole {
                 self.remove(store, key, |_| Ok(()))?;
             }
-            return Ok(whole.len() as u64);
+            return Ok(());
         }
         for owned in owned {
             self.give_back(store, owned)?;
         }
-        Ok(whole.len() as u64)
+        Ok(())
     }
+
+    /// Some entries of a leaf in a leaf of their own, which nothing leads to.
+    fn copy_entries<S: PageWrite>(
+        &self,
+        store: &S,
+        page: Page<'_>,
+        entries: std::ops::Range<usize>,
+        bounds: Stretch,
+    ) -> Result<DetachedSubtree> {
+        let (lower, upper) = fences(page);
+        let (id, mut copy) = store.create()?;
+        let spec = self.spec(id, 0, &lower, upper.as_deref(), PageId::NONE);
+        let mut builder = PageBuilder::new(store.page_size(), &spec);
+        if !builder.push_entries(page, 0..page.count(), None) {
+            return Err(Error::corrupt(page.id(), "its entries do not fit in a page"));
+        }
+        self.format_page(store, &mut copy, builder.finish())?;
+        // From the end: what is removed last says which part the first entry that stays has then.
+        for gone in [entries.end..page.count(), 0..entries.start] {
+            let remove = PageOp::Remove { from: slot_u16(page, gone.start)?, to: slot_u16(page, gone.end)? };
+            self.must_fit(store, &mut copy, &remove)?;
+        }
+        Ok(DetachedSubtree { root: id, level: 0, lower: bounds.lower, upper: bounds.upper })
+    }
+}
+
+/// What of a stretch of keys a leaf covers, if it knows its bounds whole.
+fn within(page: Page<'_>, keys: &Stretch, page_size: usize) -> Option<Stretch> {
+    let (lower, upper) = fences(page);
+    if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|fence| is_long(fence.len(), page_size)) {
+        return None;
+    }
+    let upper = match (upper, keys.upper.clone()) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    Some(Stretch { lower: lower.max(keys.lower.clone()), upper })
 }
 
 /// Of an inner page: its key 0 counts as less than all, whatever a list of fixed-length keys keeps in its place.

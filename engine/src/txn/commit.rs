@@ -145,7 +145,8 @@ impl Engine {
         self.log()?.reserve(2 * bytes + contents + COMMIT_LOG + kept)?;
         let Some(store) = &self.store else { return Ok(()) };
         // Besides, new pages take half of theirs at least, and each may change a page above it.
-        let images = 2 * leaves + 4 * bytes / page_size + if relieves { 0 } else { RELIEF_PAGES };
+        let heap: usize = steps.iter().map(heap_pages).sum();
+        let images = 2 * leaves + heap + 4 * bytes / page_size + if relieves { 0 } else { RELIEF_PAGES };
         store.ensure_room(self.pool.dirty_pages() + images as u64)
     }
 
@@ -215,7 +216,7 @@ impl Engine {
         let mut index = 0;
         while let Some(step) = steps.get(index) {
             let first = index;
-            weight += self.weight(step);
+            weight += self.weight(step) + heap_pages(step) * half_page;
             if pins.len() + weight / half_page >= most && index > 0 {
                 return Ok((pins, index));
             }
@@ -236,7 +237,7 @@ impl Engine {
                     && next_tree.root == tree.root
                     && self.covers(page, next)
                 {
-                    weight += self.weight(step);
+                    weight += self.weight(step) + heap_pages(step) * half_page;
                     index += 1;
                 }
             })?;
@@ -250,8 +251,9 @@ impl Engine {
 
     /// Reads what these steps, which change one leaf, need of the key heap.
     fn read_heap(&self, steps: &[Step<'_>]) -> Result<()> {
-        let added: usize = steps.iter().map(|step| self.weight(step)).sum();
-        let room = 2 * added + self.pool.page_size() / 16;
+        let puts = steps.iter().filter(|step| matches!(step, Step::Put { .. }));
+        let added: usize = puts.map(|step| self.weight(step)).sum();
+        let room = if added > 0 { 2 * added + self.pool.page_size() / 16 } else { 0 };
         let mut targets = steps.iter().filter_map(Step::target);
         targets.try_for_each(|(tree, key)| tree.read_heap_for(&Pages(&self.pool), key, room))
     }
@@ -454,6 +456,11 @@ impl Engine {
 pub(crate) fn detached_key(root: PageId) -> [u8; 5] {
     let [a, b, c, d] = root.0.to_be_bytes();
     [DETACHED_PREFIX, a, b, c, d]
+}
+
+/// Pages of the key heap that a step may change.
+fn heap_pages(step: &Step<'_>) -> usize {
+    usize::from(step.target().is_some_and(|(tree, _)| tree.layout.leaf.keeps_keys_apart()))
 }
 
 fn step_bytes(step: &Step<'_>) -> usize {

@@ -4,6 +4,7 @@
 use super::keys::any_key;
 use super::*;
 use crate::base::{Error, PageId};
+use crate::page::Page;
 use crate::tree::{LeafCopy, PageRead, PageWrite, Stretch, Target};
 use proptest::prelude::*;
 
@@ -174,4 +175,48 @@ fn a_run_that_is_not_the_keys_is_an_error() {
     drop(leaf);
     store.overwrite(run, |page| page.fill(0));
     assert!(corrupt_get(&tree, &store, &key));
+}
+
+/// A leaf of a key heap where the place of one key is that of another, which looks the same from where its part begins.
+fn twice() -> (VecStore, Tree) {
+    let store = VecStore::new(4096);
+    let tree = new_tree(&store, layout(KeyListKind::PkbHeap(2), RecordListKind::None, SeparatorRule::TAIL));
+    for n in 0..100u32 {
+        put(&tree, &store, format!("{n:06}").as_bytes(), b"");
+    }
+    store.overwrite(tree.root, |page| {
+        // Entries of 2 + 2 + 6 bytes behind the header and the open page.
+        let place = |slot: usize| 36 + 4 + slot * 10 + 4;
+        page.copy_within(place(22)..place(23) - 4, place(32));
+    });
+    Page::check(&store.read(tree.root).unwrap(), tree.root).unwrap();
+    (store, tree)
+}
+
+#[test]
+fn keys_of_a_heap_that_are_out_of_order_end_a_cursor() {
+    let (store, tree) = twice();
+    let mut entries = 0;
+    for forward in [true, false] {
+        let mut cursor = Cursor::new(tree, &store);
+        (if forward { cursor.seek_first() } else { cursor.seek_last() }).unwrap();
+        loop {
+            match if forward { cursor.next_entry() } else { cursor.prev_entry() } {
+                Ok(Some(_)) => entries += 1,
+                Ok(None) => panic!("the end, past keys that are out of order"),
+                Err(error) => break assert!(matches!(error, Error::Corrupt { .. }), "{error}"),
+            }
+            assert!(entries < 200);
+        }
+    }
+    assert!(!tree.verify(&store, &mut |_| ()).unwrap().problems.is_empty());
+}
+
+#[test]
+fn a_leaf_with_one_key_twice_is_not_freed() {
+    let (store, tree) = twice();
+    let before = store.allocated();
+    let freed = tree.free_subtree(&store, tree.root, 64, |_| Ok(()));
+    assert!(matches!(freed, Err(Error::Corrupt { .. })), "{freed:?}");
+    assert_eq!(store.allocated(), before);
 }
