@@ -69,16 +69,17 @@ impl Tree {
     }
 
     /// Reads the keys that a change at `key` may ask for, if its leaf keeps them apart: what the change would meet must be met
-    /// before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is; 0 for a removal.
-    pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<()> {
+    /// before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is; 0 for a removal. True: all of
+    /// the leaf's keys have been read.
+    pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<bool> {
         let leaf = self.descend(store, Target::Covering(key))?;
         let page = Page::new(&leaf);
         if !page.keeps_keys_apart() {
-            return Ok(());
+            return Ok(true);
         }
-        let found = self.locate(store, page, key)?;
-        let near = match found {
-            _ if page.free() < room => 0..page.count(),
+        let all = page.free() < room;
+        let near = match self.locate(store, page, key)? {
+            _ if all => 0..page.count(),
             Ok(slot) => slot..slot + 1,
             Err(_) if room == 0 => 0..0,
             Err(slot) => slot.saturating_sub(1)..(slot + 1).min(page.count()),
@@ -86,8 +87,8 @@ impl Tree {
         let mut whole = Vec::new();
         near.into_iter().try_for_each(|slot| self.full_key(store, page, slot, &mut whole))?;
         match page.open_heap_page() {
-            Some(open) if room > 0 => self.heap_page(store, page.id(), open).map(drop),
-            _ => Ok(()),
+            Some(open) if room > 0 => self.heap_page(store, page.id(), open).map(|_| all),
+            _ => Ok(all),
         }
     }
 

@@ -363,9 +363,13 @@ impl<S: PageRead> Walk<'_, S> {
                 Err(_) => expected.range.clone(),
             };
             let lower = if slot == 0 { own_lower.clone() } else { image(slot) };
-            let upper = if slot + 1 < page.count() { Some(image(slot + 1)) } else { own_upper.clone() };
+            // A detached subtree is freed from its end: what is last now was not when its fence was made.
+            let upper = match slot + 1 < page.count() {
+                true => Some(Some(image(slot + 1))),
+                false => expected.upper.as_ref().map(|_| own_upper.clone()),
+            };
             let level = expected.level - 1;
-            self.waiting.push(Expected { id, level, range, lower: Some(lower), upper: Some(upper) });
+            self.waiting.push(Expected { id, level, range, lower: Some(lower), upper });
         }
         Ok(())
     }

@@ -254,8 +254,12 @@ impl Engine {
         let puts = steps.iter().filter(|step| matches!(step, Step::Put { .. }));
         let added: usize = puts.map(|step| self.weight(step)).sum();
         let room = if added > 0 { 2 * added + self.pool.page_size() / 16 } else { 0 };
-        let mut targets = steps.iter().filter_map(Step::target);
-        targets.try_for_each(|(tree, key)| tree.read_heap_for(&Pages(&self.pool), key, room))
+        for (tree, key) in steps.iter().filter_map(Step::target) {
+            if tree.read_heap_for(&Pages(&self.pool), key, room)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Applies steps as one batch and appends it to the log. Returns the batch's end.

@@ -243,13 +243,16 @@ impl Run {
 
     /// Frees a detached subtree in steps; between them it is a subtree that can be counted.
     fn free(&mut self, budget: usize) {
-        let Some(DetachedSubtree { root, .. }) = self.detached.pop() else { return };
+        let Some(subtree) = self.detached.pop() else { return };
+        let root = subtree.root;
         loop {
             let before = self.tree.count_subtree(&self.store, root).unwrap();
             let progress = self.tree.free_subtree(&self.store, root, budget, |_| Ok(())).unwrap();
             if progress.done {
                 break;
             }
+            let left = self.tree.verify_subtree(&self.store, &subtree, &mut |_| ()).unwrap();
+            assert_eq!(left.problems, []);
             let after = self.tree.count_subtree(&self.store, root).unwrap();
             if self.tree.layout.leaf.keeps_keys_apart() {
                 assert!(after.entries < before.entries || after.pages < before.pages);
