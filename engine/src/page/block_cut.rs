@@ -28,9 +28,9 @@ struct Cutter<'a> {
     list: Blocks<'a>,
     pending: Option<Pending<'a>>,
     rule: SeparatorRule,
-    /// Bytes of the entries before each slot, and of all.
+    /// Bytes of the entries before each slot, and of all. Not there until the middle is asked for.
     before: Vec<usize>,
-    /// The same of their records alone.
+    /// The same of their records alone; none where there are no records.
     records: Vec<usize>,
 }
 
@@ -42,18 +42,18 @@ pub(super) fn choose(
     rule: SeparatorRule,
 ) -> Option<Split> {
     let pending = pending.map(|(slot, key, record)| (slot.min(page.count()), key, record));
-    let (mut sizes, records) = (Vec::with_capacity(page.count()), page.record_list());
-    list.sizes(&mut sizes);
-    let (mut sum, mut sum_of_records) = (0, 0);
-    let (mut before, mut records_before) = (vec![0], vec![0]);
-    for (slot, size) in sizes.into_iter().enumerate() {
-        let record = records.entry_bytes(slot);
-        sum += size + record;
-        sum_of_records += record;
-        before.push(sum);
-        records_before.push(sum_of_records);
+    let mut cutter = Cutter { page, list, pending, rule, before: Vec::new(), records: Vec::new() };
+    if page.records() != RecordListKind::None {
+        let records = page.record_list();
+        cutter.records = sums((0..page.count()).map(|slot| records.entry_bytes(slot)));
     }
-    let cutter = Cutter { page, list, pending, rule, before, records: records_before };
+    // Keys in order fill pages; then nobody asks for the middle.
+    if let Some(cut) = cutter.behind().find(|cut| cutter.fits(*cut, true)) {
+        return Some(cutter.split(cut));
+    }
+    let mut sizes = Vec::with_capacity(page.count());
+    list.sizes(&mut sizes);
+    cutter.before = sums(sizes.into_iter().enumerate().map(|(slot, size)| size + cutter.record(slot)));
     let cuts = cutter.candidates();
     // A page so small that the pending entry fits neither half at its dearest is cut all the same, and cut again.
     let cut =
@@ -61,7 +61,33 @@ pub(super) fn choose(
     cut.map(|cut| cutter.split(*cut))
 }
 
+/// The sums of the first none, one, two and so on of these.
+fn sums(each: impl Iterator<Item = usize>) -> Vec<usize> {
+    let so_far = each.scan(0, |sum, one| {
+        *sum += one;
+        Some(*sum)
+    });
+    std::iter::once(0).chain(so_far).collect()
+}
+
 impl Cutter<'_> {
+    /// Bytes of the records before a slot.
+    fn records_before(&self, slot: usize) -> usize {
+        self.records.get(slot.min(self.page.count())).copied().unwrap_or(0)
+    }
+
+    fn record(&self, slot: usize) -> usize {
+        self.records_before(slot + 1).saturating_sub(self.records_before(slot))
+    }
+
+    /// Cuts behind all entries, or few before, for a pending one behind the last of all leaves; the best first.
+    fn behind(&self) -> impl Iterator<Item = Cut> {
+        let count = self.page.count();
+        let last = !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count);
+        let lefts = std::iter::once(count).chain((0..8).map_while(move |power| count.checked_sub(1 << power)));
+        lefts.filter(move |_| last).map(|left| self.cut(left)).filter(|cut| self.divides(*cut))
+    }
+
     fn before(&self, slot: usize) -> usize {
         self.before.get(slot).copied().unwrap_or(0)
     }
@@ -79,17 +105,12 @@ impl Cutter<'_> {
         right && (cut.left > 0 || cut.pending_left)
     }
 
-    /// Cuts near the middle, the best first.
+    /// Cuts behind all entries where that may be, and near the middle, the best first.
     fn candidates(&self) -> Vec<Cut> {
         let count = self.page.count();
         let total = self.before(count);
         let middle = self.before.partition_point(|bytes| 2 * bytes < total).min(count);
-        let mut lefts = Vec::with_capacity(2 * count + 4);
-        if !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count) {
-            // Keys in order fill pages.
-            lefts.push(count);
-            lefts.extend((0..8).map_while(|power| count.checked_sub(1 << power)));
-        }
+        let mut lefts = Vec::with_capacity(2 * NEAR + 4);
         let near = |slot: &usize| (2 * self.before(*slot)).abs_diff(total) * 8 <= total;
         let next = (middle..count).find(|slot| self.list.block_start(*slot) == *slot);
         lefts.extend([Some(self.list.block_start(middle)), next].into_iter().flatten().filter(near));
@@ -97,15 +118,15 @@ impl Cutter<'_> {
             lefts.extend(middle.checked_sub(away));
             lefts.extend(Some(middle + away).filter(|left| away > 0 && *left <= count));
         }
-        lefts.into_iter().map(|left| self.cut(left)).filter(|cut| self.divides(*cut)).collect()
+        let near_the_middle = lefts.into_iter().map(|left| self.cut(left)).filter(|cut| self.divides(*cut));
+        self.behind().chain(near_the_middle).collect()
     }
 
     /// Whether both halves fit their pages, the pending entry at its dearest among them if that is asked.
     fn fits(&self, cut: Cut, with_pending: bool) -> bool {
         let (size, count) = (self.page.bytes().len(), self.page.count());
-        let records_before = |slot: usize| self.records.get(slot.min(count)).copied().unwrap_or(0);
         let bytes = |from: usize, to: usize| {
-            let records = records_before(to).saturating_sub(records_before(from));
+            let records = self.records_before(to).saturating_sub(self.records_before(from));
             self.list.bytes_of(from..to) + records
         };
         let pending = match self.pending.filter(|_| with_pending) {
