@@ -63,6 +63,27 @@ pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     }
 }
 
+/// Moves all bits from bit `at` on up by `width`, at most 64, and puts the low ones of `value` there; as many at the end are
+/// lost.
+pub(crate) fn insert_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
+    let behind = at + width as usize;
+    let Some(mut end) = (8 * bytes.len()).checked_sub(behind).map(|_| bytes.len()) else { return };
+    let first = get_bits(bytes, at, 64);
+    // Word by word from the end: a word's bits come from below, where nothing is written yet.
+    let up = (width as usize).div_ceil(8);
+    let shift = (8 * up as u32).wrapping_sub(width);
+    while let Some(from) = end.checked_sub(8).filter(|from| 8 * from >= behind) {
+        let Some(source) = bytes.get(from - up..) else { return };
+        let low = source.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)) >> shift;
+        let high = source.get(8).map_or(0, |byte| u64::from(*byte) << 1 << (63 - shift));
+        put_bytes(bytes, from, 8, low | high);
+        end = from;
+    }
+    let rest = u32::try_from(8 * end - behind).unwrap_or_default();
+    put_bits(bytes, behind, rest, first);
+    put_bits(bytes, at, width, value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +97,23 @@ mod tests {
             prop_assert_eq!(get_bits(&bytes, at, width), value & mask(width));
             for bit in (0..at).chain(at + width as usize..320) {
                 prop_assert_eq!(get_bits(&bytes, bit, 1), u64::from(fill >> (bit % 8) & 1), "bit {}", bit);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bits_go_between_others(bytes in prop::collection::vec(any::<u8>(), 0..60), at in 0usize..480, width in 0u32..=64, value: u64) {
+            let all: Vec<u64> = (0..8 * bytes.len()).map(|bit| get_bits(&bytes, bit, 1)).collect();
+            let mut changed = bytes.clone();
+            insert_bits(&mut changed, at, width, value);
+            let mut expected = all.clone();
+            if at + width as usize <= all.len() {
+                expected.splice(at..at, (0..width).map(|bit| value >> bit & 1));
+                expected.truncate(all.len());
+            }
+            for (bit, expected) in expected.into_iter().enumerate() {
+                prop_assert_eq!(get_bits(&changed, bit, 1), expected, "bit {}", bit);
             }
         }
     }

@@ -4,10 +4,10 @@
 #[cfg(target_arch = "x86_64")]
 mod kernels;
 
-use crate::bits::{get_bits, mask, put_bits, put_bytes, width};
+use crate::bits::{get_bits, insert_bits, mask, put_bits, put_bytes, width};
 use crate::error::ENDS_BELOW;
-use crate::scheme::{Scheme, recode, unpack};
-use crate::{Block, Buffer, Error, Found, Int, Level, MAX_BLOCK, Result};
+use crate::scheme::{Scheme, body, recode, recode_insert, unpack};
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct For;
 
@@ -207,6 +207,36 @@ impl<T: Int> Scheme<T> for For {
         block.last = key;
         block.count += 1;
         Ok(())
+    }
+
+    fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
+        let (width, count) = (claimed_width(block)?, usize::from(block.count));
+        if key < block.first || width == 0 {
+            // All distances change.
+            return recode_insert::<T, For>(block, bytes, key);
+        }
+        if key == block.first {
+            return Ok(Edit::Unchanged(0));
+        }
+        let old = body::<T, For>(block, bytes)?;
+        let found = For::lower_bound(Level::best(), block, old, key)?;
+        if found.exact {
+            return Ok(Edit::Unchanged(found.index));
+        }
+        let (fields, field) = (Fields::of(block, old)?, key.widen() - block.first.widen());
+        let before = if found.index > 1 { fields.get(found.index - 2) } else { 0 };
+        // Hostile bytes may have led the search anywhere.
+        if field <= before || field >= fields.get(found.index - 1) {
+            return Err(Error::Corrupt("keys out of order"));
+        }
+        let (used, needed) = (old.len(), size(count + 1, width));
+        let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
+        if let Some(grown) = room.get_mut(used..) {
+            grown.fill(0);
+        }
+        insert_bits(room, (found.index - 1) * width as usize, width, field);
+        block.count += 1;
+        Ok(Edit::Done(found.index))
     }
 
     fn is_exact(block: &Block<T>, body: &[u8], _: &[T]) -> Result<bool> {
