@@ -154,6 +154,18 @@ pub fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     a.get(common).cmp(&b.get(common))
 }
 
+/// True if `a` is below `b`, which for keys of integers is faster than [`compare`].
+#[inline(always)]
+pub fn is_below(a: &[u8], b: &[u8]) -> bool {
+    if let (Ok(a), Ok(b)) = (a.try_into(), b.try_into()) {
+        u32::from_be_bytes(a) < u32::from_be_bytes(b)
+    } else if let (Ok(a), Ok(b)) = (a.try_into(), b.try_into()) {
+        u64::from_be_bytes(a) < u64::from_be_bytes(b)
+    } else {
+        compare(a, b).is_lt()
+    }
+}
+
 /// What follows `prefix` in `bytes`; `None` where it does not begin with it.
 #[inline(always)]
 pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {

@@ -450,7 +450,7 @@ fn create_catalog(engine: &Engine) -> Result<()> {
     if engine.is_logged() {
         engine.ids.lock().take_exactly(CATALOG_ROOT);
     }
-    let end = engine.commit(&[Step::Create { tree: &catalog }], &catalog)?;
+    let end = engine.commit(&[Step::Create { tree: &catalog }], &[], &catalog)?;
     engine.settle(end, crate::txn::Durability::Commit)
 }
 

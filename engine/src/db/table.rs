@@ -33,12 +33,14 @@ use std::ops::{Bound, RangeBounds};
 /// ```
 pub struct Table<'t, K: Key, V: Value> {
     pub(super) untyped: UntypedTable<'t>,
+    /// The last key that was put, as bytes.
+    key: Vec<u8>,
     of: PhantomData<fn() -> (K, V)>,
 }
 
 impl<'t, K: Key, V: Value> Table<'t, K, V> {
     pub(crate) fn new(untyped: UntypedTable<'t>) -> Table<'t, K, V> {
-        Table { untyped, of: PhantomData }
+        Table { untyped, key: Vec::new(), of: PhantomData }
     }
 
     fn guard<T: Value>(&self, bytes: Option<impl Into<Bytes>>) -> Result<Option<Guard<T>>> {
@@ -108,9 +110,9 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// # Errors
     /// As [`Table::insert`].
     pub fn put<'k, 'v>(&mut self, key: impl Borrow<K::Ref<'k>>, value: impl Borrow<V::Ref<'v>>) -> Result<()> {
-        bounds::with_key::<K, _>(key.borrow(), |key| {
-            bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.put(key, value))
-        })
+        self.key.clear();
+        K::encode(key.borrow(), &mut self.key);
+        bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.put(&self.key, value))
     }
 
     /// Gives a value the next key of the table, and returns that key: 1, 2, 3 and so on. Keys are given out in order, each

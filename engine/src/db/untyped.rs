@@ -93,11 +93,11 @@ impl<'t> UntypedTable<'t> {
     ///
     /// # Errors
     /// As [`UntypedTable::insert`].
+    #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.takes.check_key(key)?;
         self.takes.check_value(value)?;
-        let page_size = self.tx.shared.engine.pool.page_size();
-        if value.len() > max_record(page_size, key.len()) {
+        if !value.is_empty() && value.len() > max_record(self.tx.shared.engine.pool.page_size(), key.len()) {
             return self.put_large(key, value.len() as u64, &mut &*value);
         }
         self.write(key, Some(Record::inline(value)));
@@ -241,11 +241,13 @@ impl<'t> UntypedTable<'t> {
         &self.state.name
     }
 
+    #[inline(always)]
     fn write(&mut self, key: &[u8], record: Option<Record<'_>>) {
-        if record.is_some() {
-            self.state.entry.note_key(key);
+        let state = &mut *self.state;
+        if record.is_some() && state.entry.next_key.is_some() {
+            state.entry.note_key(key);
         }
-        if let Some(own) = self.state.writes.put(key, record) {
+        if let Some(own) = state.writes.put(key, record) {
             large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
         }
     }

@@ -391,15 +391,15 @@ impl WriteTransaction {
                 Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
             }
         }
-        let mut places = Vec::with_capacity(states.len());
+        let mut deltas = Vec::with_capacity(states.len());
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            places.push(delta.places);
             if state.created || state.moved || !state.writes.is_empty() {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
             }
+            deltas.push(delta);
         }
         if let Some(next) = *self.next_table.lock() {
             catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
@@ -421,11 +421,14 @@ impl WriteTransaction {
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
         steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
-        for ((_, state), places) in states.iter().zip(&places) {
-            push_steps(&mut steps, &state.entry.tree, &state.writes, places);
+        let engine = &self.shared.engine;
+        let mut appends = Vec::new();
+        for ((_, state), delta) in states.iter().zip(&deltas) {
+            let appends = (!engine.is_logged()).then_some(&mut appends);
+            push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
         }
-        push_steps(&mut steps, &catalog, &catalog_writes, &[]);
-        self.shared.engine.commit(&steps, &catalog).map(Some)
+        push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
+        engine.commit(&steps, &appends, &catalog).map(Some)
     }
 
     /// How many entries a table has with the transaction's writes.
@@ -433,14 +436,14 @@ impl WriteTransaction {
         Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
     }
 
-    fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
+    fn entry_delta<'s>(&self, state: &'s TableState) -> Result<EntryDelta<'s>> {
         if state.writes.is_empty() {
             return Ok(EntryDelta::default());
         }
         if state.created {
             // A bulk load has counted its entries already.
             let own = state.writes.points().filter(|(_, record)| record.is_some()).count();
-            return Ok(EntryDelta { entries: i64::try_from(own).unwrap_or(i64::MAX), places: Vec::new() });
+            return Ok(EntryDelta::added(own));
         }
         self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
     }

@@ -66,6 +66,47 @@ impl Tree {
         Ok(entries.len())
     }
 
+    /// Puts entries, which are in order, behind all others of the leaf of the first, where their places were `near`; false, and
+    /// nothing has happened, where they do not belong there, or may not: then each is for [`Tree::put_near`].
+    ///
+    /// `before` is called once, before the leaf changes and under its exclusive latch; an error from it leaves everything as it
+    /// was.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
+    pub fn put_behind<'p, S: PageWrite>(
+        &self,
+        store: &S,
+        near: Near,
+        entries: impl Iterator<Item = (&'p [u8], Record<'p>)>,
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<bool> {
+        let page_size = store.page_size();
+        let mut entries: Vec<NewEntry<'p>> =
+            entries.map(|(key, record)| NewEntry { slot: near.slot, key, record }).collect();
+        let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else { return Ok(true) };
+        let short = |entry: &NewEntry<'_>| entry.key.len() <= limits::long_key_head(page_size);
+        if self.layout.leaf.keeps_keys_apart() || !entries.iter().all(short) {
+            return Ok(false);
+        }
+        entries.iter().try_for_each(|entry| check_entry(page_size, entry.key, entry.record))?;
+        let (mut leaf, found) = self.latch_near(store, near, first.key)?;
+        let page = Page::new(&leaf);
+        if found != Err(page.count()) || !page.below_upper(last.key) {
+            return Ok(false);
+        }
+        let slot = slot_u16(page, page.count())?;
+        if slot != near.slot {
+            entries.iter_mut().for_each(|entry| entry.slot = slot);
+        }
+        before()?;
+        let done = store.insert_run(&mut leaf, &entries)?;
+        let id = Page::new(&leaf).id();
+        drop(leaf);
+        self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
+        Ok(true)
+    }
+
     /// The first of `puts` that are new and that the leaf covers; the very first of them at `slot`.
     fn new_here<'p, S: PageWrite>(
         &self,

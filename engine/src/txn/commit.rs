@@ -4,6 +4,7 @@
 //! Everything that can fail without harm fails first: reading and pinning the pages, reserving log space. A failure
 //! after the first change poisons the engine.
 
+use super::appends::Append;
 use super::applier::{Applier, FinishedBatch, Pages};
 use super::engine::{Durability, Engine};
 use super::large;
@@ -11,7 +12,6 @@ use super::logical::{self, LogicalTransaction};
 use super::reclaim::{Runs, Waiting};
 use super::record::OPERATIONS;
 use super::versions::Detached;
-use super::write_set::WriteSet;
 use crate::base::limits::{long_key_head, max_inline_key};
 use crate::base::watermark::Watermark;
 use crate::base::{Lsn, PageId, Result, TableId};
@@ -79,37 +79,15 @@ impl<'a> Step<'a> {
     }
 }
 
-/// What a table's writes do to the number of its entries, and where they do it.
-#[derive(Default)]
-pub(crate) struct EntryDelta {
-    /// Entries added, or, if negative, taken away.
-    pub(crate) entries: i64,
-    /// The place of each point write, in the order of their keys, as long as its leaf is not freed or detached; none at all
-    /// if the writes themselves detach something.
-    pub(crate) places: Vec<Near>,
-}
-
-/// Adds the steps that carry out a table's writes; `places` as in [`EntryDelta`], or none.
-pub(crate) fn push_steps<'a>(steps: &mut Vec<Step<'a>>, tree: &'a Tree, writes: &'a WriteSet, places: &[Near]) {
-    steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
-    let mut places = places.iter();
-    steps.reserve(places.len());
-    for (key, record) in writes.points() {
-        let near = *places.next().unwrap_or(&Near::NONE);
-        steps.push(match record {
-            Some(record) => Step::Put { tree, key, record, near },
-            None => Step::Remove { tree, key, near },
-        });
-    }
-}
-
 /// How many steps ahead of the one being applied the leaves are prefetched.
 const AHEAD: usize = 4;
 
 impl Engine {
     /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
     /// the device is [`Engine::settle`]'s.
-    pub(crate) fn commit(&self, steps: &[Step<'_>], catalog: &Tree) -> Result<Lsn> {
+    ///
+    /// `appends` come behind all steps; a logged transaction has them as steps.
+    pub(crate) fn commit(&self, steps: &[Step<'_>], appends: &[Append<'_>], catalog: &Tree) -> Result<Lsn> {
         self.check_poison()?;
         self.prune();
         let mut created = BTreeSet::new();
@@ -125,7 +103,7 @@ impl Engine {
             }
         }
         let outcome = if covered == steps.len() {
-            self.apply_batch(steps, catalog, None)
+            self.apply_batch(steps, appends, catalog, None)
         } else {
             drop(pins);
             self.commit_large(steps, catalog)
@@ -169,7 +147,7 @@ impl Engine {
             let piece = rest.get(..covered.max(1)).unwrap_or(rest);
             done += piece.len();
             let last = done >= steps.len();
-            let end = self.apply_batch(piece, catalog, Some((done as u64, last)))?;
+            let end = self.apply_batch(piece, &[], catalog, Some((done as u64, last)))?;
             if last {
                 self.unfinished.store(u64::MAX, Ordering::Release);
                 return Ok(end);
@@ -263,7 +241,13 @@ impl Engine {
     }
 
     /// Applies steps as one batch and appends it to the log. Returns the batch's end.
-    fn apply_batch(&self, steps: &[Step<'_>], catalog: &Tree, progress: Option<(u64, bool)>) -> Result<Lsn> {
+    fn apply_batch(
+        &self,
+        steps: &[Step<'_>],
+        appends: &[Append<'_>],
+        catalog: &Tree,
+        progress: Option<(u64, bool)>,
+    ) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
@@ -284,6 +268,7 @@ impl Engine {
             }
             rest = rest.get(done.max(1)..).unwrap_or_default();
         }
+        appends.iter().try_for_each(|append| self.append(&applier, append))?;
         if let Some((done, last)) = progress {
             applier.progress(done, last);
         }
@@ -428,26 +413,6 @@ impl Engine {
         }
         self.snapshots.publish(end);
         Ok(())
-    }
-
-    /// How many entries a table's writes add or take away; the caller holds the writer's lock.
-    pub(crate) fn entry_delta(&self, tree: &Tree, writes: &WriteSet) -> Result<EntryDelta> {
-        let pages = Pages(&self.pool);
-        let mut delta = EntryDelta::default();
-        for range in writes.cleared() {
-            delta.entries = delta.entries.saturating_sub_unsigned(super::count::entries(&pages, tree, range)?);
-        }
-        let has_cleared = !writes.cleared().is_empty();
-        let mut points = writes.points();
-        tree.find_many(&pages, writes.points().map(|(key, _)| key), |place| {
-            let Some((key, record)) = points.next() else { return };
-            let existed = place.there && !(has_cleared && writes.is_cleared(key));
-            delta.entries += i64::from(record.is_some()) - i64::from(existed);
-            if !has_cleared {
-                delta.places.push(place);
-            }
-        })?;
-        Ok(delta)
     }
 
     /// True if a key above those that led to `leaf` lies in it, too; false also where that takes more than a look.

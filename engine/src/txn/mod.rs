@@ -12,6 +12,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod appends;
 mod applier;
 mod checkpoint;
 mod commit;
@@ -35,9 +36,10 @@ mod write_arrays;
 mod write_set;
 
 pub(crate) use crate::tree::Stretch;
+pub(crate) use appends::{EntryDelta, push_steps};
 pub(crate) use applier::Pages;
 pub(crate) use checkpoint::Segments;
-pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, EntryDelta, Step, push_steps};
+pub(crate) use commit::{CATALOG_ROOT, DETACHED_PREFIX, Step};
 pub(crate) use cursor::{Cursor, View};
 pub use engine::Durability;
 pub(crate) use engine::{Engine, LogSlot, WriterGuard};

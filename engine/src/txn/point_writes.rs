@@ -2,7 +2,7 @@
 //! after a look at their order moves them to a map, unless they came in order. What a write means must never be known here.
 
 use super::versions::OwnedRecord;
-use super::write_arrays::WriteArrays;
+use super::write_arrays::{Tail, WriteArrays};
 use crate::page::Record;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,7 +21,18 @@ pub(crate) struct PointWrites {
 
 impl PointWrites {
     /// Writes at a key; returns the large record that was written there before, if one was.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        if let Some(Record { bytes, large: false }) = record
+            && self.arrays.push_alike(key, bytes)
+        {
+            return None;
+        }
+        self.insert_any(key, record)
+    }
+
+    #[inline(never)]
+    fn insert_any(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
         self.any_large |= record.is_some_and(|record| record.large);
         if self.map.is_empty() {
             if !self.any_large && self.arrays.push(key, record) {
@@ -58,6 +69,19 @@ impl PointWrites {
         let bounds = (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded));
         let in_map = self.map.range::<[u8], _>(bounds).map(|(key, write)| (key.as_slice(), view(write)));
         self.arrays.ranks(ranks).chain(in_map)
+    }
+
+    /// How many of the first writes are none of [`PointWrites::tail`], and the writes above `key`, if they are alike and came
+    /// in order.
+    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
+        let rank = self.arrays.position(&[key, &[0]].concat());
+        Some((rank, self.arrays.tail(rank)?))
+    }
+
+    /// The last write's key, if all are alike and came in order.
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
+        let rank = self.arrays.len().checked_sub(1)?;
+        self.arrays.tail(rank)?.entries().next().map(|(key, _)| key)
     }
 
     /// All writes, in key order.
@@ -119,6 +143,23 @@ mod tests {
         ]
     }
 
+    /// Mostly entries of keys and records of one length each.
+    fn alike() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            60 => (any::<u8>(), any::<u8>()).prop_map(|(byte, write)| Op::Insert(vec![9, 9, 9, byte], Some(write))),
+            1 => op(),
+        ]
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let in_order = (0u8..80)
+            .prop_map(|count| (0..count).map(|byte| Op::Insert(vec![9, 9, 9, byte], Some(byte))).collect::<Vec<_>>());
+        prop_oneof![
+            prop::collection::vec(op(), 0..60),
+            (in_order, prop::collection::vec(alike(), 0..60)).prop_map(|(first, then)| [first, then].concat()),
+        ]
+    }
+
     type Model = BTreeMap<Vec<u8>, Option<OwnedRecord>>;
 
     fn same(writes: &PointWrites, model: &Model, from: &[u8], to: Option<&[u8]>) -> bool {
@@ -141,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn writes_are_a_map_whatever_their_order(ops in prop::collection::vec(op(), 0..60), from in key(), to in key()) {
+        fn writes_are_a_map_whatever_their_order(ops in ops(), from in key(), to in key(), byte: u8) {
             let (mut writes, mut model) = (PointWrites::default(), Model::new());
             let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);
             for op in ops {
@@ -174,6 +215,16 @@ mod tests {
                 prop_assert_eq!(writes.get(key), model.get(key).map(view));
             }
             prop_assert!(same(&writes, &model, &from, Some(&to)) && same(&writes, &model, &from, None));
+            for from in [from, vec![9, 9, 9, byte]] {
+                prop_assert_eq!(writes.last_in_order().is_some(), writes.tail(&from).is_some() && !model.is_empty());
+                if let Some((before, tail)) = writes.tail(&from) {
+                    let above = model.range((Bound::Excluded(from), Bound::Unbounded));
+                    let above: Vec<_> = above.map(|(key, write)| (key.as_slice(), view(write).unwrap().bytes)).collect();
+                    prop_assert_eq!((before + tail.len(), tail.len()), (model.len(), above.len()));
+                    prop_assert!(tail.entries().eq(above));
+                    prop_assert_eq!(writes.last_in_order(), model.last_key_value().map(|(key, _)| key.as_slice()));
+                }
+            }
         }
     }
 

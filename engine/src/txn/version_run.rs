@@ -14,7 +14,10 @@ pub(super) struct Run {
     /// Keys and what they had, one behind the other: memory of its own for each record would cost more than the change
     /// that it is kept for.
     arena: Vec<u8>,
+    /// None while all events are alike.
     events: Vec<Event>,
+    /// If not 0, all events are alike: of keys of so many bytes that had nothing. Then where each lies needs no note.
+    width: usize,
 }
 
 /// A key's event, in the arena.
@@ -40,7 +43,7 @@ enum Had {
 impl Run {
     /// No events yet, all at `lsn`.
     pub(super) fn new(table: TableId, lsn: Lsn) -> Run {
-        Run { table, lsn, arena: Vec::new(), events: Vec::new() }
+        Run { table, lsn, arena: Vec::new(), events: Vec::new(), width: 0 }
     }
 
     pub(super) fn table(&self) -> TableId {
@@ -52,11 +55,15 @@ impl Run {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.events.len()
+        self.arena.len().checked_div(self.width).unwrap_or(self.events.len())
     }
 
     /// The key of the event of `index`, empty where there is none, and what it had.
+    #[inline]
     fn event(&self, index: usize) -> (&[u8], Option<Record<'_>>) {
+        if self.width > 0 {
+            return (bytes::slice(&self.arena, index * self.width, (index + 1) * self.width), None);
+        }
         let Some(event) = self.events.get(index) else { return (&[], None) };
         let end = self.events.get(index + 1).map_or(self.arena.len(), |next| next.at);
         let before = match event.had {
@@ -70,19 +77,48 @@ impl Run {
     #[inline]
     pub(super) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
         let last = self.len().checked_sub(1);
-        self.table == table
-            && self.lsn == lsn
-            && last.is_none_or(|last| bytes::compare(self.event(last).0, key).is_lt())
+        self.table == table && self.lsn == lsn && last.is_none_or(|last| bytes::is_below(self.event(last).0, key))
     }
 
     /// Adds an event that it [`Run::takes`].
     #[inline]
     pub(super) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
+        if before.is_none() && self.is_alike(key.len()) {
+            self.width = key.len();
+            bytes::append(&mut self.arena, key);
+            return;
+        }
+        self.unfold();
         let had = before.map_or(Had::Nothing, |record| Had::Record { large: record.large });
         let at = self.arena.len();
         self.events.push(Event { at, record: at + key.len(), had });
         bytes::append(&mut self.arena, key);
         bytes::append(&mut self.arena, before.map_or(&[], |record| record.bytes));
+    }
+
+    /// Adds events of keys of `width` bytes each, one behind the other, that had nothing, of which it takes the first.
+    pub(super) fn push_new(&mut self, width: usize, keys: &[u8]) {
+        if self.is_alike(width) {
+            self.width = width;
+            self.arena.extend_from_slice(keys);
+        } else {
+            keys.chunks_exact(width.max(1)).for_each(|key| self.push(key, None));
+        }
+    }
+
+    /// True if the events are alike, and so is one of such a key that had nothing.
+    #[inline]
+    fn is_alike(&self, width: usize) -> bool {
+        width > 0 && (self.width == width || self.len() == 0)
+    }
+
+    /// Notes where each event lies, as one that is not like them needs.
+    fn unfold(&mut self) {
+        if let Some(count) = self.arena.len().checked_div(self.width) {
+            let places = (0..count).map(|index| (index * self.width, (index + 1) * self.width));
+            self.events = places.map(|(at, record)| Event { at, record, had: Had::Nothing }).collect();
+            self.width = 0;
+        }
     }
 
     /// The first index whose key is not below `key`.

@@ -193,6 +193,17 @@ impl Versions {
         }
     }
 
+    /// The same of keys of `width` bytes each, in order, one behind the other.
+    pub(crate) fn add_new_alike(&self, table: TableId, lsn: Lsn, width: usize, keys: &[u8]) {
+        let Some((first, others)) = keys.split_at_checked(width) else { return };
+        let mut inner = self.inner.write();
+        inner.add(table, first, lsn, None);
+        // All that follow are above the first.
+        if let Some(run) = inner.runs.last_mut() {
+            run.push_new(width, others);
+        }
+    }
+
     /// Files that a range of keys was detached.
     pub(crate) fn add_detached(&self, table: TableId, detached: Detached) {
         self.inner.write().tables.entry(table).or_default().detached.push(detached);
@@ -399,6 +410,42 @@ mod tests {
             assert_eq!(versions.points(TABLE, b"b", Some(b"d"), Lsn(10), Lsn::MAX).len(), 2);
             // The same once they are filed key by key.
             versions.prune(Lsn(5), Lsn(11));
+        }
+    }
+
+    #[test]
+    fn new_keys_are_told_alike_together_and_one_by_one() {
+        let keys: Vec<[u8; 4]> = (0..40u32).map(|key| (3 * key).to_be_bytes()).collect();
+        for (old, odd) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (together, single) = (Versions::default(), Versions::default());
+            for versions in [&together, &single] {
+                if old {
+                    versions.add(TABLE, &[0, 0, 0], Lsn(11), Some(Record::inline(b"x")));
+                }
+            }
+            together.add_new_alike(TABLE, Lsn(11), 4, &keys.concat());
+            keys.iter().for_each(|key| single.add(TABLE, key, Lsn(11), None));
+            for versions in [&together, &single] {
+                if odd {
+                    versions.add(TABLE, &[1], Lsn(11), None);
+                    versions.add(TABLE, &[1, 2], Lsn(11), Some(Record::inline(b"y")));
+                }
+                versions.add_new_alike(TABLE, Lsn(21), 4, &[]);
+            }
+            for _ in 0..2 {
+                assert_eq!(together.len(), single.len());
+                for key in (0..130u32).map(u32::to_be_bytes).chain([[1, 2, 0, 0]]) {
+                    for len in 0..=4 {
+                        let look = |versions: &Versions| versions.point(TABLE, &key[..len], Lsn(10), Lsn::MAX);
+                        assert_eq!(look(&together), look(&single));
+                    }
+                    let look = |versions: &Versions| versions.points(TABLE, &key, Some(&[1, 2]), Lsn(10), Lsn::MAX);
+                    assert_eq!(look(&together), look(&single));
+                }
+                // The same once they are filed key by key.
+                together.prune(Lsn(5), Lsn(11));
+                single.prune(Lsn(5), Lsn(11));
+            }
         }
     }
 

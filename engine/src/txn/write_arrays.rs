@@ -27,6 +27,41 @@ enum What {
     },
 }
 
+/// What all writes are, if they are alike: keys of so many bytes, at least one, and records within the page, one of which with
+/// its key takes `stride` bytes. Then where each lies needs no note.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    key: usize,
+    stride: usize,
+    count: usize,
+}
+
+/// The last of a table's writes in the order of their keys: entries, their keys all of one length, without gaps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail<'a> {
+    bytes: &'a [u8],
+    key: usize,
+    stride: usize,
+}
+
+impl<'a> Tail<'a> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / self.stride.max(1)
+    }
+
+    /// The keys and records.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let key = self.key;
+        self.bytes.chunks_exact(self.stride.max(1)).map(move |entry| entry.split_at_checked(key).unwrap_or_default())
+    }
+
+    /// The length of the keys and all of them, one behind the other, if there are no records between them.
+    pub(crate) fn keys_alone(&self) -> Option<(usize, &'a [u8])> {
+        (self.key == self.stride).then_some((self.key, self.bytes))
+    }
+}
+
 /// Bytes that writes may take before those that were overwritten are thrown out for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
 
@@ -34,7 +69,9 @@ const FIRST_LIMIT: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct WriteArrays {
     arena: Vec<u8>,
+    /// None while all are alike.
     writes: Vec<Write>,
+    alike: Option<Alike>,
     /// The writes came in the order of their keys, each key once.
     in_order: bool,
     /// If not, and if it has been asked for: the last write of each key, in the order of the keys.
@@ -48,6 +85,7 @@ impl Default for WriteArrays {
         WriteArrays {
             arena: Vec::new(),
             writes: Vec::new(),
+            alike: None,
             in_order: true,
             order: OnceLock::new(),
             limit: FIRST_LIMIT,
@@ -61,20 +99,49 @@ fn low_half(number: u64) -> u32 {
 }
 
 impl WriteArrays {
+    /// Adds an entry if it is like all others.
+    #[inline(always)]
+    pub(super) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
+        let Some(alike) = &mut self.alike else { return false };
+        let from = self.arena.len().wrapping_sub(alike.stride);
+        if key.len() != alike.key
+            || record.len() != alike.stride - alike.key
+            || self.order.get().is_some()
+            || self.arena.len() + alike.stride > self.limit.min(u32::MAX as usize)
+        {
+            return false;
+        }
+        self.in_order = self.in_order && bytes::is_below(bytes::slice(&self.arena, from, from + alike.key), key);
+        alike.count += 1;
+        bytes::append(&mut self.arena, key);
+        bytes::append(&mut self.arena, record);
+        true
+    }
+
     /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
-    #[inline]
     pub(super) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         let (Ok(key_len), Ok(len)) = (u32::try_from(key.len()), u32::try_from(record.map_or(0, |r| r.bytes.len())))
         else {
             return false;
         };
-        if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
+        if self.order.get().is_some() || self.total() >= u32::MAX as usize {
             return false;
         }
-        self.in_order =
-            self.in_order && self.writes.last().is_none_or(|last| bytes::compare(self.key(last), key).is_lt());
+        let plain = record.filter(|record| !record.large && !key.is_empty());
+        let one = plain.map(|record| Alike { key: key.len(), stride: key.len() + record.bytes.len(), count: 0 });
+        if self.is_empty() {
+            self.alike = one;
+        }
+        let is_other = |all: Alike| one.is_none_or(|one| (all.key, all.stride) != (one.key, one.stride));
+        if self.alike.is_some_and(is_other) {
+            self.unfold();
+        }
+        self.in_order = self.in_order && self.last().is_none_or(|last| bytes::is_below(self.key(last), key));
         let what = record.map_or(What::Removal, |record| What::Record { len, large: record.large });
-        self.writes.push(Write { at: self.arena.len(), key: key_len, what });
+        match &mut self.alike {
+            Some(alike) => alike.count += 1,
+            None => self.writes.push(Write { at: self.arena.len(), key: key_len, what }),
+        }
         bytes::append(&mut self.arena, key);
         bytes::append(&mut self.arena, record.map_or(&[], |record| record.bytes));
         if self.bytes() > self.limit {
@@ -90,19 +157,51 @@ impl WriteArrays {
 
     /// True if nothing was written.
     pub(super) fn is_empty(&self) -> bool {
-        self.writes.is_empty()
+        self.total() == 0
+    }
+
+    /// How many writes there are, those that were overwritten among them.
+    fn total(&self) -> usize {
+        self.alike.map_or(self.writes.len(), |alike| alike.count)
+    }
+
+    /// The write of that index, in the order in which they came.
+    #[inline]
+    fn write(&self, index: usize) -> Option<Write> {
+        let Some(Alike { key, stride, count }) = self.alike else { return self.writes.get(index).copied() };
+        #[expect(clippy::cast_possible_truncation, reason = "they came as u32")]
+        let (key, len) = (key as u32, (stride - key) as u32);
+        (index < count).then_some(Write { at: index * stride, key, what: What::Record { len, large: false } })
+    }
+
+    fn last(&self) -> Option<Write> {
+        self.write(self.total().checked_sub(1)?)
+    }
+
+    /// Notes where each write lies, as one that is not like them needs.
+    fn unfold(&mut self) {
+        self.writes = (0..self.total()).map_while(|index| self.write(index)).collect();
+        self.alike = None;
+    }
+
+    /// The writes from `rank` on, if they are alike and came in order.
+    pub(super) fn tail(&self, rank: usize) -> Option<Tail<'_>> {
+        let Alike { key, stride, .. } = self.alike.filter(|_| self.in_order)?;
+        let bytes = self.arena.get(rank.checked_mul(stride)?..)?;
+        Some(Tail { bytes, key, stride })
     }
 
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
-        if self.in_order { self.writes.len() } else { self.order().len() }
+        if self.in_order { self.total() } else { self.order().len() }
     }
 
     /// The write at a rank, below [`WriteArrays::len`], of the order of the keys.
-    fn at(&self, rank: usize) -> Option<&Write> {
+    #[inline]
+    fn at(&self, rank: usize) -> Option<Write> {
         match self.in_order {
-            true => self.writes.get(rank),
-            false => self.writes.get(*self.order().get(rank)? as usize),
+            true => self.write(rank),
+            false => self.write(*self.order().get(rank)? as usize),
         }
     }
 
@@ -130,11 +229,12 @@ impl WriteArrays {
         ranks.filter_map(|rank| self.at(rank)).map(|write| (self.key(write), self.record(write)))
     }
 
-    fn key(&self, write: &Write) -> &[u8] {
+    #[inline]
+    fn key(&self, write: Write) -> &[u8] {
         bytes::slice(&self.arena, write.at, write.at + write.key as usize)
     }
 
-    fn record(&self, write: &Write) -> Option<Record<'_>> {
+    fn record(&self, write: Write) -> Option<Record<'_>> {
         let What::Record { len, large } = write.what else { return None };
         let at = write.at + write.key as usize;
         Some(Record { bytes: bytes::slice(&self.arena, at, at + len as usize), large })
@@ -150,22 +250,22 @@ impl WriteArrays {
         if let Some(order) = self.sorted_short() {
             return order;
         }
-        let first = self.writes.first().map_or(&[][..], |write| self.key(write));
+        let first = self.write(0).map_or(&[][..], |write| self.key(write));
+        let writes = || (0..self.total()).map_while(|index| self.write(index));
         let common = |write| bytes::common_prefix(first, self.key(write));
-        let common = self.writes.iter().map(common).min().unwrap_or(0);
+        let common = writes().map(common).min().unwrap_or(0);
         let head = |write| match self.key(write).get(common..).unwrap_or_default() {
             [a, b, c, d, e, f, g, h, ..] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
             rest => rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (64 - 8 * rest.len().max(1)),
         };
         // One number of head and index: those of keys with different heads compare as fast as can be.
-        let mut all: Vec<u128> =
-            self.writes.iter().zip(0u32..).map(|(w, i)| u128::from(head(w)) << 32 | u128::from(i)).collect();
+        let mut all: Vec<u128> = writes().zip(0u32..).map(|(w, i)| u128::from(head(w)) << 32 | u128::from(i)).collect();
         all.sort_unstable();
         let index = |one: u128| {
             let [a, b, c, d, ..] = one.to_le_bytes();
             u32::from_le_bytes([a, b, c, d])
         };
-        let key = |one: u128| self.writes.get(index(one) as usize).map_or(&[][..], |write| self.key(write));
+        let key = |one: u128| self.write(index(one) as usize).map_or(&[][..], |write| self.key(write));
         let mut order = Vec::with_capacity(all.len());
         for same in all.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
             if same.len() > 1 {
@@ -181,12 +281,12 @@ impl WriteArrays {
 
     /// The same where all keys have four bytes, as integers: half as much to sort.
     fn sorted_short(&self) -> Option<Vec<u32>> {
-        let number = |(write, index): (&Write, u32)| {
+        let number = |(write, index): (Write, u32)| {
             let key = self.key(write).try_into().ok()?;
             Some(u64::from(u32::from_be_bytes(key)) << 32 | u64::from(index))
         };
-        let mut all: Vec<u64> = Vec::with_capacity(self.writes.len());
-        for one in self.writes.iter().zip(0..) {
+        let mut all: Vec<u64> = Vec::with_capacity(self.total());
+        for one in (0..self.total()).map_while(|index| self.write(index)).zip(0..) {
             all.push(number(one)?);
         }
         all.sort_unstable();

@@ -4,6 +4,7 @@
 
 use super::point_writes::{PointWrite, PointWrites};
 use super::versions::OwnedRecord;
+use super::write_arrays::Tail;
 use crate::page::Record;
 use crate::tree::Stretch;
 
@@ -28,6 +29,7 @@ pub(crate) enum Written<'a> {
 impl WriteSet {
     /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before, if that is a
     /// large one.
+    #[inline(always)]
     pub(crate) fn put(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
         self.points.insert(key, record)
     }
@@ -79,6 +81,16 @@ impl WriteSet {
     /// All point writes, in key order.
     pub(crate) fn points(&self) -> impl Iterator<Item = PointWrite<'_>> {
         self.points.iter()
+    }
+
+    /// The key of the last point write, if all are alike and came in order; then [`WriteSet::tail`] knows them, too.
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
+        self.points.last_in_order()
+    }
+
+    /// The point writes above `key`, if all are alike and came in order, and how many are not.
+    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
+        self.points.tail(key)
     }
 
     /// The cleared ranges, sorted and disjoint.

@@ -98,7 +98,9 @@ impl Run {
             let keys = entries.keys().map(Vec::as_slice);
             self.tree.find_many(&self.store, keys, |place| places.push(place)).unwrap();
         }
-        let entries: Vec<(Vec<u8>, Vec<u8>)> = entries.into_iter().collect();
+        let mut entries: Vec<(Vec<u8>, Vec<u8>)> = entries.into_iter().collect();
+        let above = self.model.last_key_value().map_or(0, |(last, _)| entries.partition_point(|(key, _)| key <= last));
+        let behind = entries.split_off(above);
         let mut done = 0;
         while let Some((key, value)) = entries.get(done) {
             let puts = entries[done..].iter().zip(&places[done..]);
@@ -119,6 +121,33 @@ impl Run {
                 self.model.insert(key.clone(), value.clone());
             }
             done += some.max(1);
+        }
+        self.put_behind(&behind, places.get(above).copied());
+    }
+
+    /// Puts entries above all that are there.
+    fn put_behind(&mut self, entries: &[(Vec<u8>, Vec<u8>)], near: Option<Near>) {
+        let short = entries.iter().all(|(key, _)| key.len() <= limits::long_key_head(self.store.page_size()));
+        let all = entries.iter().map(|(key, value)| (key.as_slice(), Record::inline(value)));
+        let (mut told, near) = (false, near.unwrap_or(Near::NONE));
+        let before = || {
+            told = true;
+            Ok(())
+        };
+        let done = self.tree.put_behind(&self.store, near, all, before).unwrap();
+        // Where keys were removed they may belong to several leaves.
+        assert_eq!(done, told || entries.is_empty());
+        assert!(!told || short && !self.tree.layout.leaf.keeps_keys_apart());
+        for (key, value) in entries {
+            if !done {
+                self.tree.put_near(&self.store, near, key, Record::inline(value), |_| Ok(())).unwrap();
+            }
+            self.model.insert(key.clone(), value.clone());
+        }
+        // They are not behind all others any more.
+        if let [(key, value), ..] = entries {
+            let again = std::iter::once((key.as_slice(), Record::inline(value)));
+            assert!(!self.tree.put_behind(&self.store, near, again, || panic!("nothing happens")).unwrap());
         }
     }
 
