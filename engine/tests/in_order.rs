@@ -35,6 +35,11 @@ fn writes() -> impl Strategy<Value = Writes> {
 
 type Model = BTreeMap<u32, u64>;
 
+/// Longer every turn: what is written over makes the leaf split that others are appended to.
+fn name(turn: u64) -> String {
+    "x".repeat(17 * turn as usize)
+}
+
 fn write(db: &Database, model: &mut Model, writes: &Writes, turn: u64) -> Result<()> {
     let mut keys: Vec<u32> = (0..writes.count).map(|n| writes.first + n * writes.gap).collect();
     if writes.backwards {
@@ -48,7 +53,7 @@ fn write(db: &Database, model: &mut Model, writes: &Writes, turn: u64) -> Result
         for key in keys {
             alone.put(key, ())?;
             valued.put(key, turn)?;
-            names.put(format!("{key:08}").as_str(), turn.to_string().as_str())?;
+            names.put(format!("{key:08}").as_str(), name(turn).as_str())?;
             model.insert(key, turn);
         }
         for key in &writes.removed {
@@ -72,10 +77,41 @@ fn check(seen: &ReadTransaction, model: &Model) -> Result<()> {
     let entries = valued.iter().map(Result::unwrap).map(|(key, turn)| (key.value(), turn.value()));
     assert!(entries.eq(model.iter().map(|(key, turn)| (*key, *turn))));
     let named = names.iter().map(Result::unwrap).map(|(key, turn)| (key.value().to_owned(), turn.value().to_owned()));
-    assert!(named.eq(model.iter().map(|(key, turn)| (format!("{key:08}"), turn.to_string()))));
+    assert!(named.eq(model.iter().map(|(key, turn)| (format!("{key:08}"), name(*turn)))));
     for key in (0..10_000).step_by(97) {
         assert_eq!(alone.contains_key(key)?, model.contains_key(&key));
         assert_eq!(valued.get(key)?.map(|turn| turn.value()), model.get(&key).copied());
+    }
+    Ok(())
+}
+
+#[test]
+fn many_keys_in_order_in_one_transaction_are_all_there() -> Result<()> {
+    const LONG: TableDef<u64, ()> = TableDef::new("long");
+    const MANY: u64 = 400_000;
+    let folder = tempfile::tempdir().unwrap();
+    for db in [Database::in_memory()?, Database::create(folder.path().join("many"))?] {
+        let write = |keys: std::ops::Range<u64>, odd: Option<u64>| -> Result<()> {
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(LONG)?;
+            for key in keys.chain(odd) {
+                table.put(key, ())?;
+            }
+            drop(table);
+            tx.commit()
+        };
+        write(0..10, None)?;
+        let before = db.begin_read()?;
+        write(10..MANY, None)?;
+        // More than lies side by side without notes, and then one that is out of order.
+        write(MANY..2 * MANY, Some(3))?;
+        let table = db.begin_read()?.open_table(LONG)?;
+        assert_eq!(table.len(), 2 * MANY);
+        assert!(table.iter().map(|entry| entry.unwrap().0.value()).eq(0..2 * MANY));
+        assert_eq!(before.open_table(LONG)?.len(), 10);
+        assert!(before.open_table(LONG)?.iter().map(|entry| entry.unwrap().0.value()).eq(0..10));
+        drop(before);
+        assert!(db.verify(|_| ())?.findings.is_empty());
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ use std::ops::{Bound, RangeBounds};
 /// ```
 pub struct Table<'t, K: Key, V: Value> {
     pub(super) untyped: UntypedTable<'t>,
-    /// The last key that was put, as bytes.
+    /// The last key that was put, as bytes: a buffer of the table's own is quicker to get at than the thread's.
     key: Vec<u8>,
     of: PhantomData<fn() -> (K, V)>,
 }

@@ -9,6 +9,10 @@ use super::{PageWrite, Tree};
 use crate::base::{PageId, Result, limits};
 use crate::page::{NewEntry, Page, Record};
 
+/// So many entries are offered to a leaf at once: all that follow may be its, and looking at them again for each leaf that they
+/// fill would take ever longer.
+const PIECE: usize = 4096;
+
 /// An entry to put, and where its place is, as for [`Tree::put_near`].
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
@@ -100,14 +104,14 @@ impl Tree {
             entries.iter_mut().for_each(|entry| entry.slot = slot);
         }
         before()?;
-        let done = store.insert_run(&mut leaf, &entries)?;
+        let done = store.insert_run(&mut leaf, entries.get(..PIECE).unwrap_or(&entries))?;
         let id = Page::new(&leaf).id();
         drop(leaf);
         self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(true)
     }
 
-    /// The first of `puts` that are new and that the leaf covers; the very first of them at `slot`.
+    /// The first of `puts`, [`PIECE`] at the most, that are new and that the leaf covers; the very first of them at `slot`.
     fn new_here<'p, S: PageWrite>(
         &self,
         store: &S,
@@ -118,7 +122,7 @@ impl Tree {
         let page_size = store.page_size();
         let mut entries: Vec<NewEntry<'p>> = Vec::new();
         let mut last = slot;
-        for put in puts {
+        for put in puts.take(PIECE) {
             check_entry(page_size, put.key, put.record)?;
             let place = if entries.is_empty() { Some(slot) } else { new_place(leaf, &put, last, page_size) };
             let Some(slot) = place else { break };

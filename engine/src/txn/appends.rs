@@ -108,6 +108,7 @@ impl Engine {
             if let Ok(slot) = u16::try_from(leaf.count())
                 && key.len() <= head
                 && key.as_slice() < last
+                && leaf.covers(&key)
             {
                 near = Near { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false };
             }

@@ -38,7 +38,7 @@ pub(crate) enum Step<'a> {
     Drop { tree: &'a Tree, runs: Runs },
     /// A range of keys is removed.
     Clear { tree: &'a Tree, range: &'a Stretch },
-    /// A key gets a record. `near`: where its place is, or [`Near::NONE`]; see [`EntryDelta`].
+    /// A key gets a record. `near`: where its place is, or [`Near::NONE`]; see [`super::appends::EntryDelta`].
     Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, near: Near },
     /// A key is removed.
     Remove { tree: &'a Tree, key: &'a [u8], near: Near },
@@ -88,6 +88,7 @@ impl Engine {
     ///
     /// `appends` come behind all steps; a logged transaction has them as steps.
     pub(crate) fn commit(&self, steps: &[Step<'_>], appends: &[Append<'_>], catalog: &Tree) -> Result<Lsn> {
+        debug_assert!(appends.is_empty() || !self.is_logged(), "what is appended is not in the log");
         self.check_poison()?;
         self.prune();
         let mut created = BTreeSet::new();

@@ -303,6 +303,11 @@ impl WriteArrays {
 
     /// Keeps the last write of each key alone, in order.
     fn throw_out(&mut self) {
+        if self.in_order {
+            // Each key is there once.
+            self.limit = (2 * self.bytes()).max(FIRST_LIMIT);
+            return;
+        }
         let mut kept = WriteArrays { limit: usize::MAX, ..WriteArrays::default() };
         for (key, record) in self.ranks(0..self.len()) {
             kept.push(key, record);
