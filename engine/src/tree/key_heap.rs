@@ -15,7 +15,6 @@ use crate::page::{KeyPlace, Page, PageOp, Record, apart_image, heap_number, heap
 use std::collections::HashSet;
 
 /// What an entry has outside its page: it goes when the entry does.
-#[derive(Default)]
 pub(super) struct Owned {
     place: Option<KeyPlace>,
     run: Vec<PageId>,
