@@ -15,6 +15,8 @@ mod insert;
 mod kernels;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vector;
+#[cfg(target_arch = "x86_64")]
+mod words;
 
 use core::marker::PhantomData;
 

@@ -3,8 +3,8 @@
 #![allow(clippy::indexing_slicing, clippy::needless_range_loop, reason = "parts of a row, four at the most")]
 
 use super::Lanes;
-use super::kernels::{partial_word, store_partial};
 use super::vector::Vector;
+use super::words::{partial_word, store_partial};
 use crate::Int;
 use crate::bits::mask;
 

@@ -32,8 +32,8 @@ pub struct TableInfo {
     /// How many entries it has.
     pub entries: u64,
     /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
-    /// `wiredtiger-both`, `myisam`, `pkb`, `pkb-heap` or `blocks`; `pkb:2` and so on where partial keys have another length than five bytes,
-    /// as they have in memory.
+    /// `wiredtiger-both`, `myisam`, `pkb`, `pkb-heap` or `blocks`; `pkb:2` and so on where partial keys have another length
+    /// than five bytes, as they have in memory.
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
     pub codec: Option<Codec>,

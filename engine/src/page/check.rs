@@ -139,10 +139,11 @@ impl<'a> Page<'a> {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }
-        if self.keys().keeps_keys_apart() {
+        if self.keeps_keys_apart() {
             // Its list has looked at what it has; only the tree can get at the keys.
             return Ok(());
-        } else if list.checks_order() {
+        }
+        if list.checks_order() {
             // Nothing is left to look at.
         } else if self.keys().is_walked() {
             self.check_order_walking(first)?;

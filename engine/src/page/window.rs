@@ -20,6 +20,7 @@ pub struct KeyWindow {
 impl KeyWindow {
     /// Forgets the page that it was used with: the next one may be another, or have changed.
     pub fn clear(&mut self) {
+        self.first = 0;
         self.keys.clear();
         self.place.clear();
     }
@@ -55,6 +56,12 @@ impl KeyWindow {
     #[inline]
     pub fn get(&self, slot: usize) -> &[u8] {
         slot.checked_sub(self.first).map_or(&[], |index| self.keys.get(index))
+    }
+
+    /// Adds a whole key that its page does not have, behind those added since the window was cleared, whose slots count from 0:
+    /// [`KeyWindow::get`] has it, and the window is not to be used with a page until it is cleared.
+    pub fn push(&mut self, key: &[u8]) {
+        self.keys.push(key);
     }
 
     /// Takes in the block of `slot`: it is decoded once and then read as often as need be.

@@ -84,7 +84,9 @@ impl Tree {
             Err(slot) => slot.saturating_sub(1)..(slot + 1).min(page.count()),
         };
         let mut whole = Vec::new();
-        near.into_iter().try_for_each(|slot| self.full_key(store, page, slot, &mut whole))?;
+        for slot in near {
+            self.full_key(store, page, slot, &mut whole)?;
+        }
         match page.open_heap_page() {
             Some(open) if room > 0 => self.heap_page(store, page.id(), open).map(|_| all),
             _ => Ok(all),

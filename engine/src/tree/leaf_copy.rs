@@ -5,8 +5,9 @@
 use super::long_key::is_long;
 use super::search::{Range, Target};
 use super::{PageRead, Tree};
-use crate::base::{Error, Lsn, Result, bytes, limits};
+use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
+use std::ops::Range as Slots;
 
 /// A copy of a leaf, reusable for one leaf after another without allocating anew.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +15,9 @@ pub struct LeafCopy {
     page: Vec<u8>,
     /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
     long: Vec<(usize, Vec<u8>)>,
-    /// Of a leaf that keeps its keys apart: the entries that were taken, with the range of the copy.
-    part: Option<Part>,
+    /// Of a leaf that keeps its keys apart: the slots that were taken, which count from 0 here. The window has their whole keys,
+    /// the range is theirs.
+    part: Option<Slots<usize>>,
     range: Range,
     window: KeyWindow,
     /// A buffer for the next fence.
@@ -26,27 +28,6 @@ pub struct LeafCopy {
 
 /// How many entries are taken of a leaf that keeps its keys apart: each has to be read from the key heap.
 const PART: usize = 32;
-
-/// Some entries of a leaf and their whole keys side by side.
-#[derive(Clone, Debug, Default)]
-struct Part {
-    first: usize,
-    keys: Vec<u8>,
-    /// Where each key ends.
-    ends: Vec<usize>,
-}
-
-impl Part {
-    fn push(&mut self, key: &[u8]) {
-        self.keys.extend_from_slice(key);
-        self.ends.push(self.keys.len());
-    }
-
-    fn key(&self, at: usize) -> &[u8] {
-        let from = at.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
-        from.zip(self.ends.get(at)).map_or(&[], |(from, to)| bytes::slice(&self.keys, *from, *to))
-    }
-}
 
 impl LeafCopy {
     /// No leaf yet: no entries, the empty key's range.
@@ -168,20 +149,19 @@ impl LeafCopy {
             Target::Covering(key) => at(key).map(|from| (from, (from + PART).min(count)))?,
             Target::Before(key) => at(key).map(|to| (to.saturating_sub(PART), to))?,
         };
-        let mut part = Part { first: from, ..Part::default() };
         let mut key = Vec::new();
         for slot in from..to {
             tree.full_key(store, page, slot, &mut key)?;
-            let rises = slot == from || part.key(slot - from - 1) < key.as_slice();
+            let rises = slot == from || self.window.get(slot - from - 1) < key.as_slice();
             if !rises || !self.range.is_for(Target::Covering(&key)) {
                 return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is out of order")));
             }
-            part.push(&key);
+            self.window.push(&key);
         }
         if from > 0 {
             self.range.lower = match target {
                 Target::Covering(key) => key.to_vec(),
-                _ => part.key(0).to_vec(),
+                _ => self.window.get(0).to_vec(),
             };
         }
         if to < count {
@@ -194,11 +174,11 @@ impl LeafCopy {
             });
         }
         // Keys that are out of order just outside would be met again and again.
-        let proceeds = part.ends.is_empty() || self.range.upper.as_ref().is_none_or(|upper| self.range.lower < *upper);
+        let proceeds = from == to || self.range.upper.as_ref().is_none_or(|upper| self.range.lower < *upper);
         if !proceeds || !self.range.is_for(target) {
             return Err(Error::corrupt(page.id(), "keys of its heap are out of order"));
         }
-        self.part = Some(part);
+        self.part = Some(from..to);
         Ok(())
     }
 
@@ -223,7 +203,7 @@ impl LeafCopy {
 
     /// The number of entries; of a leaf that keeps its keys apart those that were taken.
     pub fn count(&self) -> usize {
-        self.part.as_ref().map_or_else(|| self.page().count(), |part| part.ends.len())
+        self.part.as_ref().map_or_else(|| self.page().count(), Slots::len)
     }
 
     /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
@@ -237,7 +217,7 @@ impl LeafCopy {
     #[inline]
     pub fn fetch(&mut self, slot: usize) -> usize {
         if let Some(part) = &self.part {
-            return part.ends.len();
+            return part.len();
         }
         self.window.fetch(Page::new(&self.page), slot)
     }
@@ -245,9 +225,6 @@ impl LeafCopy {
     /// The whole key of a slot that has been fetched; empty for any other.
     #[inline]
     pub fn key(&self, slot: usize) -> &[u8] {
-        if let Some(part) = &self.part {
-            return part.key(slot);
-        }
         match self.long_key(slot) {
             Some(key) => key,
             None => self.window.get(slot),
@@ -266,7 +243,7 @@ impl LeafCopy {
     /// The record of `slot`; an empty one where there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'_> {
-        let first = self.part.as_ref().map_or(0, |part| part.first);
+        let first = self.part.as_ref().map_or(0, |part| part.start);
         if self.bare { Record::default() } else { self.page().record(first + slot) }
     }
 
@@ -279,10 +256,10 @@ impl LeafCopy {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
-            let there = match (&self.part, self.long_key(middle)) {
-                (Some(part), _) => part.key(middle),
-                (None, Some(key)) => key,
-                (None, None) => {
+            let there = match self.long_key(middle) {
+                Some(key) => key,
+                None if self.part.is_some() => self.window.get(middle),
+                None => {
                     self.page().key_into(middle, &mut found);
                     &found
                 }

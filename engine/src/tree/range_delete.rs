@@ -1,4 +1,5 @@
-//! Removing a range: the subtrees that it covers whole are detached, the entries at its edges removed one by one.
+//! Removing a range: the subtrees that it covers whole are detached, the entries at its edges removed one by one, or detached in
+//! a leaf of their own where their keys are in the key heap.
 //! What becomes of the detached subtrees, and when they are freed, must never be decided here.
 //!
 //! In each inner page at the range's edges the covered children are one run of slots. A fresh, empty child takes
@@ -335,11 +336,7 @@ fn within(page: Page<'_>, keys: &Stretch, page_size: usize) -> Option<Stretch> {
     if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|fence| is_long(fence.len(), page_size)) {
         return None;
     }
-    let upper = match (upper, keys.upper.clone()) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
-    Some(Stretch { lower: lower.max(keys.lower.clone()), upper })
+    Some(Stretch { lower, upper }.within(keys))
 }
 
 /// Of an inner page: its key 0 counts as less than all, whatever a list of fixed-length keys keeps in its place.

@@ -52,6 +52,15 @@ impl Stretch {
         ends_by(upper, self.upper.as_deref())
     }
 
+    /// What is in both.
+    pub fn within(self, other: &Stretch) -> Stretch {
+        let upper = match (self.upper, other.upper.as_ref()) {
+            (Some(own), Some(other)) => Some(own.min(other.clone())),
+            (own, other) => own.or_else(|| other.cloned()),
+        };
+        Stretch { lower: self.lower.max(other.lower.clone()), upper }
+    }
+
     /// True if all of `other` is in it.
     pub fn covers(&self, other: &Stretch) -> bool {
         self.lower <= other.lower && self.reaches(other.upper.as_deref())
@@ -108,6 +117,14 @@ mod tests {
             let holds = |list: &[Stretch]| list.iter().any(|part| part.contains(&[key]));
             prop_assert_eq!(holds(&list), holds(&parts));
             prop_assert!(list.windows(2).all(|two| two[0].upper.as_ref().is_some_and(|end| *end < two[1].lower)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_in_both_is_in_each(a in stretch(), b in stretch(), key in 0u8..31) {
+            let both = a.clone().within(&b);
+            prop_assert_eq!(both.contains(&[key]), a.contains(&[key]) && b.contains(&[key]));
         }
     }
 

@@ -473,12 +473,7 @@ impl Window {
             Some(Route { root, stretch, .. }) => {
                 self.live = false;
                 self.copy(engine, &Tree { root, ..*tree }, at)?;
-                own = self.stretch();
-                own.lower = stretch.lower.max(own.lower);
-                own.upper = match (own.upper, stretch.upper) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                };
+                own = self.stretch().within(&stretch);
             }
             None => engine.versions.clear_stretch(tree.table, at, snapshot, &mut own),
         }
