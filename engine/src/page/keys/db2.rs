@@ -163,6 +163,15 @@ impl<'a> Db2<'a> {
         self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
     }
 
+    /// Bytes of the heap that an entry does without because of its group's prefix.
+    fn saved_by(&self, prefix: &[u8], slot: usize) -> usize {
+        if prefix.is_empty() {
+            return 0;
+        }
+        let rest = self.suffixes.suffix_len(slot);
+        slotted::heap_bytes(rest + prefix.len()) - slotted::heap_bytes(rest)
+    }
+
     /// Bytes of the prefixes and of the suffixes.
     pub(super) fn kept_bytes(&self) -> usize {
         self.prefixes.len() + (0..self.count).map(|slot| self.suffixes.suffix_len(slot)).sum::<usize>()

@@ -39,7 +39,8 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
     let opened = if how == OPEN { GROUP } else { 0 };
     let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, rest));
     (plan.found[HOW], plan.found[INDEX]) = (how, index);
-    if how == ANEW || (plan.bytes > state.room && may_save(&view, plan.bytes - state.room, slot, suffix)) {
+    let too_many = (plan.bytes - opened).saturating_sub(state.room);
+    if how == ANEW || (plan.bytes > state.room && may_save(&view, too_many, slot, suffix)) {
         let anew = laid_out(&view, state, slot, suffix).len();
         if anew < plan.bytes || how == ANEW {
             plan.bytes = anew;
@@ -55,7 +56,9 @@ const SHORT: usize = 0x7f;
 const MANY: usize = 64;
 
 /// False where no choice of prefixes can save so many bytes. A group of n keys saves its prefix n - 1 times, less its place
-/// in the directory, and that prefix is no longer than what any of those keys has in common with the one before.
+/// in the directory, and that prefix is no longer than what any of those keys has in common with the one before. A key of
+/// which less than a head is left behind its prefix saves less: that is known of the groups that there are. That the new key
+/// may do without a group of its own is for the caller to see.
 fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     let (mut left, mut right) = (Vec::with_capacity(USUAL_SUFFIX), Vec::with_capacity(USUAL_SUFFIX));
     if let Some(before) = slot.checked_sub(1) {
@@ -69,9 +72,9 @@ fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     let around = (bytes::common_prefix(&left, suffix), bytes::common_prefix(suffix, &right));
     let spans = view.groups.len().max(1);
     for span in (0..spans).map(|index| view.span(index)) {
-        saved += span.end.saturating_sub(span.first) * span.prefix.len();
         front += if view.groups.is_empty() { 0 } else { GROUP + span.prefix.len() };
         for old in span.first..span.end {
+            saved += view.saved_by(span.prefix, old);
             if old == slot {
                 common.extend([around.0, around.1]);
             } else if old > span.first {
@@ -299,7 +302,8 @@ mod tests {
             let plain = opened + slotted::edit::bytes_with(state, rest);
             let anew = laid_out(&view, state, slot, suffix.as_bytes()).len();
             if how != ANEW && anew < plain {
-                prop_assert!(may_save(&view, plain - anew, slot, suffix.as_bytes()), "{anew} bytes instead of {plain}");
+                let saved = (plain - opened).saturating_sub(anew);
+                prop_assert!(may_save(&view, saved, slot, suffix.as_bytes()), "{anew} bytes instead of {plain}");
             }
         }
     }
