@@ -94,6 +94,11 @@ impl<T: Int> Scheme<T> for Bp128 {
         Ok(())
     }
 
+    #[inline(always)]
+    fn find(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+        T::gap_find(level, block, bytes, key)
+    }
+
     #[inline]
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         let lanes = shape(block)?;
@@ -103,7 +108,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         keys(block, &lanes, body).nth(index).ok_or(Error::OutOfRange)
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
         // The unused places stand for the keys after the last; were one to wrap round, it would count as small.

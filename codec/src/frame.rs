@@ -3,6 +3,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod kernels;
+#[cfg(target_arch = "x86_64")]
+mod search;
 
 use crate::bits::{get_bits, insert_bits, mask, put_bits, put_bytes, width};
 use crate::error::ENDS_BELOW;
@@ -50,6 +52,11 @@ pub trait FrameKernels: Sized {
 
     /// The sum of the first `count` fields, at most 256.
     fn packed_sum(_: Level, _width: u32, _body: &[u8], _count: usize) -> Option<u128> {
+        None
+    }
+
+    /// See [`search::find`].
+    fn packed_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
         None
     }
 
@@ -150,6 +157,11 @@ impl<T: Int> Scheme<T> for For {
         let bit = (index - 1) * width as usize;
         let chunk = bytes.get(bit / 8..)?.first_chunk()?;
         Some(at(block, (u64::from_le_bytes(*chunk) >> (bit % 8)) & mask(width)))
+    }
+
+    #[inline(always)]
+    fn find(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+        T::packed_find(level, block, bytes, key)
     }
 
     #[inline]

@@ -22,6 +22,7 @@ pub trait Int:
     + crate::frame::FrameKernels
     + crate::lanes::LaneKernels
     + crate::gaps::GapKernels
+    + crate::plain::PlainKernels
 {
     /// Bits of a key.
     const BITS: u32;

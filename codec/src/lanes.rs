@@ -14,6 +14,8 @@ mod insert;
 #[cfg(target_arch = "x86_64")]
 mod kernels;
 #[cfg(target_arch = "x86_64")]
+mod search;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod vector;
 #[cfg(target_arch = "x86_64")]
 mod words;
@@ -21,7 +23,7 @@ mod words;
 use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, mask, put_bytes};
-use crate::{Buffer, Found, Int, Level};
+use crate::{Block, Buffer, Found, Int, Level};
 
 /// The shape of a lane stream.
 #[derive(Clone, Copy)]
@@ -178,6 +180,18 @@ pub trait LaneKernels: Sized {
     /// Every field plus `first`, in row order.
     fn frame_decode(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _out: &mut Buffer<Self>) -> bool {
         false
+    }
+
+    /// Where `key` belongs in a frame, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    #[inline(always)]
+    fn frame_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
+        None
+    }
+
+    /// Where `key` belongs in a block of gaps, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    #[inline(always)]
+    fn gap_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
+        None
     }
 
     /// Where `sought` belongs among the first `count` fields.

@@ -13,6 +13,8 @@ pub enum Level {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
+    /// AVX-512 VBMI and VBMI2.
+    Vbmi,
 }
 
 /// Compiles functions for a level: with its instructions enabled. Each name of a level stands for what `detect` asks for.
@@ -26,6 +28,14 @@ macro_rules! compiled_for {
     };
     (Avx512, $($function:item)*) => {
         $(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")] $function)*
+    };
+    (Vbmi, $($function:item)*) => {
+        $(
+            #[target_feature(
+                enable = "avx512vbmi,avx512vbmi2,avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt"
+            )]
+            $function
+        )*
     };
 }
 
@@ -41,13 +51,15 @@ impl Level {
             1 => Level::Sse4,
             2 => Level::Avx2,
             3 => Level::Avx512,
+            4 => Level::Vbmi,
             _ => Level::ask(),
         }
     }
 
     /// Every level of this machine, from scalar up.
     pub fn all() -> impl Iterator<Item = Level> {
-        [Level::Scalar, Level::Sse4, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= Level::best())
+        let levels = [Level::Scalar, Level::Sse4, Level::Avx2, Level::Avx512, Level::Vbmi];
+        levels.into_iter().filter(|&level| level <= Level::best())
     }
 
     #[cold]
@@ -72,9 +84,11 @@ fn detect() -> Level {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
-    match (sse, avx2, avx512) {
-        (true, true, true) => Level::Avx512,
-        (true, true, false) => Level::Avx2,
+    let vbmi = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vbmi2");
+    match (sse, avx2, avx512, vbmi) {
+        (true, true, true, true) => Level::Vbmi,
+        (true, true, true, false) => Level::Avx512,
+        (true, true, false, _) => Level::Avx2,
         (true, ..) => Level::Sse4,
         _ => Level::Scalar,
     }

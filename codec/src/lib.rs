@@ -44,6 +44,7 @@ mod codec;
 mod error;
 mod frame;
 mod gaps;
+mod guess;
 mod int;
 mod lanes;
 mod plain;

@@ -1,10 +1,14 @@
 //! Plain: every key but the first as it is, little-endian. The yardstick of the other codecs.
 
-use crate::bits::{get_bytes, put_bytes};
+#[cfg(target_arch = "x86_64")]
+mod kernels;
+
+use crate::bits::{get_bytes, put_bytes, width};
 use crate::error::{ENDS_BELOW, LONGER};
+use crate::guess;
 use crate::int::total;
 use crate::scheme::Scheme;
-use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
+use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct Plain;
 
@@ -14,31 +18,64 @@ fn key_at<T: Int>(body: &[u8], index: usize) -> T {
     T::narrow(get_bytes(body, (index - 1) * T::BYTES, T::BYTES))
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-/// The index of the first key not below `key`, which is above the block's first.
-#[inline(always)]
-fn lower_bound<T: Int>(body: &[u8], key: T) -> usize {
-    match T::BYTES {
-        4 => lower_bound_by::<T, { LINE / 4 }>(body, key),
-        _ => lower_bound_by::<T, { LINE / 8 }>(body, key),
+/// The vector kernel of a key type behind a safe function. `None`: there is none for this level.
+pub trait PlainKernels: Sized {
+    /// How many of the keys are below `key`. They fill whole vectors of 64 bytes, and are at most 64.
+    #[inline(always)]
+    fn below(_: Level, _keys: &[u8], _key: Self) -> Option<usize> {
+        None
     }
 }
 
-/// The same with `N` keys to a cache line. Halving would wait for one line after the other where the block is in no cache:
-/// here no comparison but those of the last line needs to know another's result.
+#[cfg(not(target_arch = "x86_64"))]
+impl PlainKernels for u32 {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl PlainKernels for u64 {}
+
+/// How many of the keys are below `key`.
 #[inline(always)]
-fn lower_bound_by<T: Int, const N: usize>(body: &[u8], key: T) -> usize {
-    let (lines, rest) = T::chunks(body).as_chunks::<N>();
-    let is_below = |other: &T::Bytes| u32::from(T::from_le(*other) < key);
-    let whole = lines.iter().map(|line| line.last().map_or(0, is_below)).sum::<u32>() as usize;
+fn below<T: Int>(level: Level, keys: &[u8], key: T) -> usize {
+    let one_by_one = || T::chunks(keys).iter().filter(|other| T::from_le(**other) < key).count();
+    T::below(level, keys, key).unwrap_or_else(one_by_one)
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// The index of the first key not below `key`, which is above the block's first. Halving would wait for one line after the
+/// other where the block is in no cache: here no comparison but those of the last line needs to know another's result.
+#[inline(always)]
+fn lower_bound<T: Int>(level: Level, body: &[u8], key: T) -> usize {
+    let (lines, rest) = body.as_chunks::<LINE>();
+    let ends_below = |line: &[u8; LINE]| usize::from(key_at::<T>(line, LINE / T::BYTES) < key);
+    let whole = lines.iter().map(ends_below).sum::<usize>();
     let part = match lines.get(whole) {
-        // As many comparisons as a vector or two has lanes.
-        Some(line) => line.iter().map(is_below).sum::<u32>(),
-        None => rest.iter().map(is_below).sum(),
+        Some(line) => below(level, line, key),
+        None => T::chunks(rest).iter().filter(|other| T::from_le(**other) < key).count(),
     };
-    1 + N * whole + part as usize
+    1 + LINE / T::BYTES * whole + part
+}
+
+/// Keys that are looked at round the place where a key is likely to be.
+const WINDOW: usize = 32;
+
+/// As `lower_bound`, if the key is where it would be if keys were evenly spread, or near.
+#[inline(always)]
+fn find<T: Int>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+    let keys = usize::from(block.count).checked_sub(1)?;
+    if keys >= MAX_BLOCK || usize::from(block.extent) != keys * T::BYTES {
+        return None;
+    }
+    let (first, last) = (block.first.widen(), block.last.widen());
+    let likely = guess::place(key.widen() - first, last - first, width(last - first), keys);
+    let start = likely.saturating_sub(WINDOW / 2).min(keys.checked_sub(WINDOW)?);
+    let window = bytes.get(start * T::BYTES..)?.get(..WINDOW * T::BYTES)?;
+    let below = below(level, window, key);
+    // Otherwise it may belong before the window, or behind it.
+    let inside = below < WINDOW && (below > 0 || start == 0);
+    let exact = key_at::<T>(window, below + 1) == key;
+    inside.then_some(Found { index: 1 + start + below, exact })
 }
 
 fn set_size<T: Int>(block: &mut Block<T>, count: usize) -> Result<()> {
@@ -82,14 +119,19 @@ impl<T: Int> Scheme<T> for Plain {
         Some(T::from_le(*T::chunks(bytes).get(index - 1)?))
     }
 
+    #[inline(always)]
+    fn find(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+        find(level, block, bytes, key)
+    }
+
     #[inline]
     fn select(_: Level, _: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         Ok(key_at(body, index))
     }
 
     #[inline]
-    fn lower_bound(_: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
-        let index = lower_bound(body, key);
+    fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
+        let index = lower_bound(level, body, key);
         if index >= usize::from(block.count) {
             return Err(ENDS_BELOW);
         }
@@ -122,7 +164,7 @@ impl<T: Int> Scheme<T> for Plain {
         let index = match key.cmp(&block.first) {
             core::cmp::Ordering::Less => 0,
             core::cmp::Ordering::Equal => return Ok(Edit::Unchanged(0)),
-            core::cmp::Ordering::Greater => lower_bound(body, key),
+            core::cmp::Ordering::Greater => lower_bound(Level::best(), body, key),
         };
         if index > 0 && key_at::<T>(body, index) == key {
             return Ok(Edit::Unchanged(index));

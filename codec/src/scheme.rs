@@ -28,6 +28,13 @@ pub(crate) trait Scheme<T: Int> {
         None
     }
 
+    /// Where `key` belongs, `first < key <= last`, where `bytes`, which may be any, can be searched without the checks that `body`
+    /// makes.
+    #[inline(always)]
+    fn find(_: Level, _block: &Block<T>, _bytes: &[u8], _key: T) -> Option<Found> {
+        None
+    }
+
     /// The key at `index`, `0 < index < count`.
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T>;
 

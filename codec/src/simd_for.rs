@@ -121,12 +121,17 @@ impl<T: Int> Scheme<T> for SimdFor {
         Some(at(block, lanes.peek(bytes, index / Lanes::<T>::COUNT, index % Lanes::<T>::COUNT)?))
     }
 
+    #[inline(always)]
+    fn find(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+        T::frame_find(level, block, bytes, key)
+    }
+
     #[inline]
     fn select(_: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T> {
         Ok(at(block, offset_at(&shape(block)?, body, index)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);

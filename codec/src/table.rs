@@ -56,13 +56,14 @@ macro_rules! codecs {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Int> Table<T> {
-    const LEVELS: &'static [[Operations<T>; 8]; 4] = &[codecs!(scalar), codecs!(sse4), codecs!(avx2), codecs!(avx512)];
+    const LEVELS: &'static [[Operations<T>; 8]; 5] =
+        &[codecs!(scalar), codecs!(sse4), codecs!(avx2), codecs!(avx512), codecs!(vbmi)];
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 impl<T: Int> Table<T> {
-    const LEVELS: &'static [[Operations<T>; 8]; 4] =
-        &[codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar)];
+    const LEVELS: &'static [[Operations<T>; 8]; 5] =
+        &[codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar)];
 }
 
 /// The functions of one level.
@@ -77,10 +78,28 @@ macro_rules! level {
                 }
 
                 fn select<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
+                    match peek::<T, S>(block, bytes, index) {
+                        Some(key) => Ok(key),
+                        None => pick::<T, S>(block, bytes, index),
+                    }
+                }
+
+                /// Apart, so that the quick way has none of its costs.
+                #[inline(never)]
+                fn pick<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
                     super::select::<T, S>(Level::$level, block, bytes, index)
                 }
 
                 fn lower_bound<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
+                    match find::<T, S>(Level::$level, block, bytes, key) {
+                        Some(found) => Ok(found),
+                        None => search::<T, S>(block, bytes, key),
+                    }
+                }
+
+                /// Apart, so that the quick way has none of its costs.
+                #[inline(never)]
+                fn search<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
                     super::lower_bound::<T, S>(Level::$level, block, bytes, key)
                 }
 
@@ -108,11 +127,18 @@ level!(sse4, Sse4);
 level!(avx2, Avx2);
 #[cfg(target_arch = "x86_64")]
 level!(avx512, Avx512);
+#[cfg(target_arch = "x86_64")]
+level!(vbmi, Vbmi);
 
 #[inline(always)]
 fn decode<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<()> {
     let body = body::<T, S>(block, bytes)?;
     if block.count == 0 { Ok(()) } else { S::decode(level, block, body, out) }
+}
+
+#[inline(always)]
+fn peek<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Option<T> {
+    if 0 < index && index < usize::from(block.count) { S::peek(block, bytes, index) } else { None }
 }
 
 #[inline(always)]
@@ -123,10 +149,13 @@ fn select<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], in
     if index == 0 {
         return Ok(block.first);
     }
-    if let Some(key) = S::peek(block, bytes, index) {
-        return Ok(key);
-    }
     S::select(level, block, body::<T, S>(block, bytes)?, index)
+}
+
+/// Where `key` belongs, if there is a quick way to it.
+#[inline(always)]
+pub(crate) fn find<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
+    if block.first < key && key <= block.last { S::find(level, block, bytes, key) } else { None }
 }
 
 #[inline(always)]

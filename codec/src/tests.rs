@@ -7,6 +7,11 @@ use proptest::prelude::*;
 
 use self::edits::{assert_edits, assert_inserts_at, assert_refuses_without_room, steps};
 use self::hostile::assert_survives;
+use crate::frame::For;
+use crate::plain::Plain;
+use crate::scheme::Scheme;
+use crate::simd_for::SimdFor;
+use crate::table::find;
 use crate::{Block, Codec, Error, Int, Level, MAX_BLOCK};
 
 /// Room for any block and one key more.
@@ -111,6 +116,25 @@ fn long_block_comes_back<T: Int>(len: usize, wide: usize, gap: u64, fill: u64) {
             assert_reads_at(codec, keys, some, &[]);
         }
     }
+}
+
+/// `len` keys that have a range of `width` bits and are spread in one of four ways: evenly, evenly but for chance, or most of
+/// them at one end of the range.
+fn spread<T: Int>(len: u64, width: u32, way: u64) -> Vec<T> {
+    let range = crate::bits::mask(width) - (crate::bits::mask(width) - len) / 3;
+    let room = range - (len - 1);
+    let place = |i: u64| {
+        let share = i as f64 / (len - 1) as f64;
+        let share = match way {
+            0 => share,
+            1 => share + (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / (1u64 << 24) as f64 / len as f64,
+            2 => share * share * share,
+            _ => 1.0 - (1.0 - share) * (1.0 - share) * (1.0 - share),
+        };
+        if i + 1 == len { range } else { i + ((room as f64 * share.min(1.0)) as u64).min(room) }
+    };
+    let first = (T::MAX.widen() - range).min(77);
+    (0..len).map(|i| T::narrow(first + place(i))).collect()
 }
 
 /// Any key; often one near the largest.
@@ -231,6 +255,20 @@ macro_rules! properties {
                 }
             }
 
+            /// Where searches begin at a likely place: near it, and far from it.
+            #[test]
+            fn keys_are_found_however_they_are_spread() {
+                for width in 9..=<$key>::BITS {
+                    for way in 0..4 {
+                        for (codec, len) in [(Codec::Plain, 40), (Codec::Plain, 256), (Codec::For, 241), (Codec::For, 256),
+                            (Codec::SimdFor, 256), (Codec::Bp128, 128)] {
+                            let keys = spread::<$key>(len, width, way);
+                            assert_reads_at(codec, &keys, 0..keys.len(), &[0, u64::MAX]);
+                        }
+                    }
+                }
+            }
+
             /// One gap of the width, the smallest and the largest that the key type has room for, among zeros or ones.
             #[test]
             fn every_width_comes_back_in_long_blocks() {
@@ -252,6 +290,24 @@ macro_rules! properties {
 
 properties!(u32_keys, u32);
 properties!(u64_keys, u64);
+
+/// The quick ways answer for themselves where keys are spread evenly but for chance.
+#[test]
+fn most_keys_are_where_they_are_likely_to_be() {
+    fn quick<S: Scheme<u32>>(codec: Codec, level: Level) {
+        for width in 9..=25 {
+            let keys = spread::<u32>(S::MAX_COUNT as u64, width, 1);
+            let (block, bytes) = encoded(codec, &keys);
+            let found = keys.iter().filter(|&&key| find::<u32, S>(level, &block, &bytes, key).is_some()).count();
+            assert!(found > keys.len() * 9 / 10, "{codec} {level:?} {width}: {found}");
+        }
+    }
+    Level::all().for_each(|level| quick::<Plain>(Codec::Plain, level));
+    for level in Level::all().filter(|&level| level >= Level::Vbmi) {
+        quick::<For>(Codec::For, level);
+        quick::<SimdFor>(Codec::SimdFor, level);
+    }
+}
 
 #[test]
 fn refusals_name_their_reason() {

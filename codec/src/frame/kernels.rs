@@ -8,7 +8,7 @@ use core::hint::select_unpredictable;
 use super::FrameKernels;
 use crate::bits::mask;
 use crate::lanes::vector::{Avx512x32, Avx512x64, Vector};
-use crate::{Found, Int, Level};
+use crate::{Block, Found, Int, Level};
 
 /// What the kernels need beyond a vector of lanes.
 ///
@@ -300,7 +300,7 @@ unsafe fn search<V: Packed>(width: u32, body: &[u8], count: usize, sought: V::Ke
 }
 
 macro_rules! entries {
-    ($module:ident, $vector:ty, $key:ty $(, $full:path)?) => {
+    ($module:ident, $vector:ty, $key:ty $(, $full:path, $find:path)?) => {
         mod $module {
             use super::*;
 
@@ -330,25 +330,36 @@ macro_rules! entries {
         impl FrameKernels for $key {
             #[inline]
             fn packed_decode(level: Level, width: u32, body: &[u8], first: $key, out: &mut [$key]) -> bool {
-                if level == Level::Avx512 {
+                if level >= Level::Avx512 {
                     // SAFETY: the level is one that this machine has.
                     unsafe { $module::decode(width, body, first, out) };
                 }
-                level == Level::Avx512
+                level >= Level::Avx512
             }
 
             #[inline]
             fn packed_sum(level: Level, width: u32, body: &[u8], count: usize) -> Option<u128> {
                 assert!(count <= 256);
                 // SAFETY: the level is one that this machine has.
-                (level == Level::Avx512).then(|| unsafe { $module::sum(width, body, count) })
+                (level >= Level::Avx512).then(|| unsafe { $module::sum(width, body, count) })
             }
+
+            $(
+                #[inline(always)]
+                fn packed_find(level: Level, block: &Block<$key>, bytes: &[u8], key: $key) -> Option<Found> {
+                    if level < Level::Vbmi {
+                        return None;
+                    }
+                    // SAFETY: the level is one that this machine has.
+                    unsafe { $find(block, bytes, key) }
+                }
+            )?
 
             #[inline(always)]
             fn packed_search(level: Level, width: u32, body: &[u8], count: usize, sought: $key) -> Option<Found> {
                 const LANES: usize = 64 / <$key>::BYTES;
                 let last = count.saturating_sub(1) / LANES * (LANES * width as usize / 8);
-                if level != Level::Avx512 || count == 0 || last + <$key>::BYTES > body.len() {
+                if level < Level::Avx512 || count == 0 || last + <$key>::BYTES > body.len() {
                     return None;
                 }
                 $(if (241..=256).contains(&count) {
@@ -362,5 +373,5 @@ macro_rules! entries {
     };
 }
 
-entries!(x32, Avx512x32, u32, search_full);
+entries!(x32, Avx512x32, u32, search_full, super::search::find);
 entries!(x64, Avx512x64, u64);

@@ -2,7 +2,7 @@
 //! every word's place a constant. Blocks that are not full, and smaller vectors, take the kernels of `kernels.rs`.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
-use core::arch::x86_64::{_mm512_mask_permutexvar_epi32, _mm512_mask_permutexvar_epi64};
+use core::arch::x86_64::*;
 use core::marker::PhantomData;
 
 use super::vector::{Avx512x32, Avx512x64, Vector};
@@ -137,26 +137,62 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
 
 /// What a search in a column needs.
 trait Columns: Vector {
-    /// Replaces the lanes of `mask` by those of `other` that `from` names.
+    /// Keys that `column` takes at once.
+    const TALL: usize = 8;
+
+    /// The lane `from` of eight vectors, in the first eight lanes.
     ///
     /// # Safety
-    /// AVX-512.
-    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self;
+    /// AVX-512; `from` has the lane's number in every lane; there are eight rows.
+    unsafe fn column(rows: *const Self, from: Self) -> Self;
+
+    /// The lane `from` in every lane.
+    ///
+    /// # Safety
+    /// AVX-512; as for `column`.
+    unsafe fn spread(self, from: Self) -> Self;
 }
 
 impl Columns for Avx512x32 {
     #[inline(always)]
-    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self {
+    unsafe fn column(rows: *const Self, from: Self) -> Self {
+        // SAFETY: the caller's. No pair waits for another.
+        unsafe {
+            let from = _mm512_add_epi32(from.0, _mm512_set1_epi64(16 << 32));
+            let pair = |row: usize| {
+                let both = _mm512_permutex2var_epi32(rows.add(row).read().0, from, rows.add(row + 1).read().0);
+                _mm512_castsi512_si256(both)
+            };
+            let low = _mm256_blend_epi32::<0b1100>(pair(0), pair(2));
+            let high = _mm256_blend_epi32::<0b1100_0000>(pair(4), pair(6));
+            Self(_mm512_castsi256_si512(_mm256_blend_epi32::<0b1111_0000>(low, high)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn spread(self, from: Self) -> Self {
         // SAFETY: the caller's.
-        Self(unsafe { _mm512_mask_permutexvar_epi32(self.0, mask, from.0, other.0) })
+        Self(unsafe { _mm512_permutexvar_epi32(from.0, self.0) })
     }
 }
 
 impl Columns for Avx512x64 {
     #[inline(always)]
-    unsafe fn take(self, mask: u16, from: Self, other: Self) -> Self {
+    unsafe fn column(rows: *const Self, from: Self) -> Self {
+        // SAFETY: the caller's. No pair waits for another.
+        unsafe {
+            let from = _mm512_add_epi64(from.0, _mm512_setr_epi64(0, 8, 0, 8, 0, 8, 0, 8));
+            let pair = |row: usize| _mm512_permutex2var_epi64(rows.add(row).read().0, from, rows.add(row + 1).read().0);
+            let low = _mm512_shuffle_i64x2::<0>(pair(0), pair(2));
+            let high = _mm512_shuffle_i64x2::<0>(pair(4), pair(6));
+            Self(_mm512_shuffle_i64x2::<0b10_00_10_00>(low, high))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn spread(self, from: Self) -> Self {
         // SAFETY: the caller's.
-        Self(unsafe { _mm512_mask_permutexvar_epi64(self.0, mask as u8, from.0, other.0) })
+        Self(unsafe { _mm512_permutexvar_epi64(from.0, self.0) })
     }
 }
 
@@ -272,7 +308,6 @@ macro_rules! full_kernels {
                 /// # Safety
                 /// As for `gap_decode_of`; no key is beyond the key type, and `sought` is above the first.
                 unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
-                    const COLUMNS: usize = usize::div_ceil($gap, LANES);
                     // SAFETY: the caller's.
                     unsafe {
                         let rows = Full::<V, W, $gap>::new(body);
@@ -288,16 +323,12 @@ macro_rules! full_kernels {
                         let above = target.less(run[0].add(base)).count_ones() as usize;
                         let lane = (LANES - above).saturating_sub(1);
                         let from = V::splat(lane as $key);
-                        let mut columns = [V::splat(0); COLUMNS];
-                        each_row!($gap, ROW => {
-                            columns[ROW / LANES] = columns[ROW / LANES].take(1 << (ROW % LANES), from, run[ROW]);
-                        });
-                        let base = base.take(u16::MAX, from, base);
+                        let base = base.spread(from);
                         let (mut below, mut equal) = (0, 0);
-                        for column in columns {
-                            let (keys, used) = (column.add(base), (1 << ($gap / COLUMNS)) - 1);
-                            below += (keys.less(target) & used).count_ones() as usize;
-                            equal |= !(keys.less(target) | target.less(keys)) & used;
+                        for column in 0..$gap / V::TALL {
+                            let keys = V::column(run.as_ptr().add(column * V::TALL), from).add(base);
+                            below += (keys.less(target) & 0xFF).count_ones() as usize;
+                            equal |= !(keys.less(target) | target.less(keys)) & 0xFF;
                         }
                         Found { index: lane * $gap + below, exact: equal != 0 }
                     }

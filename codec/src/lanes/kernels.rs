@@ -12,7 +12,7 @@ use super::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector
 use super::words::{Tail, Words, store_partial};
 use super::{LaneKernels, Lanes};
 use crate::bits::mask;
-use crate::{Buffer, Found, Int, Level};
+use crate::{Block, Buffer, Found, Int, Level};
 
 /// # Safety
 /// As for `Words`; `out` has room for all rows.
@@ -381,19 +381,19 @@ macro_rules! at_level {
                 Level::Scalar => return $none,
                 Level::Sse4 => $sse::$name($($arg),*),
                 Level::Avx2 => $avx2::$name($($arg),*),
-                Level::Avx512 => $avx512::$name($($arg),*),
+                Level::Avx512 | Level::Vbmi => $avx512::$name($($arg),*),
             }
         }
     };
 }
 
 macro_rules! lane_kernels {
-    ($key:ty, $sse:ident $avx2:ident $avx512:ident $full:ident) => {
+    ($key:ty, $sse:ident $avx2:ident $avx512:ident $full:ident $(, $find:path)?) => {
         impl LaneKernels for $key {
             #[inline]
             fn frame_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= out.len());
-                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
+                if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
                     // SAFETY: as below, and the block is full.
                     unsafe { $full::frame_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
                     return true;
@@ -402,12 +402,35 @@ macro_rules! lane_kernels {
                 true
             }
 
-            #[inline]
+            $(
+                #[inline(always)]
+                fn frame_find(level: Level, block: &Block<$key>, bytes: &[u8], key: $key) -> Option<Found> {
+                    if level < Level::Vbmi {
+                        return None;
+                    }
+                    // SAFETY: the level is one that this machine has.
+                    unsafe { $find(block, bytes, key) }
+                }
+            )?
+
+            #[inline(always)]
+            fn gap_find(level: Level, block: &Block<$key>, bytes: &[u8], key: $key) -> Option<Found> {
+                let lanes = Lanes::<$key>::holding(128, u32::from(block.extent));
+                // The keys of unused places are behind the last: were one to wrap round, it would count as small.
+                let is_full = block.count == 128 && lanes.width <= <$key>::BITS && block.last < <$key>::MAX - 16;
+                if level < Level::Avx512 || !is_full || bytes.len() < lanes.size() {
+                    return None;
+                }
+                // SAFETY: the level is one that this machine has; the block is full and its bytes are there.
+                Some(unsafe { $full::gap_search(lanes.width, bytes.as_ptr(), block.first, key) })
+            }
+
+            #[inline(always)]
             fn frame_search(level: Level, lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Option<Found> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
                 assert!(lanes.rows > 0 && count <= lanes.rows * Lanes::<$key>::COUNT);
                 assert!(count > (lanes.rows - 1) * Lanes::<$key>::COUNT);
-                if level == Level::Avx512 && count == 256 {
+                if level >= Level::Avx512 && count == 256 {
                     // SAFETY: as below, and the block is full.
                     return Some(unsafe { $full::frame_search(lanes.width, body.as_ptr(), sought) });
                 }
@@ -423,7 +446,7 @@ macro_rules! lane_kernels {
             #[inline]
             fn frame_sum(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<u128> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
-                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
+                if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
                     // SAFETY: as below, and the block is full.
                     return Some(unsafe { $full::frame_sum(lanes.width, body.as_ptr()) });
                 }
@@ -433,7 +456,7 @@ macro_rules! lane_kernels {
             #[inline]
             fn gap_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
-                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
                     // SAFETY: as below, and the block is full.
                     unsafe { $full::gap_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
                     return true;
@@ -442,10 +465,10 @@ macro_rules! lane_kernels {
                 true
             }
 
-            #[inline]
+            #[inline(always)]
             fn gap_search(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Option<Found> {
                 assert!(body.len() == lanes.size() && lanes.rows > 0 && lanes.rows * Lanes::<$key>::COUNT <= 128);
-                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
                     // SAFETY: as below, and the block is full.
                     return Some(unsafe { $full::gap_search(lanes.width, body.as_ptr(), first, sought) });
                 }
@@ -455,7 +478,7 @@ macro_rules! lane_kernels {
             #[inline]
             fn gap_sums(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<[u128; 2]> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
-                if level == Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
+                if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
                     // SAFETY: as below, and the block is full.
                     return Some(unsafe { $full::gap_sums(lanes.width, body.as_ptr()) });
                 }
@@ -479,5 +502,5 @@ macro_rules! lane_kernels {
     };
 }
 
-lane_kernels!(u32, sse32 avx2x32 avx512x32 full32);
+lane_kernels!(u32, sse32 avx2x32 avx512x32 full32, super::search::find);
 lane_kernels!(u64, sse64 avx2x64 avx512x64 full64);

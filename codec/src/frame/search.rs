@@ -1,0 +1,93 @@
+//! Where a key belongs in a full block of FOR with keys of 32 bits, by code that is the same for all widths and looks only at
+//! the 32 fields round the likely place. Other searches must never be here.
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+#![allow(clippy::indexing_slicing, reason = "tables by constants")]
+
+use core::arch::x86_64::*;
+
+use crate::bits::width;
+use crate::{Block, Found, guess};
+
+/// The least width of 256 different keys, and the most at which four bytes have every field.
+const LEAST: u32 = 8;
+const MOST: u32 = 25;
+
+/// Fields of a vector; two are looked at.
+const LANES: usize = 16;
+
+/// How the bytes of sixteen fields come into lanes: four bytes each, and how far they are moved down.
+#[repr(C, align(64))]
+struct Spread {
+    bytes: [u8; 64],
+    down: [u32; LANES],
+}
+
+impl Spread {
+    const fn of(width: u32) -> Spread {
+        let mut spread = Spread { bytes: [0; 64], down: [0; LANES] };
+        let mut lane = 0;
+        while lane < LANES {
+            let bit = lane as u32 * width;
+            spread.down[lane] = bit % 8;
+            let mut byte = 0;
+            while byte < 4 {
+                spread.bytes[4 * lane + byte] = (bit / 8) as u8 + byte as u8;
+                byte += 1;
+            }
+            lane += 1;
+        }
+        spread
+    }
+}
+
+static SPREADS: [Spread; (MOST - LEAST) as usize + 1] = {
+    let mut spreads = [const { Spread::of(LEAST) }; (MOST - LEAST) as usize + 1];
+    let mut width = LEAST;
+    while width <= MOST {
+        spreads[(width - LEAST) as usize] = Spread::of(width);
+        width += 1;
+    }
+    spreads
+};
+
+compiled_for! { Vbmi,
+    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is full, its bytes
+    /// are there and the key is where it would be if keys were evenly spread, or near.
+    #[inline]
+    pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
+        let (claimed, range) = (u32::from(block.extent), block.last - block.first);
+        let fields = usize::from(block.count).checked_sub(1)?;
+        if !(LEAST..=MOST).contains(&claimed) || claimed != width(range.into()) || !(240..=255).contains(&fields) {
+            return None;
+        }
+        let sought = key - block.first;
+        let likely = guess::place(sought.into(), range.into(), claimed, 256);
+        let first = LANES * (likely.saturating_sub(LANES / 2) / LANES).min(14);
+        // Fields of a vector begin with a whole byte.
+        let at = first / 8 * claimed as usize;
+        let window: &[u8; 64] = bytes.get(at..)?.first_chunk()?;
+        let next: &[u8; 64] = bytes.get(at + LANES / 8 * claimed as usize..)?.first_chunk()?;
+        let spread = SPREADS.get((claimed - LEAST) as usize)?;
+        // SAFETY: this function has the level; the arrays are a vector each.
+        let (below, equal) = unsafe {
+            let places = _mm512_load_si512(spread.bytes.as_ptr().cast());
+            let down = _mm512_load_si512(spread.down.as_ptr().cast());
+            let mask = _mm512_set1_epi32(_bzhi_u32(u32::MAX, claimed) as i32);
+            let sought = _mm512_set1_epi32(sought as i32);
+            let compare = |bytes: &[u8; 64]| {
+                let bytes = _mm512_permutexvar_epi8(places, _mm512_loadu_si512(bytes.as_ptr().cast()));
+                let fields = _mm512_and_si512(_mm512_srlv_epi32(bytes, down), mask);
+                (_mm512_cmplt_epu32_mask(fields, sought), _mm512_cmpeq_epu32_mask(fields, sought))
+            };
+            let (low, high) = (compare(window), compare(next));
+            (_mm512_kunpackw(high.0.into(), low.0.into()), _mm512_kunpackw(high.1.into(), low.1.into()))
+        };
+        // Places after the last field do not count.
+        let used = _bzhi_u32(u32::MAX, (fields - first) as u32);
+        let below = below & used;
+        // Otherwise it may belong before the window, or behind it.
+        let inside = below != used && (below != 0 || first == 0);
+        let index = 1 + first + below.count_ones() as usize;
+        inside.then_some(Found { index, exact: equal & used != 0 })
+    }
+}
