@@ -8,6 +8,8 @@
 mod masked;
 #[cfg(target_arch = "x86_64")]
 mod quads;
+#[cfg(target_arch = "x86_64")]
+mod sinks;
 
 use crate::error::{ENDS_BELOW, LEFT_OVER, LONGER};
 use crate::scheme::Scheme;

@@ -288,6 +288,40 @@ macro_rules! properties {
     };
 }
 
+/// One gap of each length in bytes among gaps of each length, where kernels' steps of 8, 16 and 64 gaps begin and end.
+#[test]
+fn gaps_of_every_length_come_back_among_others() {
+    let of_length = [0, 0x7F, 0x80, 0xFF, 0x100, 0x3FFF, 0x4000, 0xFFFF, 0x1_0000, 0x1F_FFFF, 0x20_0000];
+    for gap in of_length.into_iter().chain([0xFF_FFFF, 0x100_0000, 0xFFF_FFFF, 0x1000_0000]) {
+        for fill in [0, 0x7F, 0x80, 0x100, 0x4000, 0x20_0000] {
+            for len in [2usize, 9, 16, 17, 18, 33, 65, 193, 241, 255, 256] {
+                for wide in [0, 7, 8, 14, 15, 16, 17, 63, 64, len - 2].into_iter().filter(|&wide| wide + 1 < len) {
+                    let mut gaps = vec![fill; len - 1];
+                    gaps[wide] = gap;
+                    let keys = keys_from::<u32>(11, &gaps);
+                    let some = (0..len).filter(|&i| i.abs_diff(wide) < 2 || i % 53 == 0 || i + 1 == len);
+                    for codec in [Codec::MaskedVByte, Codec::VarIntGb, Codec::StreamVByte] {
+                        assert_reads_at(codec, &keys, some.clone(), &[]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Blocks of every length whose gaps all take a byte, some of them the largest that does.
+#[test]
+fn gaps_of_a_byte_each_come_back() {
+    for (codec, most) in [(Codec::MaskedVByte, 0x7F), (Codec::VarIntGb, 0xFF), (Codec::StreamVByte, 0xFF)] {
+        for len in 1..=MAX_BLOCK as u64 {
+            let gaps: Vec<u64> = (1..len).map(|i| if i * i % 7 < 4 { most } else { i * 37 % (most + 1) }).collect();
+            let some = (0..len as usize).filter(|i| !(20..=250).contains(&len) || i % 13 == 0 || *i as u64 + 9 > len);
+            assert_reads_at(codec, &keys_from::<u32>(5, &gaps), some, &[0, 1 << 20, u64::MAX]);
+            assert_reads_at(codec, &keys_from::<u32>(5, &vec![most; len as usize - 1]), 0..len as usize, &[1 << 16]);
+        }
+    }
+}
+
 properties!(u32_keys, u32);
 properties!(u64_keys, u64);
 

@@ -1,4 +1,5 @@
-//! The AVX-512 kernels of Masked VByte over `u32` keys: sixteen bytes at a time, whatever gaps they hold.
+//! The AVX-512 kernels of Masked VByte over `u32` keys: sixteen bytes at a time, whatever gaps they hold; and which
+//! kernel runs at which level.
 //!
 //! The bytes' top bits say where gaps end and how long they are. Every byte is spread to a lane, the lanes at gaps'
 //! ends take the bytes before them in, and a compress brings those lanes together. Where the next sixteen bytes start
@@ -6,12 +7,14 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod ends;
+mod gather;
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 use crate::avx512::{keys_of_gaps, prefix_sums, sums_of_pairs};
 use crate::error::{CUT, ENDS_BELOW, LEFT_OVER, LONG};
+use crate::gaps::sinks::Sum;
 use crate::{Block, Buffer, Found, Level, MAX_BLOCK, Result};
 
 /// What one chunk of bytes leaves for the next.
@@ -267,28 +270,60 @@ mod avx512 {
     }
 }
 
+mod vbmi {
+    use super::*;
+
+    compiled_for! { Vbmi,
+        pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
+            let mut sink = gather::Keys::new(block.first, out);
+            // SAFETY: the caller's.
+            unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) }
+        }
+
+        pub(super) unsafe fn sum(block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
+            let mut sink = Sum::new(block.first);
+            // SAFETY: the caller's.
+            let fed = unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) };
+            fed.map(|fed| fed.map(|()| sink.total()))
+        }
+    }
+}
+
+/// Runs the kernel of a level, that of AVX-512 where another refuses; `None` below AVX-512.
+macro_rules! at_level {
+    ($level:expr, $name:ident ( $($arg:expr),* )) => {{
+        if $level == Level::Vbmi {
+            // SAFETY: the level is one that this machine has.
+            let done = unsafe { vbmi::$name($($arg),*) };
+            if done.is_some() {
+                return done;
+            }
+        }
+        // SAFETY: as above.
+        ($level >= Level::Avx512).then(|| unsafe { avx512::$name($($arg),*) })
+    }};
+}
+
 /// The functions that the codec calls; `None` below AVX-512.
 pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
     assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
-    // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { avx512::decode(block, body, out) })
+    at_level!(level, decode(block, body, out))
 }
 
 /// Where `sought` belongs; above the first key.
 pub(super) fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Option<Result<Found>> {
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { avx512::search(block, body, sought) })
+    (level >= Level::Avx512).then(|| unsafe { avx512::search(block, body, sought) })
 }
 
 /// The key at `index`, at least 1.
 pub(super) fn select(level: Level, block: &Block<u32>, body: &[u8], index: usize) -> Option<Result<u32>> {
     // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { avx512::select(block, body, index) })
+    (level >= Level::Avx512).then(|| unsafe { avx512::select(block, body, index) })
 }
 
 /// The sum of all keys.
 pub(super) fn sum(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
     assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
-    // SAFETY: the level is one that this machine has.
-    (level == Level::Avx512).then(|| unsafe { avx512::sum(block, body) })
+    at_level!(level, sum(block, body))
 }

@@ -11,11 +11,12 @@ mod wide;
 use core::arch::x86_64::*;
 
 use self::wide::feed_wide;
-use crate::error::{CUT, ENDS_BELOW, LEFT_OVER};
+use crate::error::{CUT, LEFT_OVER};
 use crate::gaps::Walk;
+use crate::gaps::sinks::{Search, Select, Sink, Store, Sum};
 use crate::stream_vbyte::StreamWalk;
 use crate::varint_gb::GbWalk;
-use crate::{Block, Buffer, Error, Found, Level, Result};
+use crate::{Block, Buffer, Found, Level, Result};
 
 /// Bytes of the four gaps under each control byte.
 static LENGTHS: [u8; 256] = {
@@ -49,134 +50,6 @@ static SHUFFLES: [[u8; 16]; 256] = {
     }
     shuffles
 };
-
-/// What is done with the keys, in order from the second on.
-///
-/// # Safety
-/// `four` needs SSE4.2.
-unsafe trait Sink {
-    /// Four keys; true to stop.
-    unsafe fn four(&mut self, keys: __m128i) -> bool;
-    /// One key; true to stop.
-    fn one(&mut self, key: u32) -> bool;
-}
-
-/// Writes the keys after the first.
-struct Store<'a> {
-    to: &'a mut [u32],
-    at: usize,
-}
-
-// SAFETY: SSE2 only; the slice is as long as the keys that come, and is checked.
-unsafe impl Sink for Store<'_> {
-    #[inline(always)]
-    unsafe fn four(&mut self, keys: __m128i) -> bool {
-        let Some(to) = self.to.get_mut(self.at..self.at + 4) else { return true };
-        // SAFETY: four keys of room.
-        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), keys) };
-        self.at += 4;
-        false
-    }
-
-    fn one(&mut self, key: u32) -> bool {
-        if let Some(to) = self.to.get_mut(self.at) {
-            *to = key;
-        }
-        self.at += 1;
-        false
-    }
-}
-
-/// Adds the keys up.
-struct Sum {
-    four: __m128i,
-    one: u64,
-}
-
-// SAFETY: SSE2 only.
-unsafe impl Sink for Sum {
-    #[inline(always)]
-    unsafe fn four(&mut self, keys: __m128i) -> bool {
-        // SAFETY: the caller has SSE4.2.
-        unsafe {
-            let even = _mm_and_si128(keys, _mm_set1_epi64x(0xFFFF_FFFF));
-            self.four = _mm_add_epi64(self.four, _mm_add_epi64(even, _mm_srli_epi64::<32>(keys)));
-        }
-        false
-    }
-
-    fn one(&mut self, key: u32) -> bool {
-        self.one += u64::from(key);
-        false
-    }
-}
-
-/// Stops at the first key not below `sought`.
-struct Search {
-    sought: u32,
-    index: usize,
-    exact: bool,
-    found: bool,
-}
-
-// SAFETY: SSE4.1 and less.
-unsafe impl Sink for Search {
-    #[inline(always)]
-    unsafe fn four(&mut self, keys: __m128i) -> bool {
-        // SAFETY: the caller has SSE4.2. `max(keys, sought) == keys` where a key is not below what is sought.
-        let (reached, equal) = unsafe {
-            let sought = _mm_set1_epi32(self.sought as i32);
-            let reached = _mm_cmpeq_epi32(_mm_max_epu32(keys, sought), keys);
-            let equal = _mm_cmpeq_epi32(keys, sought);
-            (_mm_movemask_ps(_mm_castsi128_ps(reached)) as u32, _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32)
-        };
-        if reached == 0 {
-            self.index += 4;
-            return false;
-        }
-        let lane = reached.trailing_zeros();
-        self.index += lane as usize;
-        self.exact = equal >> lane & 1 == 1;
-        self.found = true;
-        true
-    }
-
-    fn one(&mut self, key: u32) -> bool {
-        self.found = key >= self.sought;
-        self.exact = key == self.sought;
-        self.index += usize::from(!self.found);
-        self.found
-    }
-}
-
-/// Stops at the key that `left` others come before.
-struct Select {
-    left: usize,
-    key: u32,
-}
-
-// SAFETY: SSE2 only.
-unsafe impl Sink for Select {
-    #[inline(always)]
-    unsafe fn four(&mut self, keys: __m128i) -> bool {
-        if self.left >= 4 {
-            self.left -= 4;
-            return false;
-        }
-        let mut four = [0u32; 4];
-        // SAFETY: four keys of room.
-        unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), keys) };
-        self.key = four[self.left & 3];
-        true
-    }
-
-    fn one(&mut self, key: u32) -> bool {
-        self.key = key;
-        let done = self.left == 0;
-        self.left = self.left.saturating_sub(1);
-        done
-    }
-}
 
 /// Where the groups of a body start: StreamVByte's control bytes come first.
 #[derive(Clone, Copy)]
@@ -327,11 +200,8 @@ macro_rules! operations {
                     out: &mut Buffer<u32>,
                 ) -> Result<()> {
                     let (gaps, start) = begin::<STREAM>(block);
-                    let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
-                    *first = block.first;
-                    let to = rest.get_mut(..gaps).ok_or(Error::Full)?;
                     // SAFETY: the caller's.
-                    unsafe { $feed::<STREAM>(body, gaps, start, &mut Store { to, at: 0 }) }
+                    unsafe { $feed::<STREAM>(body, gaps, start, &mut Store::new(block, out)?) }
                 }
 
                 #[inline]
@@ -346,13 +216,10 @@ macro_rules! operations {
                         if !STREAM {
                             start = skip_small(body, gaps, block.first, sought);
                         }
-                        let mut sink = Search { sought, index: start.gap + 1, exact: false, found: false };
+                        let mut sink = Search::new(sought, start.gap + 1);
                         $feed::<STREAM>(body, gaps, start, &mut sink)?;
-                        if sink.found {
-                            return Ok(Found { index: sink.index, exact: sink.exact });
-                        }
+                        sink.found()
                     }
-                    Err(ENDS_BELOW)
                 }
 
                 #[inline]
@@ -362,22 +229,17 @@ macro_rules! operations {
                     index: usize,
                 ) -> Result<u32> {
                     let (gaps, start) = begin::<STREAM>(block);
-                    let mut sink = Select { left: index - 1, key: 0 };
+                    let mut sink = Select::new(index);
                     // SAFETY: the caller's.
-                    unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key)
+                    unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key())
                 }
 
                 #[inline]
                 pub(super) unsafe fn sum<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
                     let (gaps, start) = begin::<STREAM>(block);
-                    // SAFETY: the caller's; two sums of room.
-                    unsafe {
-                        let mut sink = Sum { four: _mm_setzero_si128(), one: u64::from(block.first) };
-                        $feed::<STREAM>(body, gaps, start, &mut sink)?;
-                        let mut halves = [0u64; 2];
-                        _mm_storeu_si128(halves.as_mut_ptr().cast(), sink.four);
-                        Ok(u128::from(halves[0]) + u128::from(halves[1]) + u128::from(sink.one))
-                    }
+                    let mut sink = Sum::new(block.first);
+                    // SAFETY: the caller's.
+                    unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.total())
                 }
             }
         }
@@ -398,7 +260,7 @@ pub(super) fn decode<const STREAM: bool>(
     unsafe {
         match level {
             Level::Scalar => None,
-            Level::Avx512 => Some(avx512::decode::<STREAM>(block, body, out)),
+            Level::Avx512 | Level::Vbmi => Some(avx512::decode::<STREAM>(block, body, out)),
             _ => Some(sse4::decode::<STREAM>(block, body, out)),
         }
     }
@@ -415,7 +277,7 @@ pub(super) fn search<const STREAM: bool>(
     unsafe {
         match level {
             Level::Scalar => None,
-            Level::Avx512 => Some(avx512::search::<STREAM>(block, body, sought)),
+            Level::Avx512 | Level::Vbmi => Some(avx512::search::<STREAM>(block, body, sought)),
             _ => Some(sse4::search::<STREAM>(block, body, sought)),
         }
     }
@@ -432,7 +294,7 @@ pub(super) fn select<const STREAM: bool>(
     unsafe {
         match level {
             Level::Scalar => None,
-            Level::Avx512 => Some(avx512::select::<STREAM>(block, body, index)),
+            Level::Avx512 | Level::Vbmi => Some(avx512::select::<STREAM>(block, body, index)),
             _ => Some(sse4::select::<STREAM>(block, body, index)),
         }
     }
@@ -444,7 +306,7 @@ pub(super) fn sum<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[
     unsafe {
         match level {
             Level::Scalar => None,
-            Level::Avx512 => Some(avx512::sum::<STREAM>(block, body)),
+            Level::Avx512 | Level::Vbmi => Some(avx512::sum::<STREAM>(block, body)),
             _ => Some(sse4::sum::<STREAM>(block, body)),
         }
     }

@@ -167,3 +167,30 @@ fn many_bytes_after_the_last_gap_are_refused() {
         }
     }
 }
+
+/// Every bit of blocks whose gaps take one byte, or one to five, changed, and the bytes cut at every length.
+#[test]
+fn every_changed_bit_and_every_cut_of_gaps_in_bytes_is_survived() {
+    for codec in [Codec::MaskedVByte, Codec::VarIntGb, Codec::StreamVByte] {
+        for (len, mixed) in [(5u64, true), (40, true), (70, true), (34, false), (100, false), (255, false)] {
+            let of = |i: u64| {
+                if mixed { [1, 300, 70_000, 1 << 22, 1 << 28][(i * i % 5) as usize] >> (i % 3) } else { i % 100 }
+            };
+            let keys: Vec<u32> =
+                keys_from(9, &(1..len).map(|i| if i % 9 == 1 { of(i) } else { of(i) % 5000 }).collect::<Vec<_>>());
+            let (block, mut bytes) = encoded(codec, &keys);
+            bytes.truncate(codec.used(&block).expect("sound"));
+            let probe = u64::from(keys[keys.len() / 2]);
+            for bit in 0..8 * bytes.len() {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert_survives(codec, block, &bytes, probe);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            for cut in 0..bytes.len() {
+                let short = Block { extent: cut as u16, ..block };
+                assert_survives(codec, short, &bytes[..cut], probe);
+                assert_survives(codec, Block { count: (cut + 1).min(300) as u16, ..short }, &bytes[..cut], probe);
+            }
+        }
+    }
+}

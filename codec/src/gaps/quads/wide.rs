@@ -3,92 +3,11 @@
 
 use core::arch::x86_64::*;
 
-use super::{LENGTHS, SHUFFLES, Search, Select, Sink, Start, Store, Sum};
+use super::{LENGTHS, SHUFFLES, Start};
 use crate::Result;
-use crate::avx512::{join, keys_of_gaps, sums_of_pairs};
+use crate::avx512::{join, keys_of_gaps};
 use crate::error::{CUT, LEFT_OVER};
-
-/// A sink that also takes up to sixteen keys.
-///
-/// # Safety
-/// `upto_sixteen` needs AVX-512.
-pub(super) unsafe trait WideSink: Sink {
-    /// The first `count` keys, 1 to 16; true to stop.
-    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool;
-}
-
-/// The first `count` lanes.
-#[inline(always)]
-fn first(count: usize) -> u16 {
-    ((1u32 << count) - 1) as u16
-}
-
-// SAFETY: the slice is as long as the keys that come, and is checked.
-unsafe impl WideSink for Store<'_> {
-    #[inline(always)]
-    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        let Some(to) = self.to.get_mut(self.at..self.at + count) else { return true };
-        // SAFETY: as many keys of room as the mask lets through.
-        unsafe {
-            if count == 16 {
-                _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
-            } else {
-                _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), first(count), keys);
-            }
-        }
-        self.at += count;
-        false
-    }
-}
-
-// SAFETY: AVX-512.
-unsafe impl WideSink for Sum {
-    #[inline(always)]
-    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        // SAFETY: the caller's.
-        unsafe {
-            let keys = _mm512_maskz_mov_epi32(first(count), keys);
-            let sums = sums_of_pairs(keys);
-            let halves = _mm256_add_epi64(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64::<1>(sums));
-            let four = _mm_add_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
-            self.four = _mm_add_epi64(self.four, four);
-        }
-        false
-    }
-}
-
-// SAFETY: AVX-512.
-unsafe impl WideSink for Search {
-    #[inline(always)]
-    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        // SAFETY: the caller's.
-        let (below, equal) = unsafe {
-            let sought = _mm512_set1_epi32(self.sought as i32);
-            (_mm512_cmplt_epu32_mask(keys, sought), _mm512_cmpeq_epi32_mask(keys, sought))
-        };
-        let before = (below.trailing_ones() as usize).min(count);
-        self.index += before;
-        self.found = before < count;
-        self.exact = self.found && equal >> before & 1 == 1;
-        self.found
-    }
-}
-
-// SAFETY: AVX-512.
-unsafe impl WideSink for Select {
-    #[inline(always)]
-    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        if self.left >= count {
-            self.left -= count;
-            return false;
-        }
-        let mut sixteen = [0u32; 16];
-        // SAFETY: sixteen keys of room.
-        unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), keys) };
-        self.key = sixteen[self.left & 15];
-        true
-    }
-}
+use crate::gaps::sinks::{WideSink, first_lanes};
 
 /// The bytes of four groups, `step` apart, a group's in each quarter.
 ///
@@ -290,7 +209,7 @@ pub(super) unsafe fn feed_wide<const STREAM: bool>(
         let (Some(to), Some(from)) = (controls.get_mut(..count), body.get(..count)) else { return Err(CUT) };
         to.copy_from_slice(from);
         if let Some(last) = to.last_mut().filter(|_| !gaps.is_multiple_of(4)) {
-            *last &= first(2 * (gaps % 4)) as u8;
+            *last &= first_lanes(2 * (gaps % 4)) as u8;
         }
     }
     // SAFETY: the caller's.
@@ -309,7 +228,7 @@ pub(super) unsafe fn feed_wide<const STREAM: bool>(
         let (partial, mut last) = (gaps % 4, None);
         if !STREAM && partial > 0 {
             // The control byte of the last group goes before its gaps, as in the others.
-            let control = *left.last().ok_or(CUT)? & first(2 * partial) as u8;
+            let control = *left.last().ok_or(CUT)? & first_lanes(2 * partial) as u8;
             let len = usize::from(LENGTHS[usize::from(control)]) - (4 - partial);
             let at = left.len().checked_sub(1 + len).ok_or(CUT)?;
             copy.copy_within(at..at + len, at + 1);

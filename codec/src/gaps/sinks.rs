@@ -1,0 +1,274 @@
+//! What the vector kernels of the codecs of gaps do with the keys that they find: store them, add them up, or look for
+//! one. No byte layout belongs here.
+#![allow(clippy::indexing_slicing, reason = "an index below the length")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
+use core::arch::x86_64::*;
+
+use crate::avx512::sums_of_pairs;
+use crate::error::ENDS_BELOW;
+use crate::{Block, Buffer, Error, Found, Result};
+
+/// What is done with the keys, in order from the second on.
+///
+/// # Safety
+/// `four` needs SSE4.2.
+pub(super) unsafe trait Sink {
+    /// Four keys; true to stop.
+    unsafe fn four(&mut self, keys: __m128i) -> bool;
+    /// One key; true to stop.
+    fn one(&mut self, key: u32) -> bool;
+}
+
+/// Writes the keys after the first.
+pub(super) struct Store<'a> {
+    to: &'a mut [u32],
+    at: usize,
+}
+
+impl<'a> Store<'a> {
+    /// Writes the first key at once.
+    #[inline(always)]
+    pub(super) fn new(block: &Block<u32>, out: &'a mut Buffer<u32>) -> Result<Store<'a>> {
+        let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
+        *first = block.first;
+        Ok(Store { to: rest.get_mut(..usize::from(block.count) - 1).ok_or(Error::Full)?, at: 0 })
+    }
+}
+
+// SAFETY: SSE2 only; the slice is as long as the keys that come, and is checked.
+unsafe impl Sink for Store<'_> {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        let Some(to) = self.to.get_mut(self.at..self.at + 4) else { return true };
+        // SAFETY: four keys of room.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), keys) };
+        self.at += 4;
+        false
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        if let Some(to) = self.to.get_mut(self.at) {
+            *to = key;
+        }
+        self.at += 1;
+        false
+    }
+}
+
+/// Adds the keys up.
+pub(super) struct Sum {
+    four: __m128i,
+    one: u64,
+}
+
+impl Sum {
+    /// A sum that has the first key.
+    #[inline(always)]
+    pub(super) fn new(first: u32) -> Sum {
+        // SAFETY: SSE2.
+        Sum { four: unsafe { _mm_setzero_si128() }, one: u64::from(first) }
+    }
+
+    #[inline(always)]
+    pub(super) fn total(&self) -> u128 {
+        let mut halves = [0u64; 2];
+        // SAFETY: SSE2; two sums of room.
+        unsafe { _mm_storeu_si128(halves.as_mut_ptr().cast(), self.four) };
+        u128::from(halves[0]) + u128::from(halves[1]) + u128::from(self.one)
+    }
+}
+
+// SAFETY: SSE2 only.
+unsafe impl Sink for Sum {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        // SAFETY: the caller has SSE4.2.
+        unsafe {
+            let even = _mm_and_si128(keys, _mm_set1_epi64x(0xFFFF_FFFF));
+            self.four = _mm_add_epi64(self.four, _mm_add_epi64(even, _mm_srli_epi64::<32>(keys)));
+        }
+        false
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.one += u64::from(key);
+        false
+    }
+}
+
+/// Stops at the first key not below `sought`.
+pub(super) struct Search {
+    sought: u32,
+    index: usize,
+    exact: bool,
+    found: bool,
+}
+
+impl Search {
+    /// A search among the keys from `index` on.
+    #[inline(always)]
+    pub(super) fn new(sought: u32, index: usize) -> Search {
+        Search { sought, index, exact: false, found: false }
+    }
+
+    /// Where the key belongs, once the sink has stopped or there are no more keys.
+    #[inline(always)]
+    pub(super) fn found(&self) -> Result<Found> {
+        if self.found { Ok(Found { index: self.index, exact: self.exact }) } else { Err(ENDS_BELOW) }
+    }
+}
+
+// SAFETY: SSE4.1 and less.
+unsafe impl Sink for Search {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        // SAFETY: the caller has SSE4.2. `max(keys, sought) == keys` where a key is not below what is sought.
+        let (reached, equal) = unsafe {
+            let sought = _mm_set1_epi32(self.sought as i32);
+            let reached = _mm_cmpeq_epi32(_mm_max_epu32(keys, sought), keys);
+            let equal = _mm_cmpeq_epi32(keys, sought);
+            (_mm_movemask_ps(_mm_castsi128_ps(reached)) as u32, _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32)
+        };
+        if reached == 0 {
+            self.index += 4;
+            return false;
+        }
+        let lane = reached.trailing_zeros();
+        self.index += lane as usize;
+        self.exact = equal >> lane & 1 == 1;
+        self.found = true;
+        true
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.found = key >= self.sought;
+        self.exact = key == self.sought;
+        self.index += usize::from(!self.found);
+        self.found
+    }
+}
+
+/// Stops at the key that `left` others come before.
+pub(super) struct Select {
+    left: usize,
+    key: u32,
+}
+
+impl Select {
+    /// The key at `index` of the block, at least 1.
+    #[inline(always)]
+    pub(super) fn new(index: usize) -> Select {
+        Select { left: index - 1, key: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self) -> u32 {
+        self.key
+    }
+}
+
+// SAFETY: SSE2 only.
+unsafe impl Sink for Select {
+    #[inline(always)]
+    unsafe fn four(&mut self, keys: __m128i) -> bool {
+        if self.left >= 4 {
+            self.left -= 4;
+            return false;
+        }
+        let mut four = [0u32; 4];
+        // SAFETY: four keys of room.
+        unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), keys) };
+        self.key = four[self.left & 3];
+        true
+    }
+
+    fn one(&mut self, key: u32) -> bool {
+        self.key = key;
+        let done = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        done
+    }
+}
+
+/// What is done with up to sixteen keys at a time, in order from the second on.
+///
+/// # Safety
+/// `upto_sixteen` needs AVX-512.
+pub(super) unsafe trait WideSink {
+    /// The first `count` keys, 1 to 16; true to stop.
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool;
+}
+
+/// The first `count` lanes.
+#[inline(always)]
+pub(super) fn first_lanes(count: usize) -> u16 {
+    ((1u32 << count) - 1) as u16
+}
+
+// SAFETY: the slice is as long as the keys that come, and is checked.
+unsafe impl WideSink for Store<'_> {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        let Some(to) = self.to.get_mut(self.at..self.at + count) else { return true };
+        // SAFETY: as many keys of room as the mask lets through.
+        unsafe {
+            if count == 16 {
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
+            } else {
+                _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), first_lanes(count), keys);
+            }
+        }
+        self.at += count;
+        false
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Sum {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            let keys = _mm512_maskz_mov_epi32(first_lanes(count), keys);
+            let sums = sums_of_pairs(keys);
+            let halves = _mm256_add_epi64(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64::<1>(sums));
+            let four = _mm_add_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
+            self.four = _mm_add_epi64(self.four, four);
+        }
+        false
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Search {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        // SAFETY: the caller's.
+        let (below, equal) = unsafe {
+            let sought = _mm512_set1_epi32(self.sought as i32);
+            (_mm512_cmplt_epu32_mask(keys, sought), _mm512_cmpeq_epi32_mask(keys, sought))
+        };
+        let before = (below.trailing_ones() as usize).min(count);
+        self.index += before;
+        self.found = before < count;
+        self.exact = self.found && equal >> before & 1 == 1;
+        self.found
+    }
+}
+
+// SAFETY: AVX-512.
+unsafe impl WideSink for Select {
+    #[inline(always)]
+    unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
+        if self.left >= count {
+            self.left -= count;
+            return false;
+        }
+        let mut sixteen = [0u32; 16];
+        // SAFETY: sixteen keys of room.
+        unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), keys) };
+        self.key = sixteen[self.left & 15];
+        true
+    }
+}
