@@ -45,6 +45,7 @@ pub use image::{IMAGE_HEADER, ImageBatch};
 pub use page_table::{decode_chunk, decode_directory};
 pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
+pub use prefetch::Ahead;
 pub use rescue::{Believed, FoundImage, RescuedStore, Trust};
 pub use superblock::Meta;
 pub use table_store::{StoreStats, TableStore, WriteKind};

@@ -12,7 +12,7 @@ use super::flush::Flusher;
 use super::frame::{Frame, LINE, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use super::frames::Frames;
 use super::growing::Growing;
-use super::prefetch;
+use super::prefetch::{self, Ahead};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
@@ -326,6 +326,13 @@ impl Pool {
         if let Some(frame) = self.place_of(id) {
             self.prefetch_frame(frame);
         }
+    }
+
+    /// The way from the bytes of a page to another page, for asking for parts of that one; `None` where it is not in memory.
+    #[inline]
+    pub fn ahead(&self, page: &[u8], id: PageId) -> Option<Ahead> {
+        let frame = self.place_of(id)?;
+        Some(Ahead::between(page.as_ptr().addr(), frame.address().wrapping_add(LINE)))
     }
 
     #[inline(always)]

@@ -322,6 +322,9 @@ fn prefetching_reads_nothing_in() {
     assert_eq!(bench.pool.stats().misses, 0);
     bench.reads_as(2, 0, 2);
     bench.pool.prefetch(PageId(2));
+    assert!(bench.pool.ahead(&[], PageId(3)).is_none());
+    let page = bench.pool.fetch(PageId(2)).unwrap();
+    bench.pool.ahead(&page, PageId(2)).unwrap().like(&page);
     assert_eq!(bench.pool.stats().misses, 1);
 }
 

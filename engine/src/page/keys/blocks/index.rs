@@ -282,6 +282,18 @@ impl<'a, T: IntKey> Index<'a, T> {
         T::sum(self.codec, &block, bytes).unwrap_or_default()
     }
 
+    /// Bytes of a block, on average.
+    #[inline]
+    pub fn usual_bytes(&self) -> usize {
+        self.body.len() / self.len().max(1)
+    }
+
+    /// The bytes that [`Index::sum`] reads of a block; none of keys without a gap.
+    #[inline]
+    pub fn summed(&self, block: usize) -> &'a [u8] {
+        if self.run(block).is_some() { &[] } else { self.block(block).1 }
+    }
+
     /// Says what is wrong with the list: its index, a block, or the order of keys.
     pub(super) fn check(&self, list: &[u8]) -> Result<(), String> {
         let claimed = usize::from(bytes::get_u16(list, 0));
