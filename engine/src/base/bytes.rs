@@ -169,6 +169,10 @@ pub fn is_below(a: &[u8], b: &[u8]) -> bool {
 /// What follows `prefix` in `bytes`; `None` where it does not begin with it.
 #[inline(always)]
 pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    // Keys of integers have none, and are looked for most often.
+    if prefix.is_empty() {
+        return Some(bytes);
+    }
     let (front, rest) = bytes.split_at_checked(prefix.len())?;
     (common_prefix(front, prefix) == prefix.len()).then_some(rest)
 }

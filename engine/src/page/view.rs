@@ -162,8 +162,7 @@ impl<'a> Page<'a> {
         // Both fences begin with the prefix, and so do all keys between them.
         let Some(suffix) = bytes::strip_prefix(key, prefix) else { return false };
         let lower = self.lower_fence().get(prefix.len()..).unwrap_or_default();
-        bytes::compare(lower, suffix).is_le()
-            && (!self.has_upper_fence() || bytes::compare(suffix, self.upper_rest()).is_lt())
+        !bytes::is_below(suffix, lower) && (!self.has_upper_fence() || bytes::is_below(suffix, self.upper_rest()))
     }
 
     /// True where `key` is below the upper fence, bytewise on images, or where there is none.
@@ -225,16 +224,6 @@ impl<'a> Page<'a> {
             Some(suffix) => self.key_list().search(suffix),
             None if key < prefix => Err(0),
             None => Err(self.count()),
-        }
-    }
-
-    /// As [`Page::search`], for one of many keys that are looked for without a pattern. `None` where the list has no way of its own
-    /// to do that.
-    #[inline]
-    pub fn search_scattered(&self, key: &[u8]) -> Option<Result<usize, usize>> {
-        match (self.key_list(), bytes::strip_prefix(key, self.prefix())) {
-            (KeyList::Blocks(list), Some(suffix)) => Some(list.search_scattered(suffix)),
-            _ => None,
         }
     }
 

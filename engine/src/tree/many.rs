@@ -128,10 +128,7 @@ impl Tree {
                 fetch_ahead(store, rest.get(i + 1..).unwrap_or_default());
                 // The keys are in order: behind one that is above all of the leaf's, so are all others.
                 if found != Err(leaf.count()) {
-                    found = match leaf.search_scattered(key) {
-                        Some(found) => found,
-                        None => self.locate(store, leaf, key)?,
-                    };
+                    found = self.locate(store, leaf, key)?;
                 }
                 let (Ok(slot) | Err(slot)) = found;
                 each(Near { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });

@@ -49,17 +49,24 @@ fn key_at<T: IntKey>(keys: &[T::Bytes], at: usize) -> T {
     keys.get(at).map_or_else(T::default, |bytes| T::from_le(*bytes))
 }
 
-/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are. Without a branch, as
-/// `partition_point` is compiled: for keys without a pattern, whose branches would be guessed wrong, faster than
-/// [`Index::block_of_key`], for others slower.
+/// Keys that the last step of a search in the index looks at.
+const WINDOW: usize = 32;
+
+/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are. Halves without a branch until
+/// a window is left, and counts in that: a branch would be guessed wrong, and each further step would wait for the one
+/// before.
 #[inline(always)]
 pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
-    // Keys in order go to the last block.
-    let last = keys.len().saturating_sub(1);
-    if key_at::<T>(keys, last) <= key {
-        return last;
+    let (mut base, mut size) = (0, keys.len());
+    while size > WINDOW {
+        let half = size / 2;
+        let not_above = keys.get(base + half).is_some_and(|there| T::from_le(*there) <= key);
+        base = std::hint::select_unpredictable(not_above, base + half, base);
+        size -= half;
     }
-    keys.partition_point(|there| T::from_le(*there) <= key).saturating_sub(1)
+    let count = |keys: &[T::Bytes]| keys.iter().map(|there| u32::from(T::from_le(*there) <= key)).sum::<u32>() as usize;
+    let (fours, rest) = keys.get(base..base + size).unwrap_or_default().as_chunks::<4>();
+    (base + count(fours.as_flattened()) + count(rest)).saturating_sub(1)
 }
 
 /// The last of so many blocks that is `not_above`, or 0. With branches: keys in order take the same ones again.
@@ -198,12 +205,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     /// The last block whose first key is not above `key`; block 0 where all are.
     #[inline(always)]
     pub fn block_of_key(&self, key: T) -> usize {
-        // Keys in order go to the last block.
-        let last = self.firsts.len().saturating_sub(1);
-        if self.first(last) <= key {
-            return last;
-        }
-        halve(self.firsts.len(), |block| self.first(block) <= key)
+        last_not_above(self.firsts, key)
     }
 
     /// The block that holds the key of `slot`.
@@ -215,18 +217,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
     #[inline(always)]
     pub fn lower_bound(&self, key: T) -> Found {
-        self.lower_bound_in(self.block_of_key(key), key)
-    }
-
-    /// The same for a key without a pattern.
-    #[inline(always)]
-    pub(super) fn lower_bound_scattered(&self, key: T) -> Found {
-        self.lower_bound_in(last_not_above(self.firsts, key), key)
-    }
-
-    /// The same where the block that it goes to is known.
-    #[inline(always)]
-    fn lower_bound_in(&self, at: usize, key: T) -> Found {
+        let at = self.block_of_key(key);
         if self.is_empty() {
             return Found { index: 0, exact: false };
         }

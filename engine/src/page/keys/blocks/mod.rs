@@ -72,18 +72,6 @@ impl<'a> Blocks<'a> {
         each_width!(self, index => search(&index, key))
     }
 
-    /// The same, for a key that has no pattern with those looked for before.
-    #[inline]
-    pub(in crate::page) fn search_scattered(&self, key: &[u8]) -> Result<usize, usize> {
-        each_width!(self, index => match integer(key) {
-            Some(key) => match index.lower_bound_scattered(key) {
-                found if found.exact => Ok(found.index),
-                found => Err(found.index),
-            },
-            None => search(&index, key),
-        })
-    }
-
     /// Appends the key of `slot` to `out`.
     #[inline]
     pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
