@@ -215,6 +215,15 @@ impl<'a> Page<'a> {
         self.key_list().index()
     }
 
+    /// How far `key` is on the way from the key of `slot` to the next one, in 65536ths, in a list of integers.
+    #[inline]
+    pub fn part_of_way(&self, slot: usize, key: &[u8]) -> Option<usize> {
+        match self.key_list() {
+            KeyList::Fixed(list) => list.part_of_way(slot, key),
+            _ => None,
+        }
+    }
+
     /// `Ok(slot)` of the key image equal to `key`, or `Err(slot)` where it would be inserted. Keys compare bytewise;
     /// long keys are the tree's to compare.
     #[inline]

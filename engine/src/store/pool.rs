@@ -16,6 +16,7 @@ use super::prefetch::{self, Ahead};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -160,9 +161,17 @@ impl Pool {
     /// As [`Pool::read`], after [`Pool::prefetch`].
     #[inline]
     pub fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.fetch_parts(id, [0..PREFETCHED, 0..0])
+    }
+
+    /// The same, where these bytes of the page are what will be wanted, whose beginning is among them: all are on their way
+    /// before the latch is asked for.
+    #[inline(always)]
+    pub fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
         let frame = self.place_of(id);
         if let Some(frame) = frame {
-            self.prefetch_frame(frame);
+            prefetch::line(frame.address());
+            parts.into_iter().for_each(|part| self.prefetch_part(frame, part));
         }
         match frame.and_then(|frame| Self::read_in(frame, id)) {
             Some(page) => Ok(page),
@@ -324,7 +333,8 @@ impl Pool {
     #[inline]
     pub fn prefetch(&self, id: PageId) {
         if let Some(frame) = self.place_of(id) {
-            self.prefetch_frame(frame);
+            prefetch::line(frame.address());
+            self.prefetch_part(frame, 0..PREFETCHED);
         }
     }
 
@@ -335,10 +345,12 @@ impl Pool {
         Some(Ahead::between(page.as_ptr().addr(), frame.address().wrapping_add(LINE)))
     }
 
+    /// Brings bytes of a frame's page closer.
     #[inline(always)]
-    fn prefetch_frame(&self, frame: &Frame) {
-        for line in (0..self.page_size.min(PREFETCHED) + LINE).step_by(LINE) {
-            prefetch::line(frame.address().wrapping_add(line));
+    fn prefetch_part(&self, frame: &Frame, part: Range<usize>) {
+        let page = frame.address().wrapping_add(LINE);
+        for at in (part.start & !(LINE - 1)..part.end.min(self.page_size)).step_by(LINE) {
+            prefetch::line(page.wrapping_add(at));
         }
     }
 

@@ -7,6 +7,9 @@ use crate::page::{Page, Record};
 /// The highest level that a page may claim: with two entries a page, more pages than there are ids.
 pub(super) const MAX_LEVEL: u8 = 63;
 
+/// Two parts of a page's bytes.
+type Parts = [std::ops::Range<usize>; 2];
+
 /// Levels that the way to a leaf is made room for.
 const USUAL_HEIGHT: usize = 8;
 
@@ -159,10 +162,23 @@ impl Tree {
             let slot = self.slot_for(store, page, target)?;
             note(page, slot)?;
             id = child_of(page, slot)?;
-            let child = store.fetch(id)?;
+            let parts = if level == 1 { self.parts_of_leaf(page, slot, target, store.page_size()) } else { None };
+            let child = match parts {
+                Some(parts) => store.fetch_parts(id, parts)?,
+                None => store.fetch(id)?,
+            };
             latched = child;
             level -= 1;
         }
+    }
+
+    /// Of a parent of leaves: what of the child at `slot` a search for the key will read, where keys and bytes lie so evenly
+    /// that the separators around the child tell. So the key's bytes and the index that leads to them are waited for once.
+    #[inline]
+    fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
+        let Target::Covering(key) = target else { return None };
+        let spread = self.layout.leaf.spread(page_size)?;
+        Some(spread.parts(page.part_of_way(slot, key)?))
     }
 
     /// How far damage reaches: the end, as a whole key, of the range of the lowest page on the way to `key` that something

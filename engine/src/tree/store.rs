@@ -3,7 +3,7 @@
 
 use crate::base::{PageId, Result};
 use crate::page::{NewEntry, PageOp};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 /// Pages to read. Several threads may read at once.
 pub trait PageRead {
@@ -23,6 +23,13 @@ pub trait PageRead {
     #[inline(always)]
     fn fetch(&self, id: PageId) -> Result<Self::Ref<'_>> {
         self.read(id)
+    }
+
+    /// As [`PageRead::fetch`], where what will be wanted of the page is known: its beginning and another part.
+    #[inline(always)]
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<Self::Ref<'_>> {
+        let _ = parts;
+        self.fetch(id)
     }
 
     /// Says that `id` may be prefetched soon, so that what is needed to find it may be fetched meanwhile.

@@ -13,6 +13,7 @@ use crate::store::{Location, Pool, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// The pool as the tree's readers see it.
 #[derive(Clone, Copy)]
@@ -36,6 +37,11 @@ impl PageRead for Pages<'_> {
     #[inline]
     fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
         self.0.fetch(id)
+    }
+
+    #[inline]
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
+        self.0.fetch_parts(id, parts)
     }
 
     #[inline]

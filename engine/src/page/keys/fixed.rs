@@ -94,6 +94,15 @@ impl<'a> Fixed<'a> {
         }
     }
 
+    /// How far `key` is on the way from the key of `slot` to the next one, in 65536ths; of keys of 4 bytes.
+    #[inline]
+    pub(in crate::page) fn part_of_way(&self, slot: usize, key: &[u8]) -> Option<usize> {
+        let integer = |bytes: &[u8]| bytes.try_into().ok().map(|bytes| u64::from(u32::from_be_bytes(bytes)));
+        let (key, from, to) = (integer(key)?, integer(self.key(slot))?, integer(self.key(slot + 1))?);
+        let part = (key.checked_sub(from)? << 16).checked_div(to.checked_sub(from)?)?;
+        usize::try_from(part).ok()
+    }
+
     fn search_bytes(&self, key: &[u8]) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.count);
         while low < high {

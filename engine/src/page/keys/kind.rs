@@ -1,6 +1,7 @@
 //! The kinds of key lists: their tags, and what can be said of a list without looking at its bytes. What the bytes are
 //! is each list's own.
 
+use super::blocks::Spread;
 use super::{db2, delta, pkb, slotted};
 use duramen_codec::Codec;
 
@@ -130,6 +131,15 @@ impl KeyListKind {
         match self {
             KeyListKind::Blocks32(codec) => Some((codec, false)),
             KeyListKind::Blocks64(codec) => Some((codec, true)),
+            _ => None,
+        }
+    }
+
+    /// How the keys of a page of this list lie in its bytes, where that can be told.
+    #[inline(always)]
+    pub(crate) fn spread(self, page_size: usize) -> Option<Spread> {
+        match self {
+            KeyListKind::Blocks32(codec) => Spread::of(codec, page_size),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ mod in_place;
 mod index;
 mod policy;
 mod run;
+mod spread;
 
 use super::KeyState;
 use crate::base::bytes;
@@ -21,6 +22,7 @@ use duramen_codec::Codec;
 use edit::Place;
 pub use index::Index;
 use index::{integer, push_key};
+pub(crate) use spread::Spread;
 use std::cmp::Ordering;
 use std::ops::Range;
 
