@@ -5,6 +5,8 @@
 //! key `j` to key `j + 1`. How a gap is written is for the formats to say.
 
 #[cfg(target_arch = "x86_64")]
+mod bytes;
+#[cfg(target_arch = "x86_64")]
 mod masked;
 #[cfg(target_arch = "x86_64")]
 mod quads;
@@ -78,6 +80,9 @@ pub enum Kernels {
     Streamed,
 }
 
+/// Says where a key belongs.
+type Search<T> = fn(&Block<T>, &[u8], T) -> Result<Found>;
+
 /// The vector kernels of a key type; `None`: there is none for this format or level.
 pub trait GapKernels: Sized {
     /// All keys.
@@ -91,9 +96,18 @@ pub trait GapKernels: Sized {
         None
     }
 
-    /// Where `key`, above the first and not above the last, belongs.
-    fn gaps_search(_: Kernels, _: Level, _block: &Block<Self>, _body: &[u8], _key: Self) -> Option<Result<Found>> {
-        None
+    /// Where `key`, above the first and not above the last, belongs; `walk` says it where there is no kernel. Whatever
+    /// says it does so last of all, so that nothing need be kept for later.
+    #[inline(always)]
+    fn gaps_search(
+        _: Kernels,
+        _: Level,
+        block: &Block<Self>,
+        body: &[u8],
+        key: Self,
+        walk: Search<Self>,
+    ) -> Result<Found> {
+        walk(block, body, key)
     }
 
     /// The key at `index`, at least 1.
@@ -123,11 +137,20 @@ impl GapKernels for u32 {
         }
     }
 
-    fn gaps_search(kernels: Kernels, level: Level, block: &Block<u32>, body: &[u8], key: u32) -> Option<Result<Found>> {
-        match kernels {
-            Kernels::Masked => masked::search(level, block, body, key),
-            Kernels::Grouped => quads::search::<false>(level, block, body, key),
-            Kernels::Streamed => quads::search::<true>(level, block, body, key),
+    #[inline(always)]
+    fn gaps_search(
+        kernels: Kernels,
+        level: Level,
+        block: &Block<u32>,
+        body: &[u8],
+        key: u32,
+        walk: Search<u32>,
+    ) -> Result<Found> {
+        match (kernels, level) {
+            (Kernels::Masked, Level::Vbmi | Level::Avx512) => masked::search(level, block, body, key),
+            (_, Level::Scalar) | (Kernels::Masked, _) => walk(block, body, key),
+            (Kernels::Grouped, _) => quads::search::<false>(level, block, body, key),
+            (Kernels::Streamed, _) => quads::search::<true>(level, block, body, key),
         }
     }
 
@@ -181,6 +204,20 @@ fn walk_of<'a, T: Int, F: GapFormat<T>>(block: &Block<T>, body: &'a [u8]) -> F::
     F::walk(body, usize::from(block.count) - 1)
 }
 
+/// Where `sought` belongs, gap by gap.
+#[inline]
+fn walk_to<T: Int, F: GapFormat<T>>(block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
+    let mut walk = walk_of::<T, F>(block, body);
+    let (mut key, sought) = (block.first.widen(), sought.widen());
+    for index in 1..usize::from(block.count) {
+        key = next(key, walk.step()?);
+        if key >= sought {
+            return Ok(Found { index, exact: key == sought });
+        }
+    }
+    Err(ENDS_BELOW)
+}
+
 /// The codec of a format.
 pub(crate) struct Gapped<F>(core::marker::PhantomData<F>);
 
@@ -231,22 +268,12 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
         Ok(T::narrow(key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
-        if let Some(kernels) = F::KERNELS
-            && let Some(done) = T::gaps_search(kernels, level, block, body, sought)
-        {
-            return done;
+        match F::KERNELS {
+            Some(kernels) => T::gaps_search(kernels, level, block, body, sought, walk_to::<T, F>),
+            None => walk_to::<T, F>(block, body, sought),
         }
-        let mut walk = walk_of::<T, F>(block, body);
-        let (mut key, sought) = (block.first.widen(), sought.widen());
-        for index in 1..usize::from(block.count) {
-            key = next(key, walk.step()?);
-            if key >= sought {
-                return Ok(Found { index, exact: key == sought });
-            }
-        }
-        Err(ENDS_BELOW)
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use core::mem::MaybeUninit;
 
 use crate::avx512::{keys_of_gaps, prefix_sums, sums_of_pairs};
 use crate::error::{CUT, ENDS_BELOW, LEFT_OVER, LONG};
+use crate::gaps::bytes;
 use crate::gaps::sinks::Sum;
 use crate::{Block, Buffer, Found, Level, MAX_BLOCK, Result};
 
@@ -310,10 +311,16 @@ pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Bu
     at_level!(level, decode(block, body, out))
 }
 
-/// Where `sought` belongs; above the first key.
-pub(super) fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Option<Result<Found>> {
+/// Where `sought` belongs; above the first key. Not below AVX-512. To be compiled inside a function of the level.
+#[inline(always)]
+pub(super) fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
     // SAFETY: the level is one that this machine has.
-    (level >= Level::Avx512).then(|| unsafe { avx512::search(block, body, sought) })
+    unsafe {
+        match level {
+            Level::Vbmi if body.len() == usize::from(block.count) - 1 => bytes::search::<false>(block, body, sought),
+            _ => avx512::search(block, body, sought),
+        }
+    }
 }
 
 /// The key at `index`, at least 1.

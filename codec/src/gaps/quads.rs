@@ -12,8 +12,8 @@ use core::arch::x86_64::*;
 
 use self::wide::feed_wide;
 use crate::error::{CUT, LEFT_OVER};
-use crate::gaps::Walk;
 use crate::gaps::sinks::{Search, Select, Sink, Store, Sum};
+use crate::gaps::{Walk, bytes};
 use crate::stream_vbyte::StreamWalk;
 use crate::varint_gb::GbWalk;
 use crate::{Block, Buffer, Found, Level, Result};
@@ -266,19 +266,20 @@ pub(super) fn decode<const STREAM: bool>(
     }
 }
 
-/// Where `sought` belongs; above the first key.
-pub(super) fn search<const STREAM: bool>(
-    level: Level,
-    block: &Block<u32>,
-    body: &[u8],
-    sought: u32,
-) -> Option<Result<Found>> {
+/// Where `sought` belongs; above the first key. Not below SSE4. To be compiled inside a function of the level.
+#[inline(always)]
+pub(super) fn search<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+    let gaps = usize::from(block.count) - 1;
+    let of_bytes = body.len() == (5 * gaps + 3) >> 2;
     // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
     unsafe {
         match level {
-            Level::Scalar => None,
-            Level::Avx512 | Level::Vbmi => Some(avx512::search::<STREAM>(block, body, sought)),
-            _ => Some(sse4::search::<STREAM>(block, body, sought)),
+            Level::Vbmi if of_bytes && STREAM => {
+                bytes::search::<false>(block, body.get(body.len() - gaps..).unwrap_or_default(), sought)
+            }
+            Level::Vbmi if of_bytes => bytes::search::<true>(block, body, sought),
+            Level::Avx512 | Level::Vbmi => avx512::search::<STREAM>(block, body, sought),
+            _ => sse4::search::<STREAM>(block, body, sought),
         }
     }
 }
