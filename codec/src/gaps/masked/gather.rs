@@ -83,12 +83,12 @@ impl Window {
     /// VBMI.
     #[inline(always)]
     unsafe fn new(body: &[u8], at: usize) -> Window {
-        let rest = body.get(at..).unwrap_or_default();
-        // SAFETY: the caller's; the mask keeps the load inside the body.
+        // SAFETY: the caller's; 64 bytes are there, or the mask keeps the load inside the body.
         unsafe {
-            let bytes = if rest.len() >= 64 {
-                _mm512_loadu_si512(rest.as_ptr().cast())
+            let bytes = if at + 64 <= body.len() {
+                _mm512_loadu_si512(body.as_ptr().add(at).cast())
             } else {
+                let rest = body.get(at..).unwrap_or_default();
                 _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, rest.len() as u32), rest.as_ptr().cast())
             };
             let ends = _mm512_testn_epi8_mask(bytes, _mm512_set1_epi8(i8::MIN));
@@ -107,13 +107,13 @@ impl Window {
         unsafe { _tzcnt_u64(_pdep_u64(1 << (count - 1), self.ends)) as usize + 1 }
     }
 
-    /// The first sixteen gaps, and which of them take more than four bytes. The first that does begins at byte 60 at the
-    /// latest, so that its own bytes show it.
+    /// The first sixteen gaps, and in their lanes zero where one takes more than four bytes. The first that does begins at
+    /// byte 60 at the latest, so that its own bytes show it.
     ///
     /// # Safety
     /// VBMI.
     #[inline(always)]
-    unsafe fn gaps(&self) -> (__m512i, u16) {
+    unsafe fn gaps(&self) -> (__m512i, __m512i) {
         // SAFETY: the caller's.
         unsafe {
             let begins = _mm512_permutexvar_epi8(_mm512_loadu_si512(BEFORE.as_ptr().cast()), self.begins);
@@ -122,12 +122,11 @@ impl Window {
             // One more carries through the bytes that go on into the one that ends the gap: up to there bits differ.
             let full = _mm512_or_si512(four, _mm512_set1_epi8(0x7F));
             let carried = _mm512_add_epi32(full, _mm512_set1_epi32(1));
-            let long = _mm512_testn_epi32_mask(carried, carried);
             let low = _mm512_and_si512(four, _mm512_set1_epi8(0x7F));
             let own = _mm512_ternarylogic_epi32::<0x60>(low, full, carried);
             // Bytes to 14 bits, those to 28.
             let pairs = _mm512_maddubs_epi16(_mm512_set1_epi16(0x8001_u16 as i16), own);
-            (_mm512_madd_epi16(pairs, _mm512_set1_epi32(0x4000_0001)), long)
+            (_mm512_madd_epi16(pairs, _mm512_set1_epi32(0x4000_0001)), carried)
         }
     }
 }
@@ -142,32 +141,33 @@ pub(super) unsafe fn feed(body: &[u8], gaps: usize, first: u32, sink: &mut impl 
         // SAFETY: the caller's.
         return Some(unsafe { feed_bytes(body, first, sink) });
     }
-    let (mut left, mut at, mut long) = (gaps, 0, 0);
+    let (mut left, mut at) = (gaps, 0);
     // SAFETY: the caller's.
     unsafe {
         let mut before = _mm512_set1_epi32(first as i32);
+        let mut least = _mm512_set1_epi32(-1);
         let mut window = Window::new(body, 0);
         while left >= 16 {
             // The next window comes first: behind all that waits for this one's bytes it would start late.
             at += window.len_of(16);
             let next = Window::new(body, at);
-            let (gaps, more) = window.gaps();
+            let (gaps, carried) = window.gaps();
             let (keys, last) = keys_of_gaps(gaps, before);
-            long |= more;
+            least = _mm512_min_epu32(least, carried);
             sink.upto_sixteen(keys, 16);
             (window, before) = (next, last);
             left -= 16;
         }
         if left > 0 {
             at += window.len_of(left);
-            let (gaps, more) = window.gaps();
+            let (gaps, carried) = window.gaps();
             let (keys, _) = keys_of_gaps(gaps, before);
-            long |= more;
+            least = _mm512_min_epu32(least, carried);
             sink.upto_sixteen(keys, left);
         }
-    }
-    if long != 0 {
-        return None;
+        if _mm512_testn_epi32_mask(least, least) != 0 {
+            return None;
+        }
     }
     Some(match at.cmp(&body.len()) {
         core::cmp::Ordering::Less => Err(LEFT_OVER),
