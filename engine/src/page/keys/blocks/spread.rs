@@ -1,7 +1,7 @@
 //! Where in a leaf of blocks a key's bytes most likely are, told without a look at the leaf: for asking for them early. A
 //! guess and nothing else; where it is wrong a search takes as long as without it.
 
-use duramen_codec::{Codec, MAX_BLOCK};
+use duramen_codec::Codec;
 use std::ops::Range;
 
 /// Bytes of the header, of two fences of 4 bytes and of the field that counts the blocks.
@@ -26,9 +26,9 @@ impl Spread {
         match codec {
             // Of 4,000 keys drawn at random each is within 64 of its place, mostly within 32.
             Codec::Plain => Some(Spread { page_size, index: FRONT + page_size / 86, reach: 40 * 4 }),
-            // A block is read whole, of about 9 bits a key.
+            // As far in keys, of about 9 bits, and a line for the rows that a field lies across.
             Codec::For | Codec::SimdFor => {
-                Some(Spread { page_size, index: FRONT + page_size / 24, reach: MAX_BLOCK * 10 / 8 })
+                Some(Spread { page_size, index: FRONT + page_size / 24, reach: 64 * 9 / 8 + 64 })
             }
             _ => None,
         }
