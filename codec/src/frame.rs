@@ -55,7 +55,8 @@ pub trait FrameKernels: Sized {
         None
     }
 
-    /// See [`search::find`].
+    /// Where `key` belongs in a block, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    #[inline(always)]
     fn packed_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
         None
     }

@@ -146,11 +146,14 @@ impl GapKernels for u32 {
         key: u32,
         walk: Search<u32>,
     ) -> Result<Found> {
-        match (kernels, level) {
-            (Kernels::Masked, Level::Vbmi | Level::Avx512) => masked::search(level, block, body, key),
-            (_, Level::Scalar) | (Kernels::Masked, _) => walk(block, body, key),
-            (Kernels::Grouped, _) => quads::search::<false>(level, block, body, key),
-            (Kernels::Streamed, _) => quads::search::<true>(level, block, body, key),
+        // SAFETY: a level is only ever one that this machine has; those that a kernel does not take have gone another way.
+        unsafe {
+            match (kernels, level) {
+                (Kernels::Masked, Level::Vbmi | Level::Avx512) => masked::search(level, block, body, key),
+                (_, Level::Scalar) | (Kernels::Masked, _) => walk(block, body, key),
+                (Kernels::Grouped, _) => quads::search::<false>(level, block, body, key),
+                (Kernels::Streamed, _) => quads::search::<true>(level, block, body, key),
+            }
         }
     }
 

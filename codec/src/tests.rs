@@ -264,6 +264,9 @@ macro_rules! properties {
                             (Codec::SimdFor, 256), (Codec::Bp128, 128)] {
                             let keys = spread::<$key>(len, width, way);
                             assert_reads_at(codec, &keys, 0..keys.len(), &[0, u64::MAX]);
+                            let up = <$key>::MAX - keys[keys.len() - 1];
+                            let high: Vec<$key> = keys.iter().map(|key| key + up).collect();
+                            assert_reads_at(codec, &high, (0..high.len()).step_by(5), &[0, u64::MAX]);
                         }
                     }
                 }

@@ -311,10 +311,13 @@ pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Bu
     at_level!(level, decode(block, body, out))
 }
 
-/// Where `sought` belongs; above the first key. Not below AVX-512. To be compiled inside a function of the level.
+/// Where `sought` belongs; above the first key. To be compiled inside a function of the level.
+///
+/// # Safety
+/// The machine has the level, which is not below AVX-512.
 #[inline(always)]
-pub(super) fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
-    // SAFETY: the level is one that this machine has.
+pub(super) unsafe fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+    // SAFETY: the caller's.
     unsafe {
         match level {
             Level::Vbmi if body.len() == usize::from(block.count) - 1 => bytes::search::<false>(block, body, sought),

@@ -266,12 +266,20 @@ pub(super) fn decode<const STREAM: bool>(
     }
 }
 
-/// Where `sought` belongs; above the first key. Not below SSE4. To be compiled inside a function of the level.
+/// Where `sought` belongs; above the first key. To be compiled inside a function of the level.
+///
+/// # Safety
+/// The machine has the level, which is not below SSE4.
 #[inline(always)]
-pub(super) fn search<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
+pub(super) unsafe fn search<const STREAM: bool>(
+    level: Level,
+    block: &Block<u32>,
+    body: &[u8],
+    sought: u32,
+) -> Result<Found> {
     let gaps = usize::from(block.count) - 1;
     let of_bytes = body.len() == (5 * gaps + 3) >> 2;
-    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    // SAFETY: the caller's.
     unsafe {
         match level {
             Level::Vbmi if of_bytes && STREAM => {

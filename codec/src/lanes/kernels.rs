@@ -416,8 +416,7 @@ macro_rules! lane_kernels {
             #[inline(always)]
             fn gap_find(level: Level, block: &Block<$key>, bytes: &[u8], key: $key) -> Option<Found> {
                 let lanes = Lanes::<$key>::holding(128, u32::from(block.extent));
-                // The keys of unused places are behind the last: were one to wrap round, it would count as small.
-                let is_full = block.count == 128 && lanes.width <= <$key>::BITS && block.last < <$key>::MAX - 16;
+                let is_full = block.count == 128 && lanes.width <= <$key>::BITS;
                 if level < Level::Avx512 || !is_full || bytes.len() < lanes.size() {
                     return None;
                 }

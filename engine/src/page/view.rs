@@ -219,7 +219,9 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn part_of_way(&self, slot: usize, key: &[u8]) -> Option<usize> {
         match self.key_list() {
-            KeyList::Fixed(list) => list.part_of_way(slot, key),
+            // The first key of an inner page is whatever the page begins with.
+            KeyList::Fixed(list) if slot == 0 => list.part_of_way(self.lower_fence(), slot, key),
+            KeyList::Fixed(list) => list.part_of_way(list.key(slot), slot, key),
             _ => None,
         }
     }

@@ -259,7 +259,7 @@ impl Scan<'_> {
 
     fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
         let tally = &mut self.found.tallies[0];
-        let ahead = self.engine.pool.ahead(page.bytes(), page.right());
+        let ahead = || self.engine.pool.ahead(page.bytes(), page.right());
         let sum = if let Some(index) = page.blocks::<u32>() {
             sum_blocks(&index, &slots, ahead)
         } else if let Some(index) = page.blocks::<u64>() {
@@ -290,12 +290,12 @@ const LONG_BLOCK: usize = 2 * MAX_BLOCK;
 /// The sum of the keys of some slots: whole blocks in registers, those at the edges decoded. What is read of this leaf is
 /// asked for in the next one, whose blocks most likely lie alike: the processor by itself looks ahead within 4 KiB only. Where
 /// blocks are short, memory is quicker than their sums are.
-fn sum_blocks<T: IntKey>(index: &Index<'_, T>, slots: &Range<usize>, ahead: Option<Ahead>) -> u128 {
+fn sum_blocks<T: IntKey>(index: &Index<'_, T>, slots: &Range<usize>, ahead: impl FnOnce() -> Option<Ahead>) -> u128 {
     let mut sum = 0;
     if slots.is_empty() {
         return sum;
     }
-    let ahead = ahead.filter(|_| index.usual_bytes() >= LONG_BLOCK);
+    let ahead = if index.usual_bytes() < LONG_BLOCK { None } else { ahead() };
     for at in index.block_of_slot(slots.start)..index.len() {
         let (start, end) = (index.start(at), index.start(at + 1));
         if start >= slots.end {

@@ -125,7 +125,11 @@ impl LeafCopy {
         self.window.clear();
         self.take(page);
         if page.keeps_keys_apart() {
-            return self.copy_part(tree, store, page, target);
+            let copied = self.copy_part(tree, store, page, target);
+            if copied.is_err() {
+                self.window.clear();
+            }
+            return copied;
         }
         let inline = limits::max_inline_key(store.page_size());
         let mut slot = 0;

@@ -2,7 +2,7 @@
 
 use super::{PageRead, Tree};
 use crate::base::{Error, PageId, Result};
-use crate::page::{Page, Record};
+use crate::page::{Page, Record, RecordListKind};
 
 /// The highest level that a page may claim: with two entries a page, more pages than there are ids.
 pub(super) const MAX_LEVEL: u8 = 63;
@@ -181,6 +181,10 @@ impl Tree {
     fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
         let Target::Covering(key) = target else { return None };
         if page.id() == self.root && page.count() * page_size <= NEAR {
+            return None;
+        }
+        // Beside records keys have only a part of the page, and which one is not known here.
+        if self.layout.records != RecordListKind::None {
             return None;
         }
         let spread = self.layout.leaf.spread(page_size)?;

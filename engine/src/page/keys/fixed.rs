@@ -38,7 +38,7 @@ impl<'a> Fixed<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn key(&self, slot: usize) -> &'a [u8] {
+    pub(in crate::page) fn key(&self, slot: usize) -> &'a [u8] {
         bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)
     }
 
@@ -94,11 +94,11 @@ impl<'a> Fixed<'a> {
         }
     }
 
-    /// How far `key` is on the way from the key of `slot` to the next one, in 65536ths; of keys of 4 bytes.
+    /// How far `key` is on the way from `from`, where the entries of `slot` begin, to the next key, in 65536ths; of keys of 4 bytes.
     #[inline]
-    pub(in crate::page) fn part_of_way(&self, slot: usize, key: &[u8]) -> Option<usize> {
+    pub(in crate::page) fn part_of_way(&self, from: &[u8], slot: usize, key: &[u8]) -> Option<usize> {
         let integer = |bytes: &[u8]| bytes.try_into().ok().map(|bytes| u64::from(u32::from_be_bytes(bytes)));
-        let (key, from, to) = (integer(key)?, integer(self.key(slot))?, integer(self.key(slot + 1))?);
+        let (key, from, to) = (integer(key)?, integer(from)?, integer(self.key(slot + 1))?);
         let part = (key.checked_sub(from)? << 16).checked_div(to.checked_sub(from)?)?;
         usize::try_from(part).ok()
     }

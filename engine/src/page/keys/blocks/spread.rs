@@ -1,5 +1,5 @@
-//! Where in a leaf of blocks a key's bytes most likely are, told without a look at the leaf: for asking for them early. A
-//! guess and nothing else; where it is wrong a search takes as long as without it.
+//! Where in a leaf of blocks without records a key's bytes most likely are, told without a look at the leaf: for asking for them
+//! early. A guess and nothing else: where it is wrong a search waits as without it, and has asked for some lines in vain.
 
 use duramen_codec::Codec;
 use std::ops::Range;
