@@ -21,3 +21,8 @@ pub(crate) enum KeyType {
     /// Eight bytes.
     U64,
 }
+
+/// Makes the folder that figures go to, before anything is measured for them. Errors name it.
+pub(crate) fn make_folder(folder: &std::path::Path) -> crate::Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()).into())
+}

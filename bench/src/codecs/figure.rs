@@ -22,9 +22,8 @@ const FIGURES: [Figure; 8] = [
 /// as BP128, VByte at most about 1. The curves themselves are not in the text. Drawn dashed where the codec is shown.
 const PAPER_DECODE: [(&str, f64); 3] = [("simd-for", 7.0), ("bp128", 3.5), ("vbyte", 1.0)];
 
-/// Writes every figure into `dir`, which is made if need be.
+/// Writes every figure into `dir`, which is there.
 pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)?;
     let mut bits: Vec<u32> = rows.iter().map(|row| row.bits).collect();
     bits.dedup();
     for (name, title, value) in FIGURES {

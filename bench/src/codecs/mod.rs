@@ -10,7 +10,7 @@ mod workload;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::options::{Format, KeyType};
+use crate::options::{Format, KeyType, make_folder};
 use duramen_codec::Codec;
 
 /// The integer codecs alone: size, decode, select, search, insert, append, sum, beside memcpy and partition_point.
@@ -73,6 +73,7 @@ pub fn run(args: &Args) -> crate::Result<()> {
     if args.rounds == 0 {
         return Err("--rounds must be at least 1".into());
     }
+    args.svg.as_deref().map_or(Ok(()), make_folder)?;
     let mut rows = Vec::new();
     for &bits in &args.bits.0 {
         rows.extend(match args.keys {

@@ -108,7 +108,7 @@ impl FromStr for Data {
 
     fn from_str(text: &str) -> std::result::Result<Data, String> {
         match text {
-            "cluster" => Ok(Data::Cluster),
+            "cluster" | "clusterdata" => Ok(Data::Cluster),
             "uniform" => Ok(Data::Uniform),
             "dense" => Ok(Data::Dense),
             "timestamps" => Ok(Data::Timestamps),

@@ -35,9 +35,8 @@ const FIGURES: [Figure; 7] = [
     ("insert-random", "Insert at random, time to plain", Operation::InsertRandom, &[]),
 ];
 
-/// Writes the figures into `dir`, which is made if need be; of what was not measured, or not beside plain keys, none.
+/// Writes the figures into `dir`, which is there; of what was not measured, or not beside plain keys, none.
 pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)?;
     let names: Vec<String> = rows.iter().map(|row| row.layout.to_string()).collect();
     let place = |row: &Row| (row.keys as f64).log10();
     let mut marks: Vec<_> = rows.iter().map(|row| (place(row), row.keys.to_string())).collect();

@@ -14,7 +14,7 @@ pub use layout::Layout;
 pub use measure::Operation;
 
 use crate::Result;
-use crate::options::{Format, KeyType};
+use crate::options::{Format, KeyType, make_folder};
 use bytesize::ByteSize;
 use std::path::PathBuf;
 
@@ -96,6 +96,7 @@ impl Args {
 /// Options that make no sense, keys that cannot be read, what the engine says, wrong answers.
 pub fn run(args: &Args) -> Result<()> {
     args.check()?;
+    args.svg.as_deref().map_or(Ok(()), make_folder)?;
     let mut rows = Vec::new();
     for &n in &args.n {
         rows.extend(measure::all(args, n)?);

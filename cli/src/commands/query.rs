@@ -1,7 +1,7 @@
 //! `query`: aggregates over a table's keys and numbers.
 
 use super::open;
-use crate::args::Query;
+use crate::args::{Format, Query};
 use crate::failure::{Found, Result};
 use crate::report;
 use duramen::query::{Number, Outcome, Statement};
@@ -15,7 +15,12 @@ pub(super) fn run(args: &Query) -> Result<Found> {
     }
     let db = open::reading(&args.database)?;
     let outcomes = statement.run(&db.begin_read()?)?;
-    report::print(&fields(statement.names(), outcomes.iter().map(shown)), args.report.format)?;
+    let number = match args.report.format {
+        Format::Json => json,
+        Format::Table => text,
+    };
+    let values = outcomes.iter().map(|outcome| shown(outcome, number));
+    report::print(&fields(statement.names(), values), args.report.format)?;
     Ok(Found::There)
 }
 
@@ -30,11 +35,19 @@ fn fields<'n>(names: impl Iterator<Item = &'n str>, values: impl Iterator<Item =
     fields
 }
 
-fn shown(outcome: &Outcome) -> Value {
+fn shown(outcome: &Outcome, number: fn(Number) -> Value) -> Value {
     match outcome {
-        Outcome::Number(number) => json(*number),
+        Outcome::Number(found) => number(*found),
         Outcome::Nothing => Value::Null,
-        Outcome::List(numbers) => numbers.iter().copied().map(json).collect(),
+        Outcome::List(numbers) => numbers.iter().copied().map(number).collect(),
+    }
+}
+
+/// A number for people: every digit of it, as it could be asked for.
+fn text(number: Number) -> Value {
+    match number {
+        Number::Float(float) => Value::from(format!("{float:?}")),
+        whole => Value::from(whole.to_string()),
     }
 }
 
@@ -56,6 +69,16 @@ mod tests {
     fn what_is_asked_twice_is_answered_twice() {
         let fields = fields(["a", "b", "a", "a"].into_iter(), (1..).map(Value::from));
         assert_eq!(Value::from(fields), serde_json::json!({"a": 1, "b": 2, "a (2)": 3, "a (3)": 4}));
+    }
+
+    #[test]
+    fn people_see_every_digit() {
+        let shown = |number| text(number).as_str().map(str::to_owned);
+        assert_eq!(shown(Number::Signed(-9_007_199_254_740_993)).as_deref(), Some("-9007199254740993"));
+        assert_eq!(shown(Number::Unsigned(1 << 64)).as_deref(), Some("18446744073709551616"));
+        assert_eq!(shown(Number::Float(-1e-9)).as_deref(), Some("-1e-9"));
+        assert_eq!(shown(Number::Float(1e300)).as_deref(), Some("1e300"));
+        assert_eq!(shown(Number::Float(5.0)).as_deref(), Some("5.0"));
     }
 
     #[test]

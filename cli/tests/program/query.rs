@@ -56,6 +56,8 @@ fn a_wrong_query_is_told_where_it_is_wrong() {
     let told = run.err;
     assert_eq!(run.status, 2);
     assert!(told.contains("at character 10, expected FROM"), "{told}");
+    let all = ok(&place, &["query", "t.duramen", "MIN(key), AVERAGE(key) FROM t"]);
+    assert!(all.contains("-5") && !all.contains("-5.") && all.contains("1.0"), "{all}");
     let table = ok(&place, &["query", "t.duramen", "MIN(key), TOP(key, 1) FROM t WHERE key > 9"]);
     assert!(table.contains("MIN(key)"), "{table}");
     assert_eq!(ok(&place, &["query", "t.duramen", "SUM(key) FROM t", "--format", "json"]), "{\n  \"SUM(key)\": 2\n}\n");

@@ -58,6 +58,11 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
     parser.takes(";");
     match parser.peek() {
         Token::End => Ok(Parsed { aggregates, table, predicate, key_at: parser.key_at, value_at: parser.value_at }),
+        Token::Sign("-") if predicate.is_none() => {
+            let advice =
+                "expected WHERE or the end, found \"-\": a name with other characters is written in double quotes";
+            Err(wrong(parser.place(), advice))
+        }
         other => {
             let expected = if predicate.is_some() { "AND, OR or the end" } else { "WHERE or the end" };
             Err(wrong(parser.place(), format!("expected {expected}, found {}", other.shown())))

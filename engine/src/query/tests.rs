@@ -316,3 +316,22 @@ fn of_floats_every_nan_is_above_all_numbers() {
     assert_eq!(ask("COUNT(*) FROM t WHERE value > 1e308"), [Outcome::Number(Number::Unsigned(3))]);
     assert_eq!(ask("COUNT(*) FROM t WHERE value = 0"), [Outcome::Number(Number::Unsigned(1))]);
 }
+
+#[test]
+fn exponents_may_have_a_sign() {
+    let db = Database::in_memory().unwrap();
+    const F: crate::TableDef<u32, f64> = crate::TableDef::new("t");
+    let tx = db.begin_write().unwrap();
+    for (key, value) in [-2.5e-3, 1e-9, 0.5, 40.0].into_iter().enumerate() {
+        tx.open_table(F).unwrap().put(key as u32, value).unwrap();
+    }
+    tx.commit().unwrap();
+    let tx = db.begin_read().unwrap();
+    for (than, count) in [("1e-5", 2), ("-1E-2", 4), ("4e+1", 0), ("4.0e1", 0), ("2.5e0", 1)] {
+        let asked = format!("COUNT(*) FROM t WHERE value > {than}").parse::<Statement>().unwrap();
+        assert_eq!(asked.run(&tx).unwrap(), [Outcome::Number(Number::Unsigned(count))], "{than}");
+    }
+    for wrong in ["1e-", "1e+x", "1-2", "1e5-2"] {
+        assert!(format!("COUNT(*) FROM t WHERE value > {wrong}").parse::<Statement>().is_err(), "{wrong}");
+    }
+}

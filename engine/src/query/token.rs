@@ -37,7 +37,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
         let (token, len) = if first.is_whitespace() {
             (None, first.len_utf8())
         } else if first.is_ascii_digit() {
-            let len = rest.find(|c: char| !is_word(c) && c != '.').unwrap_or(rest.len());
+            let len = number_len(rest, |c| is_word(c) || c == '.');
             (Some(Token::Number(front(rest, len).replace('_', ""))), len)
         } else if is_word(first) {
             let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -61,6 +61,18 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
 
 fn front(text: &str, len: usize) -> &str {
     text.get(..len).unwrap_or(text)
+}
+
+/// Bytes of the number at the front, whose exponent may have a sign.
+fn number_len(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    let len = |text: &str| text.find(|c: char| !is_part(c)).unwrap_or(text.len());
+    let first = len(text);
+    let (number, rest) = (front(text, first), text.get(first..).unwrap_or_default());
+    let exponent = rest.strip_prefix(['-', '+']).filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit()));
+    match exponent {
+        Some(digits) if number.ends_with(['e', 'E']) => first + 1 + len(digits),
+        _ => first,
+    }
 }
 
 impl Token {

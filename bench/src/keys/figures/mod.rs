@@ -9,6 +9,7 @@ mod paper;
 mod sources;
 
 use crate::Result;
+use crate::options::make_folder;
 use experiments::{Experiment, Point};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
         let all: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
         return Err(format!("--only: {unknown:?} is none of {}", all.join(", ")).into());
     }
-    std::fs::create_dir_all(&args.out)?;
+    make_folder(&args.out)?;
     let mut measured: BTreeMap<Experiment, Vec<Point>> = BTreeMap::new();
     let mut sections = Vec::new();
     for figure in figures.iter().filter(|figure| args.only.is_empty() || args.only.iter().any(|id| id == figure.id)) {

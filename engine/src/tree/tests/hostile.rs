@@ -179,6 +179,11 @@ fn a_run_that_is_not_the_keys_is_an_error() {
 
 /// A leaf of a key heap where the place of one key is that of another, which looks the same from where its part begins.
 fn twice() -> (VecStore, Tree) {
+    heap_with(22, 32)
+}
+
+/// A leaf of a key heap of the keys 0 to 99 where the place of the key `to` is that of `from`.
+fn heap_with(from: usize, to: usize) -> (VecStore, Tree) {
     let store = VecStore::new(4096);
     let tree = new_tree(&store, layout(KeyListKind::PkbHeap(2), RecordListKind::None, SeparatorRule::TAIL));
     for n in 0..100u32 {
@@ -187,7 +192,7 @@ fn twice() -> (VecStore, Tree) {
     store.overwrite(tree.root, |page| {
         // Entries of 2 + 2 + 6 bytes behind the header and the open page.
         let place = |slot: usize| 36 + 4 + slot * 10 + 4;
-        page.copy_within(place(22)..place(23) - 4, place(32));
+        page.copy_within(place(from)..place(from + 1) - 4, place(to));
     });
     Page::check(&store.read(tree.root).unwrap(), tree.root).unwrap();
     (store, tree)
@@ -219,4 +224,11 @@ fn a_leaf_with_one_key_twice_is_not_freed() {
     let freed = tree.free_subtree(&store, tree.root, 64, |_| Ok(()));
     assert!(matches!(freed, Err(Error::Corrupt { .. })), "{freed:?}");
     assert_eq!(store.allocated(), before);
+}
+
+#[test]
+fn a_key_whose_place_is_that_of_another_is_damaged_and_not_missing() {
+    let (store, tree) = heap_with(22, 23);
+    assert!(corrupt_get(&tree, &store, b"000023"));
+    assert!(!corrupt_get(&tree, &store, b"000021"));
 }
