@@ -1,0 +1,44 @@
+//! Orders under numbers that the table gives out, and what they come to: sums, averages and the largest ones, asked of
+//! compressed blocks in Rust and in words.
+//!
+//!     cargo run --release -p duramen --example orders
+
+use duramen::query::{Aggregate, Column, Outcome, Query, Statement};
+use duramen::{Codec, Database, Result, TableDef};
+
+/// Amounts in cents. The numbers are kept in blocks of binary-packed gaps, which of numbers in a row take next to nothing.
+const ORDERS: TableDef<u64, i64> = TableDef::new("orders").codec(Codec::Bp128).auto_increment();
+
+fn main() -> Result<()> {
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    {
+        let mut orders = tx.open_table(ORDERS)?;
+        for n in 0..100_000i64 {
+            // Every hundredth is a refund.
+            let amount = 100 + n * 7919 % 90_000;
+            orders.push(if n % 100 == 99 { -amount } else { amount })?;
+        }
+        let newest = orders.push(4_200)?;
+        println!("the newest order has number {}", newest.value());
+    }
+    tx.commit()?;
+
+    let snapshot = db.begin_read()?;
+    let orders = snapshot.open_table(ORDERS)?;
+    let asked = [Aggregate::Count, Aggregate::Sum(Column::Value), Aggregate::Top(Column::Value, 3)];
+    let found = Query::of(&orders).range(1_000u64..2_000).filter(|_, amount| amount > 0).run(&asked)?;
+    if let [Outcome::Number(count), Outcome::Number(sum), Outcome::List(top)] = &found[..] {
+        let top: Vec<String> = top.iter().map(ToString::to_string).collect();
+        println!("orders 1000 to 1999: {count} worth {sum}, the largest {}", top.join(", "));
+    }
+
+    let refunds: Statement = "COUNT(*), SUM(value), AVERAGE(value) FROM orders WHERE value < 0".parse()?;
+    let found = refunds.run(&snapshot)?;
+    for (name, outcome) in refunds.names().zip(found) {
+        if let Outcome::Number(number) = outcome {
+            println!("refunds: {name} = {number}");
+        }
+    }
+    Ok(())
+}
