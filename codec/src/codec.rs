@@ -15,25 +15,26 @@ use crate::varint_gb::VarIntGb;
 use crate::vbyte::{MaskedVByte, VByte};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
-/// A way of writing a block of keys. The discriminants are stable: they may be stored.
+/// A way of writing a block of keys. The discriminants are stable: they may be stored. The Upscaledb paper is "Upscaledb: Efficient
+/// Integer-Key Compression in a Key-Value Store using SIMD Instructions".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Codec {
     /// Keys as they are.
     Plain = 0,
-    /// Gaps, seven bits a byte (seed 001, 2.1).
+    /// Gaps, seven bits a byte (Upscaledb paper, 2.1).
     VByte = 1,
-    /// The bytes of `VByte`, read by vector kernels (seed 001, 2.3).
+    /// The bytes of `VByte`, read by vector kernels (Upscaledb paper, 2.3).
     MaskedVByte = 2,
-    /// Gaps in groups under a control byte (seed 001, 2.2).
+    /// Gaps in groups under a control byte (Upscaledb paper, 2.2).
     VarIntGb = 3,
     /// As `VarIntGb`, control bytes first.
     StreamVByte = 4,
-    /// Distances from the first key, all of one width, packed in order (seed 001, 2.5).
+    /// Distances from the first key, all of one width, packed in order (Upscaledb paper, 2.5).
     For = 5,
-    /// Distances from the first key, packed in vector lanes (seed 001, 2.5).
+    /// Distances from the first key, packed in vector lanes (Upscaledb paper, 2.5).
     SimdFor = 6,
-    /// Gaps of one width, packed in vector lanes, up to 128 keys (seed 001, 2.4).
+    /// Gaps of one width, packed in vector lanes, up to 128 keys (Upscaledb paper, 2.4).
     Bp128 = 7,
 }
 
@@ -118,7 +119,7 @@ impl Codec {
         }
     }
 
-    /// Whether removing a key never makes the block longer (seed 001, section 2, "delete stability"). BP128 is the
+    /// Whether removing a key never makes the block longer (Upscaledb paper, section 2, "delete stability"). BP128 is the
     /// exception: a removal joins two gaps into one that may need more bits, and every gap has as many.
     pub const fn delete_stable(self) -> bool {
         !matches!(self, Codec::Bp128)

@@ -18,7 +18,7 @@ const FIGURES: [Figure; 8] = [
     ("sum", "Sum, Gint/s", |row| row.sum_gints),
 ];
 
-/// What the text of seed 001 (4.2) says about its figure 6b, Gint/s on a Haswell of 2013: SIMD FOR over 7, twice as fast
+/// What the text of the Upscaledb paper (4.2) says about its figure 6b, Gint/s on a Haswell of 2013: SIMD FOR over 7, twice as fast
 /// as BP128, VByte at most about 1. The curves themselves are not in the text. Drawn dashed where the codec is shown.
 const PAPER_DECODE: [(&str, f64); 3] = [("simd-for", 7.0), ("bp128", 3.5), ("vbyte", 1.0)];
 

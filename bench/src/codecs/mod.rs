@@ -1,4 +1,4 @@
-//! `duramen-bench codecs`: the codecs alone, by bit width (seed 001, figures 6 and 7). No engine belongs here.
+//! `duramen-bench codecs`: the codecs alone, by bit width (Upscaledb paper, figures 6 and 7). No engine belongs here.
 
 mod figure;
 mod loops;

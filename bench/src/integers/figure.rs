@@ -1,11 +1,11 @@
-//! The figures of `duramen-bench integers` over the number of keys, as seed 001 has them in its figures 8 to 10: sizes,
+//! The figures of `duramen-bench integers` over the number of keys, as the Upscaledb paper has them in its figures 8 to 10: sizes,
 //! and times relative to those of plain keys. Nothing is measured here.
 
 use super::measure::{Operation, Row};
 use crate::chart::Chart;
 use std::path::Path;
 
-/// Table 2 of seed 001: bytes per key of ClusterData with 20 million keys.
+/// Table 2 of the Upscaledb paper: bytes per key of ClusterData with 20 million keys.
 const PAPER_SIZES: [(&str, f64); 7] = [
     ("plain", 4.02),
     ("vbyte", 1.06),
@@ -16,7 +16,7 @@ const PAPER_SIZES: [(&str, f64); 7] = [
     ("bp128", 0.37),
 ];
 
-/// What the text of seed 001 (4.3.1) says about its figures 9a to 9d, as times relative to plain keys: where it gives a
+/// What the text of the Upscaledb paper (4.3.1) says about its figures 9a to 9d, as times relative to plain keys: where it gives a
 /// range, the end that is named with the codec. The curves themselves are images.
 const PAPER_LOOKUPS: [(&str, f64); 4] = [("simd-for", 1.2), ("for", 1.4), ("vbyte", 1.6), ("bp128", 1.6)];
 const PAPER_CURSORS: [(&str, f64); 2] = [("simd-for", 1.08), ("vbyte", 1.11)];

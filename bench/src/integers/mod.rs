@@ -1,4 +1,4 @@
-//! `duramen-bench integers`: tables of integer keys, codec by codec, inside the engine (seed 001, Table 2 and figures 8
+//! `duramen-bench integers`: tables of integer keys, codec by codec, inside the engine (Upscaledb paper, Table 2 and figures 8
 //! to 11). What the figures mean is in `docs/benchmarks/integers.md`.
 
 mod data;

@@ -1,4 +1,4 @@
-//! `duramen-bench figures keys`: the figures and tables of the paper (seed 000) at a chosen scale, as CSV, as SVG, and as
+//! `duramen-bench figures keys`: the figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) at a chosen scale, as CSV, as SVG, and as
 //! one page that sets what the paper says beside what was found.
 
 mod claims;

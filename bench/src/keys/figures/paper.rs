@@ -1,4 +1,4 @@
-//! The figures and tables of the paper (seed 000) and what it says about them, in our words. Numbers are those of its text:
+//! The figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) and what it says about them, in our words. Numbers are those of its text:
 //! its curves are not in it. Nothing is measured here.
 
 use super::claims::{Asked, Claim, Measure};

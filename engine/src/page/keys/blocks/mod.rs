@@ -1,5 +1,5 @@
 //! The key list of blocks: integer keys of 4 or 8 bytes in compressed blocks of up to 256 (BP128: 128), under an index
-//! that keeps each block's place, count, first and last key (seed 001, section 3). The codecs' own bytes are the
+//! that keeps each block's place, count, first and last key (Upscaledb paper, section 3). The codecs' own bytes are the
 //! crate `duramen-codec`'s affair; the layout with an example is in `docs/layouts/integers.md`.
 //!
 //! Keys come and go as big-endian bytes, as the page sees them. Blocks lie side by side without gaps: one that grows or
