@@ -33,11 +33,15 @@ impl PlainKernels for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl PlainKernels for u64 {}
 
-/// How many of the keys are below `key`.
+/// How many of the keys, as many as some lines have, are below `key`.
 #[inline(always)]
 fn below<T: Int>(level: Level, keys: &[u8], key: T) -> usize {
-    let one_by_one = || T::chunks(keys).iter().filter(|other| T::from_le(**other) < key).count();
-    T::below(level, keys, key).unwrap_or_else(one_by_one)
+    T::below(level, keys, key).unwrap_or_else(|| below_one_by_one(keys, key))
+}
+
+#[inline(always)]
+fn below_one_by_one<T: Int>(keys: &[u8], key: T) -> usize {
+    T::chunks(keys).iter().filter(|other| T::from_le(**other) < key).count()
 }
 
 /// Bytes of a cache line.
@@ -52,7 +56,7 @@ fn lower_bound<T: Int>(level: Level, body: &[u8], key: T) -> usize {
     let whole = lines.iter().map(ends_below).sum::<usize>();
     let part = match lines.get(whole) {
         Some(line) => below(level, line, key),
-        None => T::chunks(rest).iter().filter(|other| T::from_le(**other) < key).count(),
+        None => below_one_by_one(rest, key),
     };
     1 + LINE / T::BYTES * whole + part
 }
