@@ -5,7 +5,7 @@
 mod layouts;
 
 use duramen::db::types::{Separators, TableOptions};
-use duramen::{Codec, Database, Durability, Result};
+use duramen::{Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -81,13 +81,14 @@ impl Kind {
         Kind { keys: "bytes", values: "bytes", options }
     }
 
-    /// Integers in blocks of any codec, with each kind of record list.
+    /// Integers in blocks of any codec and size, with each kind of record list.
     fn blocks() -> impl Strategy<Value = Kind> {
         let keys = prop::sample::select(vec!["u32", "u64", "i32", "i64"]);
         let values = prop::sample::select(vec!["()", "u32", "bytes"]);
-        (keys, values, prop::sample::select(Codec::ALL.to_vec())).prop_map(|(keys, values, codec)| {
-            let options = TableOptions { codec: Some(codec), ..TableOptions::default() };
-            Kind { keys, values, options }
+        (keys, values, prop::sample::select(layouts::of_blocks())).prop_map(|(keys, values, options)| Kind {
+            keys,
+            values,
+            options,
         })
     }
 

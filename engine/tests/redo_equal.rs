@@ -3,7 +3,7 @@
 
 mod workload;
 
-use duramen::{Codec, Database, Durability, Result, TableOptions};
+use duramen::{Database, Durability, Result};
 use duramen_sim::model::Model;
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn recovered_pages_equal_the_lost_ones_byte_for_byte() -> Result<()> {
     Ok(())
 }
 
-/// As above, of tables of integer keys in blocks: appends, random inserts and removals, one table a codec.
+/// As above, of tables of integer keys in blocks: appends, random inserts and removals, one table a codec and size.
 fn compare_blocks(seed: u64) -> Result<()> {
     let volume = FailingVolume::new(seed);
     let db = options().cache(1 << 20).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
@@ -72,10 +72,9 @@ fn compare_blocks(seed: u64) -> Result<()> {
     for round in 0..30 {
         let mut tx = db.begin_write()?;
         tx.set_durability(Durability::Commit);
-        for (at, codec) in Codec::ALL.into_iter().enumerate() {
+        for (at, options) in workload::layouts::of_blocks().into_iter().enumerate() {
             let wide = (at as u64 + seed).is_multiple_of(2);
-            let (name, key_type) = (codec.to_string(), if wide { "u64" } else { "u32" });
-            let options = TableOptions { codec: Some(codec), ..TableOptions::default() };
+            let (name, key_type) = (format!("{options:?}"), if wide { "u64" } else { "u32" });
             let mut table = match round {
                 0 => tx.create_untyped(&name, key_type, "u8", options)?,
                 _ => tx.open_untyped(&name)?,

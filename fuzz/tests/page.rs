@@ -3,7 +3,7 @@
 use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
-    KeyListKind, KeyPlace, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind,
+    BlockRule, KeyListKind, KeyPlace, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind,
     apart_image, heap_number, heap_page_builder, map_page, run_page, unpack,
 };
 use duramen_fuzz::page::{apply_op, check_page};
@@ -154,15 +154,17 @@ fn write_pages() {
             pages.push((named("inner", keys, ""), page(PageKind::Inner, keys, RecordListKind::Fixed)));
         }
     }
-    for codec in Codec::ALL {
+    for rule in
+        Codec::ALL.into_iter().flat_map(|codec| [Some(BlockRule::long(codec)), BlockRule::short(codec)]).flatten()
+    {
+        let name = format!("leaf-{}{}", rule.codec(), if rule.is_short() { "-short" } else { "" });
         for (keys, records) in [
-            (KeyListKind::Blocks32(codec), RecordListKind::None),
-            (KeyListKind::Blocks64(codec), RecordListKind::Fixed),
-            (KeyListKind::Blocks32(codec), RecordListKind::Variable),
+            (KeyListKind::Blocks32(rule), RecordListKind::None),
+            (KeyListKind::Blocks64(rule), RecordListKind::Fixed),
+            (KeyListKind::Blocks32(rule), RecordListKind::Variable),
         ] {
             let bits = 8 * keys.key_len().unwrap();
-            pages
-                .push((format!("leaf-{codec}-{bits}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
+            pages.push((format!("{name}-{bits}-{records:?}").to_lowercase(), page(PageKind::Leaf, keys, records)));
         }
     }
     for (name, packed) in pages {

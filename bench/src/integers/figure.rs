@@ -51,10 +51,7 @@ pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
     let sizes = names.iter().zip(rows).map(|(name, row)| (name.as_str(), place(row), row.bytes_per_key));
     write("size", "Size, bytes per key", sizes.collect(), &PAPER_SIZES)?;
     for (name, title, operation, paper) in FIGURES {
-        let relative = |row: &Row| {
-            let plain = names.iter().zip(rows).find(|(name, other)| *name == "plain" && other.keys == row.keys)?.1;
-            Some(row.times.get(&operation)? / plain.times.get(&operation)?)
-        };
+        let relative = |row: &Row| Some(row.times.get(&operation)? / row.plain(rows)?.times.get(&operation)?);
         let points = names.iter().zip(rows).filter_map(|(name, row)| Some((name.as_str(), place(row), relative(row)?)));
         write(name, title, points.collect(), paper)?;
     }

@@ -1,17 +1,35 @@
 //! The layouts of a run: the codecs of blocks, and the key lists of whole keys to set them beside. The engine says
 //! which there are.
 
+use clap::ValueEnum;
 use duramen::TableOptions;
 use duramen::db::types::KeyLayout;
 use duramen_codec::Codec;
 use std::fmt;
 use std::str::FromStr;
 
+/// The most keys of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BlockSize {
+    /// 128.
+    #[value(name = "128")]
+    Keys128,
+    /// 256, or as many as the codec takes.
+    #[value(name = "256")]
+    Keys256,
+}
+
+impl BlockSize {
+    const SHORT: usize = 128;
+}
+
 /// How a table keeps its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// In blocks of this codec.
+    /// In blocks of this codec, as long as it takes them.
     Blocks(Codec),
+    /// The same in blocks of up to 128 keys, where it takes longer ones.
+    ShortBlocks(Codec),
     /// Each for itself.
     Keys(KeyLayout),
 }
@@ -26,13 +44,40 @@ impl Layout {
     pub(super) fn block(self) -> usize {
         match self {
             Layout::Blocks(codec) => codec.max_count(),
+            Layout::ShortBlocks(_) => BlockSize::SHORT,
             Layout::Keys(_) => 0,
+        }
+    }
+
+    /// This layout in blocks of each of these sizes; once where they make no difference to it.
+    pub(super) fn in_blocks_of(self, sizes: &[BlockSize]) -> Vec<Layout> {
+        let mut layouts: Vec<Layout> = sizes
+            .iter()
+            .map(|size| match (self, size) {
+                (Layout::Blocks(codec), BlockSize::Keys128) if codec.max_count() > BlockSize::SHORT => {
+                    Layout::ShortBlocks(codec)
+                }
+                _ => self,
+            })
+            .collect();
+        layouts.dedup();
+        layouts
+    }
+
+    /// What it is called, whatever the length of its blocks.
+    pub(super) fn name(self) -> String {
+        match self {
+            Layout::Blocks(codec) | Layout::ShortBlocks(codec) => codec.to_string(),
+            Layout::Keys(keys) => keys.to_string(),
         }
     }
 
     pub(super) fn options(self) -> TableOptions {
         match self {
             Layout::Blocks(codec) => TableOptions { codec: Some(codec), ..TableOptions::default() },
+            Layout::ShortBlocks(codec) => {
+                TableOptions { keys: Some(KeyLayout::ShortBlocks), codec: Some(codec), ..TableOptions::default() }
+            }
             Layout::Keys(keys) => TableOptions { keys: Some(keys), ..TableOptions::default() },
         }
     }
@@ -41,8 +86,8 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Layout::Blocks(codec) => codec.fmt(f),
-            Layout::Keys(keys) => keys.fmt(f),
+            Layout::Blocks(_) | Layout::Keys(_) => f.pad(&self.name()),
+            Layout::ShortBlocks(_) => f.pad(&format!("{}:{}", self.name(), BlockSize::SHORT)),
         }
     }
 }
@@ -72,5 +117,17 @@ mod tests {
             assert_eq!(name.parse::<Layout>().expect("a layout").to_string(), name);
         }
         assert!("db2".parse::<Layout>().is_err() && "".parse::<Layout>().is_err());
+    }
+
+    #[test]
+    fn blocks_have_each_size_that_the_codec_takes() {
+        let both = [BlockSize::Keys256, BlockSize::Keys128];
+        let named = |layout: &str| {
+            let layouts = layout.parse::<Layout>().expect("a layout").in_blocks_of(&both);
+            layouts.into_iter().map(|layout| (layout.to_string(), layout.block())).collect::<Vec<_>>()
+        };
+        assert_eq!(named("for"), [("for".to_owned(), 256), ("for:128".to_owned(), 128)]);
+        assert_eq!(named("bp128"), [("bp128".to_owned(), 128)]);
+        assert_eq!(named("head"), [("head".to_owned(), 0)]);
     }
 }

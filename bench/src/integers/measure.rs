@@ -76,6 +76,13 @@ pub(super) struct Row {
     pub(super) btreemap: Times,
 }
 
+impl Row {
+    /// The first row of plain keys in blocks, as many as here, where there is one.
+    pub(super) fn plain<'r>(&self, rows: &'r [Row]) -> Option<&'r Row> {
+        rows.iter().find(|other| other.layout.name() == "plain" && other.keys == self.keys)
+    }
+}
+
 /// The keys of a run and what is to be found in them.
 struct Workload {
     keys: Vec<u32>,
@@ -199,7 +206,7 @@ fn measure<K: TableKey + 'static>(args: &Args, n: usize) -> Result<Vec<Row>> {
     let work = Workload::new(args, n)?;
     let mut entrants = Vec::new();
     let mut sizes = Vec::new();
-    for &layout in &args.codecs {
+    for layout in args.layouts() {
         let mut table = Table::<K>::create(layout, args.page_bytes(), args.commit, work.keys.len())?;
         table.insert(&work.keys)?;
         sizes.push(table.bytes_per_key()?);

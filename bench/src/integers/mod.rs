@@ -10,7 +10,7 @@ mod simd;
 mod store;
 
 pub use data::Data;
-pub use layout::Layout;
+pub use layout::{BlockSize, Layout};
 pub use measure::Operation;
 
 use crate::Result;
@@ -31,6 +31,9 @@ pub struct Args {
     /// Codecs to measure; also `fixed` and `head`, lists of whole keys.
     #[arg(long, value_delimiter = ',', default_values_t = Layout::codecs())]
     codecs: Vec<Layout>,
+    /// The most keys of a block; both are measured beside each other. Blocks of BP128 have 128 in any case.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BlockSize::Keys256])]
+    block: Vec<BlockSize>,
     /// What to time.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Operation::all())]
     operations: Vec<Operation>,
@@ -68,6 +71,11 @@ impl Args {
         self.page_size.0 as usize
     }
 
+    /// What is measured: each codec, in blocks of each size.
+    fn layouts(&self) -> impl Iterator<Item = Layout> {
+        self.codecs.iter().flat_map(|codec| codec.in_blocks_of(&self.block))
+    }
+
     /// The `BTreeMap` of all keys is only looked into.
     fn wants_map(&self) -> bool {
         self.operations.iter().any(|one| matches!(one, Operation::LookupInOrder | Operation::LookupRandom))
@@ -82,6 +90,7 @@ impl Args {
             ("--commit", self.commit),
             ("--rounds", self.rounds),
             ("--codecs", self.codecs.len()),
+            ("--block", self.block.len()),
         ];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
             Some((option, _)) => Err(format!("{option} must be at least 1").into()),
@@ -140,7 +149,7 @@ mod tests {
             assert_eq!(rows.len(), 16);
             let objects: Vec<Value> = serde_json::from_str(&report::json(&args, &rows).expect("text")).expect("JSON");
             for (object, row) in objects.iter().zip(&rows) {
-                assert_eq!(object["codec"], row.layout.to_string());
+                assert_eq!(object["codec"], row.layout.name());
                 assert_eq!(
                     (object["keys"].as_u64(), object["count"].as_u64()),
                     (Some(row.keys as u64), Some(row.count))
@@ -173,6 +182,17 @@ mod tests {
         let [plain, bp128, fixed, _] = &rows[..] else { panic!("four layouts") };
         // One page against two and a root above them.
         assert!(bp128.bytes_per_key * 2.0 < plain.bytes_per_key && fixed.layout.block() == 0);
+    }
+
+    #[test]
+    fn blocks_of_both_sizes_are_measured_beside_each_other() {
+        let args = args("--n 5000 --rounds 1 --operations sum --codecs plain,simd-for,bp128 --block 256,128");
+        let rows = measure::all(&args, 5000).expect("right answers");
+        let objects: Vec<Value> = serde_json::from_str(&report::json(&args, &rows).expect("text")).expect("JSON");
+        let told = |name: &str| objects.iter().map(|object| object[name].clone()).collect::<Vec<_>>();
+        assert_eq!(told("codec"), ["plain", "plain", "simd-for", "simd-for", "bp128"]);
+        assert_eq!(told("block"), [256, 128, 256, 128, 128]);
+        assert!(report::table(&args, &rows).contains("simd-for:128"));
     }
 
     #[test]

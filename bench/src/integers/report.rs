@@ -32,11 +32,6 @@ fn speed(row: &Row, operation: Operation) -> Option<f64> {
     Some(row.btreemap.get(&operation)? / row.times.get(&operation)?)
 }
 
-/// The row of plain keys in blocks with the same number of keys, where it was measured.
-fn plain<'r>(rows: &'r [Row], row: &Row) -> Option<&'r Row> {
-    rows.iter().find(|other| other.layout.to_string() == "plain" && other.keys == row.keys)
-}
-
 /// Four significant digits are what a measurement has.
 fn rounded(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
@@ -50,7 +45,7 @@ fn rounded(value: f64) -> Value {
 fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    set("codec", row.layout.to_string().into());
+    set("codec", row.layout.name().into());
     set("data", args.data.to_string().into());
     set("keys", row.keys.into());
     set("page_size", args.page_bytes().into());
@@ -72,7 +67,7 @@ fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
         }
     }
     for (name, ratio) in RATIOS {
-        set(name, ratio(row, plain(rows, row)).map_or(Value::Null, rounded));
+        set(name, ratio(row, row.plain(rows)).map_or(Value::Null, rounded));
     }
     fields
 }
@@ -118,11 +113,11 @@ pub(super) fn table(args: &Args, rows: &[Row]) -> String {
         }
     }
     let asked: Vec<&Ratio> =
-        RATIOS.iter().filter(|(_, ratio)| rows.iter().any(|row| ratio(row, plain(rows, row)).is_some())).collect();
+        RATIOS.iter().filter(|(_, ratio)| rows.iter().any(|row| ratio(row, row.plain(rows)).is_some())).collect();
     let mut ratios = new_table(["codec", "keys"].into_iter().chain(asked.iter().map(|(name, _)| *name)));
     for row in rows {
         let mut cells = vec![row.layout.to_string(), row.keys.to_string()];
-        cells.extend(asked.iter().map(|(_, ratio)| shown(ratio(row, plain(rows, row)))));
+        cells.extend(asked.iter().map(|(_, ratio)| shown(ratio(row, row.plain(rows)))));
         ratios.add_row(cells);
     }
     format!("{times}\n{ratios}")

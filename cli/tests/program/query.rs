@@ -15,9 +15,10 @@ fn numbers(count: u32) -> String {
 
 #[test]
 fn every_codec_loads_scans_sums_and_comes_back_from_a_dump() {
-    for codec in ["plain", "vbyte", "masked-vbyte", "varint-gb", "stream-vbyte", "for", "simd-for", "bp128"] {
+    let codecs = ["plain", "vbyte", "masked-vbyte", "varint-gb", "stream-vbyte", "for", "simd-for", "bp128"];
+    for (codec, keys) in codecs.map(|codec| (codec, "blocks")).into_iter().chain([("simd-for", "blocks:128")]) {
         let place = Place::new();
-        let load = format!("load t.duramen t --key-type u32 --value-type u16 --codec {codec}");
+        let load = format!("load t.duramen t --key-type u32 --value-type u16 --codec {codec} --keys {keys}");
         place.ok(&load, numbers(20_000));
         assert_eq!(place.ok("scan t.duramen t --from 30 --to 37", ""), "30\t0\n33\t1\n36\t2\n");
         let asked = [
@@ -35,7 +36,8 @@ fn every_codec_loads_scans_sums_and_comes_back_from_a_dump() {
         place.ok("dump t.duramen d -q", "");
         place.ok("restore u.duramen d -q", "");
         assert_eq!(place.ok("scan u.duramen t", ""), place.ok("scan t.duramen t", ""));
-        assert!(place.ok("stat u.duramen --format json", "").contains(&format!("\"codec\": \"{codec}\"")));
+        let stat = place.ok("stat u.duramen --format json", "");
+        assert!(stat.contains(&format!("\"codec\": \"{codec}\"")) && stat.contains(&format!("\"{keys}\"")), "{stat}");
     }
 }
 
@@ -44,6 +46,8 @@ fn blocks_are_for_integers_and_say_so() {
     let place = Place::new();
     let told = place.error("load t.duramen t --codec bp128", "a\n");
     assert!(told.contains("blocks are for u32, u64, i32 and i64"), "{told}");
+    let told = place.error("load t.duramen t --key-type u32 --codec bp128 --keys blocks:128", "1\n");
+    assert!(told.contains("it must be blocks with bp128: they have 128 keys at most as it is"), "{told}");
     let told = place.error("load t.duramen t --key-type u32 --codec nope", "1\n");
     assert!(told.contains("unknown codec; one of plain"), "{told}");
 }

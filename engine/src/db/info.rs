@@ -33,7 +33,7 @@ pub struct TableInfo {
     pub entries: u64,
     /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
     /// `wiredtiger-both`, `myisam`, `pkb`, `pkb-heap` or `blocks`; `pkb:2` and so on where partial keys have another length
-    /// than five bytes, as they have in memory.
+    /// than five bytes, as they have in memory, and `blocks:128` where blocks are shorter than the codec takes them.
     pub keys: &'static str,
     /// How blocks of integer keys are compressed; `None` without blocks.
     pub codec: Option<Codec>,
@@ -64,10 +64,11 @@ impl TableInfo {
                 KeyListKind::Pkb(part) => part_name(&PKB, part),
                 KeyListKind::PkbHeap(PART_IN_FILES) => "pkb-heap",
                 KeyListKind::PkbHeap(part) => part_name(&PKB_HEAP, part),
+                KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) if rule.is_short() => "blocks:128",
                 KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",
             },
             codec: match entry.tree.layout.leaf {
-                KeyListKind::Blocks32(codec) | KeyListKind::Blocks64(codec) => Some(codec),
+                KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) => Some(rule.codec()),
                 _ => None,
             },
             next_key: entry.next_key,

@@ -3,9 +3,8 @@
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::base::limits::{max_inline_key, max_record};
 use crate::base::{Error, Result};
-use crate::page::{Instantiation, KeyListKind, RecordListKind, SeparatorRule};
+use crate::page::{BlockRule, Instantiation, KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
-use duramen_codec::Codec;
 
 /// What a table to be created is like.
 pub(crate) struct TableSpec<'a> {
@@ -91,25 +90,10 @@ impl<'a> TableSpec<'a> {
 
     /// The key list of leaves.
     fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
+        if let Some(blocks) = self.blocks()? {
+            return Ok(blocks);
+        }
         let refused = |option, value: String, expected: String| Err(Error::Option { option, value, expected });
-        if let Some(codec) = self.options.codec
-            && let Some(other) = self.options.keys.filter(|keys| *keys != KeyLayout::Blocks)
-        {
-            return refused("codec", codec.to_string(), format!("left out with keys {other}: it is for blocks"));
-        }
-        let asked = self.options.codec.is_some() || self.options.keys == Some(KeyLayout::Blocks);
-        // Blocks have no short separators: who asks for these means whole keys.
-        let open = self.options.keys.is_none() && matches!(self.options.separators, None | Some(Separators::Full));
-        let codec = self.options.codec.unwrap_or(TableOptions::DEFAULT_CODEC);
-        match self.blocks(codec) {
-            Some(blocks) if asked || open => return Ok(blocks),
-            None if asked => {
-                let expected =
-                    format!("left out for keys of type {}: blocks are for u32, u64, i32 and i64", self.key_type);
-                return refused("codec", codec.to_string(), expected);
-            }
-            _ => {}
-        }
         Ok(match (self.options.keys, self.key_width) {
             (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
             (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
@@ -117,7 +101,7 @@ impl<'a> TableSpec<'a> {
                 let expected = format!("plain or head for keys of type {}, which vary in length", self.key_type);
                 return refused("keys", "fixed".into(), expected);
             }
-            (Some(KeyLayout::Head | KeyLayout::Blocks) | None, _) => KeyListKind::Head,
+            (Some(KeyLayout::Head | KeyLayout::Blocks | KeyLayout::ShortBlocks) | None, _) => KeyListKind::Head,
             (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
             (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger(Instantiation::RollForward),
             (Some(KeyLayout::WiredTigerBest), _) => KeyListKind::WiredTiger(Instantiation::BestGroup),
@@ -142,12 +126,38 @@ impl<'a> TableSpec<'a> {
         })
     }
 
-    /// The list of blocks for keys of this type, if they are integers that blocks hold.
-    fn blocks(&self, codec: Codec) -> Option<KeyListKind> {
+    /// The list of blocks, where the options ask for one or leave integer keys to it.
+    fn blocks(&self) -> Result<Option<KeyListKind>> {
+        let TableOptions { keys, codec: asked, separators, .. } = self.options;
+        let named = keys.filter(|keys| matches!(keys, KeyLayout::Blocks | KeyLayout::ShortBlocks));
+        let refused = |expected| {
+            let of_codec = asked.map(|codec| ("codec", codec.to_string()));
+            let (option, value) = of_codec.or(named.map(|keys| ("keys", keys.to_string()))).unwrap_or_default();
+            Err(Error::Option { option, value, expected })
+        };
+        if asked.is_some()
+            && let (None, Some(other)) = (named, keys)
+        {
+            return refused(format!("left out with keys {other}: it is for blocks"));
+        }
+        // Blocks have no short separators: who asks for these means whole keys.
+        let open = keys.is_none() && matches!(separators, None | Some(Separators::Full));
+        if asked.is_none() && named.is_none() && !open {
+            return Ok(None);
+        }
+        let codec = asked.unwrap_or(TableOptions::DEFAULT_CODEC);
+        let rule = match named {
+            Some(short @ KeyLayout::ShortBlocks) => BlockRule::short(codec).ok_or_else(|| {
+                let expected = format!("blocks with {codec}: they have {} keys at most as it is", codec.max_count());
+                Error::Option { option: "keys", value: short.to_string(), expected }
+            })?,
+            _ => BlockRule::long(codec),
+        };
         match self.key_type {
-            "u32" | "i32" => Some(KeyListKind::Blocks32(codec)),
-            "u64" | "i64" => Some(KeyListKind::Blocks64(codec)),
-            _ => None,
+            "u32" | "i32" => Ok(Some(KeyListKind::Blocks32(rule))),
+            "u64" | "i64" => Ok(Some(KeyListKind::Blocks64(rule))),
+            _ if asked.is_none() && named.is_none() => Ok(None),
+            other => refused(format!("left out for keys of type {other}: blocks are for u32, u64, i32 and i64")),
         }
     }
 }
@@ -156,6 +166,7 @@ impl<'a> TableSpec<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use duramen_codec::Codec;
 
     fn leaf(key_type: &str, options: TableOptions) -> KeyListKind {
         TableSpec::of_names(key_type, "u64", options).unwrap().layout(false, 8192).unwrap().leaf
@@ -165,10 +176,10 @@ mod tests {
     fn integer_keys_are_in_blocks_unless_another_list_or_short_separators_are_asked_for() {
         let open = TableOptions::default();
         for wide in ["u64", "i64"] {
-            assert_eq!(leaf(wide, open), KeyListKind::Blocks64(TableOptions::DEFAULT_CODEC));
+            assert_eq!(leaf(wide, open), KeyListKind::Blocks64(BlockRule::long(TableOptions::DEFAULT_CODEC)));
         }
         for narrow in ["u32", "i32"] {
-            assert_eq!(leaf(narrow, open), KeyListKind::Blocks32(TableOptions::DEFAULT_CODEC));
+            assert_eq!(leaf(narrow, open), KeyListKind::Blocks32(BlockRule::long(TableOptions::DEFAULT_CODEC)));
         }
         for other in ["u8", "u128", "bytes", "(u64,u64)"] {
             assert_eq!(leaf(other, open), KeyListKind::Head);
@@ -176,10 +187,27 @@ mod tests {
         let fixed = TableOptions { keys: Some(KeyLayout::Fixed), ..open };
         assert_eq!(leaf("u64", fixed), KeyListKind::Fixed);
         let codec = TableOptions { codec: Some(Codec::Bp128), ..open };
-        assert_eq!(leaf("u64", codec), KeyListKind::Blocks64(Codec::Bp128));
+        assert_eq!(leaf("u64", codec), KeyListKind::Blocks64(BlockRule::long(Codec::Bp128)));
         let tail = TableOptions { separators: Some(Separators::Tail), ..open };
         assert_eq!(leaf("u64", tail), KeyListKind::Head);
         let full = TableOptions { separators: Some(Separators::Full), ..open };
-        assert_eq!(leaf("u64", full), KeyListKind::Blocks64(TableOptions::DEFAULT_CODEC));
+        assert_eq!(leaf("u64", full), KeyListKind::Blocks64(BlockRule::long(TableOptions::DEFAULT_CODEC)));
+    }
+
+    #[test]
+    fn blocks_are_short_if_that_is_asked_and_the_codec_takes_longer_ones() {
+        let short = |codec| TableOptions { keys: Some(KeyLayout::ShortBlocks), codec, ..TableOptions::default() };
+        let rule = BlockRule::short(TableOptions::DEFAULT_CODEC).unwrap();
+        assert_eq!(leaf("u64", short(None)), KeyListKind::Blocks64(rule));
+        let rule = BlockRule::short(Codec::VByte).unwrap();
+        assert_eq!(leaf("i32", short(Some(Codec::VByte))), KeyListKind::Blocks32(rule));
+        let refused = |keys, options| {
+            TableSpec::of_names(keys, "()", options).unwrap().layout(false, 8192).unwrap_err().to_string()
+        };
+        let told = refused("u32", short(Some(Codec::Bp128)));
+        let right = "blocks with bp128: they have 128 keys at most as it is";
+        assert_eq!(told, format!("option keys cannot be blocks:128: it must be {right}"));
+        let told = refused("str", short(None));
+        assert!(told.starts_with("option keys cannot be blocks:128") && told.contains("are for u32"), "{told}");
     }
 }

@@ -4,7 +4,7 @@
 // Every test compiles this for itself and uses its part.
 #![allow(dead_code)]
 
-mod layouts;
+pub(crate) mod layouts;
 
 use duramen::db::DEFAULT_FILL;
 use duramen::db::types::TableOptions;

@@ -48,13 +48,16 @@ pub enum KeyLayout {
     PkbHeap,
     /// The same with so many bytes, 1 to 8, wherever the table is.
     PkbHeapPart(u8),
-    /// Integers in compressed blocks; [`TableOptions::codec`] says how. Only for keys `u32`, `u64`, `i32`, `i64`.
+    /// Integers in compressed blocks, as long as the codec takes them: 256 keys, of BP128 128. [`TableOptions::codec`] says how.
+    /// Only for keys `u32`, `u64`, `i32`, `i64`.
     Blocks,
+    /// The same with blocks of up to 128 keys, for codecs that take longer ones.
+    ShortBlocks,
 }
 
 impl KeyLayout {
     /// All of them, but for [`KeyLayout::PkbPart`] and [`KeyLayout::PkbHeapPart`].
-    pub const ALL: [KeyLayout; 11] = [
+    pub const ALL: [KeyLayout; 12] = [
         KeyLayout::Plain,
         KeyLayout::Fixed,
         KeyLayout::Head,
@@ -66,6 +69,7 @@ impl KeyLayout {
         KeyLayout::Pkb,
         KeyLayout::PkbHeap,
         KeyLayout::Blocks,
+        KeyLayout::ShortBlocks,
     ];
 }
 
@@ -135,6 +139,7 @@ impl fmt::Display for KeyLayout {
             KeyLayout::PkbHeap => "pkb-heap",
             KeyLayout::PkbHeapPart(part) => return f.pad(&format!("pkb-heap:{part}")),
             KeyLayout::Blocks => "blocks",
+            KeyLayout::ShortBlocks => "blocks:128",
         })
     }
 }
@@ -222,7 +227,9 @@ mod tests {
     fn a_wrong_name_is_told_with_what_would_be_right() {
         let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
         let wiredtiger = "wiredtiger or wiredtiger-best or wiredtiger-both";
-        let right = format!("plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or pkb-heap or blocks");
+        let right = format!(
+            "plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or pkb-heap or blocks or blocks:128"
+        );
         assert_eq!(told, format!("option keys cannot be \"Plain\": it must be {right}"));
         let told = "".parse::<Separators>().unwrap_err().to_string();
         assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
@@ -231,6 +238,7 @@ mod tests {
             ("pkb:9", "pkb:1 to pkb:8"),
             ("pkb:", "pkb:1 to pkb:8"),
             ("pkb-heap:9", "pkb-heap:1 to pkb-heap:8"),
+            ("blocks:256", "blocks or blocks:128"),
         ] {
             assert!(wrong.parse::<KeyLayout>().unwrap_err().to_string().ends_with(right), "{wrong}");
         }

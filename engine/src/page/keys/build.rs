@@ -33,8 +33,8 @@ impl KeyListBuilder {
             KeyListKind::PkbHeap(_) => KeyListBuilder::Apart(ApartBuilder::new(kind.part(), bytes)),
             KeyListKind::Db2 => KeyListBuilder::Db2(Db2Builder::new(granule, bytes)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyListBuilder::Delta(DeltaBuilder::new(kind, bytes)),
-            KeyListKind::Blocks32(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, false)),
-            KeyListKind::Blocks64(codec) => KeyListBuilder::Blocks(BlocksBuilder::new(codec, true)),
+            KeyListKind::Blocks32(rule) => KeyListBuilder::Blocks(BlocksBuilder::new(rule, false)),
+            KeyListKind::Blocks64(rule) => KeyListBuilder::Blocks(BlocksBuilder::new(rule, true)),
         }
     }
 

@@ -48,8 +48,8 @@ pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
         KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => {
             delta::is_changeable(list, state.count, state.kind.has_groups())
         }
-        KeyListKind::Blocks32(codec) => blocks::is_changeable(list, codec, false, state.count),
-        KeyListKind::Blocks64(codec) => blocks::is_changeable(list, codec, true, state.count),
+        KeyListKind::Blocks32(rule) => blocks::is_changeable(list, rule, false, state.count),
+        KeyListKind::Blocks64(rule) => blocks::is_changeable(list, rule, true, state.count),
     }
 }
 

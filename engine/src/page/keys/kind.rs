@@ -1,7 +1,7 @@
 //! The kinds of key lists: their tags, and what can be said of a list without looking at its bytes. What the bytes are
 //! is each list's own.
 
-use super::blocks::Spread;
+use super::blocks::{BlockRule, Spread};
 use super::{db2, delta, pkb, slotted};
 use duramen_codec::Codec;
 
@@ -37,9 +37,9 @@ pub enum KeyListKind {
     /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
     WiredTiger(Instantiation),
     /// Integer keys of 4 bytes in compressed blocks.
-    Blocks32(Codec),
+    Blocks32(BlockRule),
     /// Integer keys of 8 bytes in compressed blocks.
-    Blocks64(Codec),
+    Blocks64(BlockRule),
 }
 
 /// What is added to the length of PkB's parts for their tag.
@@ -50,6 +50,8 @@ const PKB_HEAP: u8 = 0x60;
 const BLOCKS32: u8 = 0x40;
 /// Likewise of 8-byte keys.
 const BLOCKS64: u8 = 0x48;
+/// What is added to either where the blocks are short.
+const SHORT: u8 = 0x30;
 
 impl KeyListKind {
     /// The kind of that tag.
@@ -74,9 +76,13 @@ impl KeyListKind {
             KeyListKind::Pkb(5) => 0x16,
             KeyListKind::Pkb(part) => PKB.saturating_add(part),
             KeyListKind::PkbHeap(part) => PKB_HEAP.saturating_add(part),
-            KeyListKind::Blocks32(codec) => BLOCKS32 + codec as u8,
-            KeyListKind::Blocks64(codec) => BLOCKS64 + codec as u8,
+            KeyListKind::Blocks32(rule) => KeyListKind::blocks_tag(BLOCKS32, rule),
+            KeyListKind::Blocks64(rule) => KeyListKind::blocks_tag(BLOCKS64, rule),
         }
+    }
+
+    const fn blocks_tag(first: u8, rule: BlockRule) -> u8 {
+        first + rule.codec() as u8 + if rule.is_short() { SHORT } else { 0 }
     }
 
     /// Every kind at the place of its tag: a search asks for it in each page.
@@ -94,10 +100,13 @@ impl KeyListKind {
     /// The most bytes of a key that a part of a PkB list has.
     pub const LONGEST_PART: u8 = 8;
 
+    /// Eight without a number, two of PkB with each length of parts, and two of blocks with each rule.
+    const COUNT: usize = 8 + 2 * KeyListKind::LONGEST_PART as usize + 2 * 15;
+
     /// All kinds.
     #[allow(clippy::indexing_slicing)]
-    pub const ALL: [KeyListKind; 40] = {
-        let mut all = [KeyListKind::Plain; 40];
+    pub const ALL: [KeyListKind; KeyListKind::COUNT] = {
+        let mut all = [KeyListKind::Plain; KeyListKind::COUNT];
         all[1] = KeyListKind::Fixed;
         all[2] = KeyListKind::Head;
         all[3] = KeyListKind::MyIsam;
@@ -108,13 +117,20 @@ impl KeyListKind {
         let mut part = 1;
         while part <= KeyListKind::LONGEST_PART {
             all[7 + part as usize] = KeyListKind::Pkb(part);
-            all[31 + part as usize] = KeyListKind::PkbHeap(part);
+            all[15 + part as usize] = KeyListKind::PkbHeap(part);
             part += 1;
         }
-        let mut codec = 0;
+        let (mut codec, mut next) = (0, 24);
         while codec < Codec::ALL.len() {
-            all[16 + codec] = KeyListKind::Blocks32(Codec::ALL[codec]);
-            all[24 + codec] = KeyListKind::Blocks64(Codec::ALL[codec]);
+            let long = BlockRule::long(Codec::ALL[codec]);
+            all[next] = KeyListKind::Blocks32(long);
+            all[next + 1] = KeyListKind::Blocks64(long);
+            next += 2;
+            if let Some(short) = BlockRule::short(Codec::ALL[codec]) {
+                all[next] = KeyListKind::Blocks32(short);
+                all[next + 1] = KeyListKind::Blocks64(short);
+                next += 2;
+            }
             codec += 1;
         }
         all
@@ -125,12 +141,12 @@ impl KeyListKind {
         self.blocks().map(|(_, wide)| if wide { 8 } else { 4 })
     }
 
-    /// The codec of a list of blocks, and whether its keys are those of 8 bytes.
+    /// How the blocks of a list of blocks are made, and whether its keys are those of 8 bytes.
     #[inline(always)]
-    pub(in crate::page) fn blocks(self) -> Option<(Codec, bool)> {
+    pub(in crate::page) fn blocks(self) -> Option<(BlockRule, bool)> {
         match self {
-            KeyListKind::Blocks32(codec) => Some((codec, false)),
-            KeyListKind::Blocks64(codec) => Some((codec, true)),
+            KeyListKind::Blocks32(rule) => Some((rule, false)),
+            KeyListKind::Blocks64(rule) => Some((rule, true)),
             _ => None,
         }
     }
@@ -139,7 +155,7 @@ impl KeyListKind {
     #[inline(always)]
     pub(crate) fn spread(self, page_size: usize) -> Option<Spread> {
         match self {
-            KeyListKind::Blocks32(codec) => Spread::of(codec, page_size),
+            KeyListKind::Blocks32(rule) => Spread::of(rule, page_size),
             _ => None,
         }
     }

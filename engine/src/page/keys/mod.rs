@@ -18,7 +18,7 @@ mod walk;
 
 use crate::base::bytes;
 pub(super) use blocks::Blocks;
-pub use blocks::{Index, IntKey};
+pub use blocks::{BlockRule, Index, IntKey};
 pub(super) use build::KeyListBuilder;
 use db2::Db2;
 use delta::Delta;
@@ -74,8 +74,8 @@ impl<'a> KeyList<'a> {
             KeyListKind::PkbHeap(_) => KeyList::Apart(Apart::new(list, count, kind.part())),
             KeyListKind::Db2 => KeyList::Db2(Db2::new(list, count, granule)),
             KeyListKind::MyIsam | KeyListKind::WiredTiger(_) => KeyList::Delta(Delta::of_kind(list, count, kind)),
-            KeyListKind::Blocks32(codec) => KeyList::Blocks(Blocks::new(codec, false, list, count)),
-            KeyListKind::Blocks64(codec) => KeyList::Blocks(Blocks::new(codec, true, list, count)),
+            KeyListKind::Blocks32(rule) => KeyList::Blocks(Blocks::new(rule, false, list, count)),
+            KeyListKind::Blocks64(rule) => KeyList::Blocks(Blocks::new(rule, true, list, count)),
         }
     }
 

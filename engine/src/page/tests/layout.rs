@@ -1,6 +1,7 @@
 //! The worked examples of `docs/layouts/`, byte for byte.
 
 use super::*;
+use crate::page::BlockRule;
 
 const SHAPE: Shape =
     Shape { size: 512, keys: KeyListKind::Head, records: RecordListKind::None, key_len: 0, record_len: 0 };
@@ -210,7 +211,9 @@ fn the_shortest_divider_is_as_documented() {
 fn blocks_are_as_documented() {
     let numbers = [500u32, 501, 574, 1000, 1001].map(u32::to_be_bytes);
     let entries: Vec<(&[u8], &[u8])> = numbers.iter().map(|number| (&number[..], &b""[..])).collect();
-    let list = |codec| lists(Shape { keys: KeyListKind::Blocks32(codec), ..SHAPE }, [b"", b"\xFF"], &entries).1;
+    let list = |codec| {
+        lists(Shape { keys: KeyListKind::Blocks32(BlockRule::long(codec)), ..SHAPE }, [b"", b"\xFF"], &entries).1
+    };
     let index = b"\x01\0\xF4\x01\0\0\xE9\x03\0\0\0\0\0\0";
     assert_eq!(list(duramen_codec::Codec::VByte), [&index[..], b"\x00\x48\xA9\x03\x00"].concat());
     let (low, high) = ([0, 1, 0x4A, 0xF4, 0xF5], [0, 0, 0, 1, 1]);

@@ -92,7 +92,7 @@ fn has_history(keys: KeyListKind) -> bool {
 
 /// True for lists whose codec is not delete-stable.
 fn may_grow_by_a_removal(keys: KeyListKind) -> bool {
-    matches!(keys, KeyListKind::Blocks32(codec) | KeyListKind::Blocks64(codec) if !codec.delete_stable())
+    matches!(keys, KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) if !rule.codec().delete_stable())
 }
 
 fn number(key: &[u8]) -> u64 {

@@ -4,6 +4,7 @@
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::append_cost;
+use super::rule::BlockRule;
 use crate::base::bytes;
 use duramen_codec::{Block, Codec, MAX_BLOCK};
 use std::ops::Range;
@@ -39,7 +40,7 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
 
 /// A list of blocks under construction. Its last block stays open: keys are appended to it.
 pub(in crate::page) struct Builder<T: IntKey> {
-    codec: Codec,
+    rule: BlockRule,
     /// Descriptors, each with where its bytes begin.
     blocks: Vec<(Block<T>, usize)>,
     /// The blocks' bytes, and room for the last one to grow.
@@ -50,8 +51,8 @@ pub(in crate::page) struct Builder<T: IntKey> {
 }
 
 impl<T: IntKey> Builder<T> {
-    pub(super) fn new(codec: Codec) -> Builder<T> {
-        Builder { codec, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
+    pub(super) fn new(rule: BlockRule) -> Builder<T> {
+        Builder { rule, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
     }
 
     /// Bytes that the list takes now.
@@ -60,7 +61,7 @@ impl<T: IntKey> Builder<T> {
     }
 
     fn bytes_of(&self, blocks: usize, body: usize) -> usize {
-        FRONT + blocks * entry_bytes::<T>(self.codec) + body
+        FRONT + blocks * entry_bytes::<T>(self.rule.codec()) + body
     }
 
     /// Bytes that the list takes with `key`, which must be above all others: `None` if it is not.
@@ -70,7 +71,7 @@ impl<T: IntKey> Builder<T> {
         if key <= last.last || self.broken {
             return None;
         }
-        Some(match append_cost(self.codec, last, key) {
+        Some(match append_cost(self.rule, last, key) {
             Some(cost) => self.bytes_of(self.blocks.len(), self.used + cost),
             None => self.bytes_of(self.blocks.len() + 1, self.used),
         })
@@ -80,10 +81,10 @@ impl<T: IntKey> Builder<T> {
     #[inline]
     pub(super) fn push(&mut self, key: T) {
         if let Some((block, at)) = self.blocks.last_mut()
-            && append_cost(self.codec, block, key).is_some()
+            && append_cost(self.rule, block, key).is_some()
         {
             let room = self.body.get_mut(*at..).unwrap_or_default();
-            let done = T::append(self.codec, block, room, key).and_then(|()| T::used(self.codec, block));
+            let done = T::append(self.rule.codec(), block, room, key).and_then(|()| T::used(self.rule.codec(), block));
             match done {
                 Ok(len) => self.used = *at + len,
                 Err(_) => self.broken = true,
@@ -108,7 +109,9 @@ impl<T: IntKey> Builder<T> {
     /// Appends keys as one block of their own.
     pub(super) fn push_block(&mut self, keys: &[T]) {
         let mut body = T::scratch();
-        match T::encode(self.codec, keys, body.as_mut()).and_then(|block| Ok((block, T::used(self.codec, &block)?))) {
+        match T::encode(self.rule.codec(), keys, body.as_mut())
+            .and_then(|block| Ok((block, T::used(self.rule.codec(), &block)?)))
+        {
             Ok((block, len)) if block.count > 0 => self.open(block, bytes::slice(body.as_ref(), 0, len)),
             Ok(_) => {}
             Err(_) => self.broken = true,
@@ -146,6 +149,6 @@ impl<T: IntKey> Builder<T> {
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         let ends = self.blocks.iter().skip(1).map(|(_, at)| *at).chain([self.used]);
         let blocks = self.blocks.iter().zip(ends);
-        lay_out(self.codec, blocks.map(|((block, at), end)| (*block, bytes::slice(&self.body, *at, end))), out);
+        lay_out(self.rule.codec(), blocks.map(|((block, at), end)| (*block, bytes::slice(&self.body, *at, end))), out);
     }
 }

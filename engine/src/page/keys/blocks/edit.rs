@@ -6,6 +6,7 @@ use super::codec::IntKey;
 use super::in_place;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::{append_cost, dear, pieces};
+use super::rule::BlockRule;
 use crate::base::bytes;
 use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
 use std::ops::Range;
@@ -16,7 +17,7 @@ pub(super) type Changed = Result<Option<usize>, String>;
 /// Where a list stands, for changing it: its bytes now, its keys, the bytes that it may come to.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    pub(super) codec: Codec,
+    pub(super) rule: BlockRule,
     pub(super) used: usize,
     pub(super) count: usize,
     pub(super) room: usize,
@@ -30,8 +31,12 @@ pub(super) fn damaged(error: Error) -> String {
 }
 
 impl Place {
+    pub(super) fn codec(&self) -> Codec {
+        self.rule.codec()
+    }
+
     pub(super) fn index<'a, T: IntKey>(&self, list: &'a [u8]) -> Index<'a, T> {
-        Index::new(self.codec, bytes::slice(list, 0, self.used), self.count)
+        Index::new(self.codec(), bytes::slice(list, 0, self.used), self.count)
     }
 
     /// A block's bytes with room to change them, and the descriptor.
@@ -43,7 +48,7 @@ impl Place {
     }
 
     pub(super) fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
-        let len = T::used(self.codec, block).map_err(damaged)?;
+        let len = T::used(self.codec(), block).map_err(damaged)?;
         Ok(bytes::slice(scratch, 0, len))
     }
 }
@@ -63,7 +68,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
         expect(index.start(at + 1))?;
         return insert_behind(list, place, at, key);
     }
-    if usize::from(block.count) >= place.codec.max_count() {
+    if usize::from(block.count) >= place.rule.most() {
         if key < block.first {
             expect(0)?;
             return Ok(splice(list, place, 0..0, &alone));
@@ -76,12 +81,12 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
     let index = place.index::<T>(list);
     let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at));
     let front = key < block.first;
-    match T::insert(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)? {
+    match T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
         Edit::Unchanged(_) => return Err("an insert of a key that is there".to_owned()),
     }
     let body = place.used_of(&block, scratch.as_ref())?;
-    if front && body.len() > old + dear::<T>(place.codec) {
+    if front && body.len() > old + dear::<T>(place.codec()) {
         return Ok(splice(list, place, 0..0, &alone));
     }
     Ok(splice(list, place, at..at + 1, &[(block, body)]))
@@ -91,21 +96,21 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
 fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) -> Changed {
     let index = place.index::<T>(list);
     let (block, body) = index.block(at);
-    if append_cost(place.codec, &block, key).is_some() {
+    if append_cost(place.rule, &block, key).is_some() {
         if at + 1 == index.len() {
             let from = place.used - body.len();
             return append(list, place, at, block, from, key);
         }
         let (mut block, mut scratch) = place.copy(&index, at);
-        T::append(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)?;
+        T::append(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
         return Ok(splice(list, place, at..at + 1, &[(block, body)]));
     }
-    if at + 1 < index.len() && index.keys_in(at + 1) < place.codec.max_count() {
+    if at + 1 < index.len() && index.keys_in(at + 1) < place.rule.most() {
         let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1));
-        T::insert(place.codec, &mut block, scratch.as_mut(), key).map_err(damaged)?;
+        T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
-        if body.len() <= old + dear::<T>(place.codec) {
+        if body.len() <= old + dear::<T>(place.codec()) {
             return Ok(splice(list, place, at + 1..at + 2, &[(block, body)]));
         }
     }
@@ -120,13 +125,13 @@ fn append<T: IntKey>(list: &mut [u8], place: Place, at: usize, mut block: Block<
     }
     let blocks = usize::from(bytes::get_u16(list, 0));
     let room = list.get_mut(from..place.room).unwrap_or_default();
-    match T::append(place.codec, &mut block, room, key) {
+    match T::append(place.codec(), &mut block, room, key) {
         Ok(()) => {}
         Err(Error::NoRoom { .. }) => return Ok(None),
         Err(error) => return Err(damaged(error)),
     }
-    let used = from + T::used(place.codec, &block).map_err(damaged)?;
-    put_block(list, place.codec, blocks, at, &block);
+    let used = from + T::used(place.codec(), &block).map_err(damaged)?;
+    put_block(list, place.codec(), blocks, at, &block);
     Ok(Some(used))
 }
 
@@ -147,8 +152,8 @@ fn insert_splitting<T: IntKey>(list: &mut [u8], place: Place, at: usize, slot: u
 /// Puts up to two blocks of these keys in the place of some.
 fn two<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, left: &[T], right: &[T]) -> Changed {
     let [mut a, mut b] = [T::scratch(), T::scratch()];
-    let left = encode(place.codec, left, a.as_mut())?;
-    let right = encode(place.codec, right, b.as_mut())?;
+    let left = encode(place.codec(), left, a.as_mut())?;
+    let right = encode(place.codec(), right, b.as_mut())?;
     match (left, right) {
         (Some(left), Some(right)) => Ok(splice(list, place, range, &[left, right])),
         (Some(one), None) | (None, Some(one)) => Ok(splice(list, place, range, &[one])),
@@ -183,8 +188,8 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: 
     if first == last {
         let (keys, mut scratch) = ([left, right].concat(), T::scratch());
         let old = index.block(first).1.len();
-        if let Some(whole) = encode(place.codec, &keys, scratch.as_mut())?
-            && whole.1.len() <= old + entry_bytes::<T>(place.codec)
+        if let Some(whole) = encode(place.codec(), &keys, scratch.as_mut())?
+            && whole.1.len() <= old + entry_bytes::<T>(place.codec())
         {
             return Ok(splice(list, place, first..first + 1, &[whole]));
         }
@@ -199,16 +204,16 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usi
     if block.count == 1 && position == 0 {
         return Ok(splice::<T>(list, place, at..at + 1, &[]));
     }
-    T::remove_at(place.codec, &mut block, scratch.as_mut(), position).map_err(damaged)?;
+    T::remove_at(place.codec(), &mut block, scratch.as_mut(), position).map_err(damaged)?;
     let body = place.used_of(&block, scratch.as_ref())?;
-    if body.len() > old + entry_bytes::<T>(place.codec) {
+    if body.len() > old + entry_bytes::<T>(place.codec()) {
         // The joined gap is dearer than a border between two blocks, which keep no gap.
         let mut keys = [T::default(); MAX_BLOCK];
         let keys = index.decode(at, &mut keys);
         let (left, right) = (keys.get(..position), keys.get(position + 1..));
         return two(list, place, at..at + 1, left.unwrap_or_default(), right.unwrap_or_default());
     }
-    let few = place.codec.max_count() / 8;
+    let few = place.rule.most() / 8;
     if usize::from(block.count) <= few {
         let together = |other: usize| index.keys_in(other) + usize::from(block.count) <= 4 * few;
         let left = at.checked_sub(1).filter(|left| together(*left));
@@ -228,12 +233,12 @@ fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, chang
     for block in [left, left + 1] {
         let (block, body) = if block == at { changed } else { index.block(block) };
         let mut buffer = [T::default(); MAX_BLOCK];
-        keys.extend_from_slice(T::decode(place.codec, &block, body, &mut buffer).map_err(damaged)?);
+        keys.extend_from_slice(T::decode(place.codec(), &block, body, &mut buffer).map_err(damaged)?);
     }
     let other = index.block(if left == at { at + 1 } else { left }).1.len();
     let mut scratch = T::scratch();
-    match encode(place.codec, &keys, scratch.as_mut())? {
-        Some(whole) if whole.1.len() <= other + changed.1.len() + entry_bytes::<T>(place.codec) => {
+    match encode(place.codec(), &keys, scratch.as_mut())? {
+        Some(whole) if whole.1.len() <= other + changed.1.len() + entry_bytes::<T>(place.codec()) => {
             Ok(splice(list, place, left..left + 2, &[whole]))
         }
         _ => Ok(splice(list, place, at..at + 1, &[changed])),
@@ -243,15 +248,15 @@ fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, chang
 /// The list with its keys in as few blocks as may be, if that gives back enough to be worth it: a sixteenth.
 pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: Place) -> Option<Vec<u8>> {
     let index = place.index::<T>(list);
-    if index.len() <= 1 + place.count.div_ceil(place.codec.max_count()) * 9 / 8 {
+    if index.len() <= 1 + place.count.div_ceil(place.rule.most()) * 9 / 8 {
         return None;
     }
     let (mut keys, mut block) = (Vec::with_capacity(place.count), [T::default(); MAX_BLOCK]);
     for at in 0..index.len() {
         keys.extend_from_slice(index.decode(at, &mut block));
     }
-    let mut builder = Builder::<T>::new(place.codec);
-    for piece in pieces(place.codec, &keys, place.codec.max_count()) {
+    let mut builder = Builder::<T>::new(place.rule);
+    for piece in pieces(place.rule, &keys, place.rule.most()) {
         builder.push_block(keys.get(piece).unwrap_or_default());
     }
     let sound = keys.len() == place.count && keys.is_sorted_by(|a, b| a < b);
@@ -284,7 +289,7 @@ pub(super) fn splice<T: IntKey>(
     range: Range<usize>,
     pieces: &[Piece<'_, T>],
 ) -> Option<usize> {
-    let Place { codec, used, room, .. } = place;
+    let (codec, Place { used, room, .. }) = (place.codec(), place);
     let index = place.index::<T>(list);
     let blocks = index.len();
     let (from, to) = (index.offset(range.start), index.offset(range.end));
@@ -328,7 +333,7 @@ fn spliced<T: IntKey>(
     range: Range<usize>,
     pieces: &[Piece<'_, T>],
 ) -> Vec<u8> {
-    let (codec, blocks) = (place.codec, index.len());
+    let (codec, blocks) = (place.codec(), index.len());
     let after = blocks - range.len() + pieces.len();
     if after == 0 {
         return Vec::new();

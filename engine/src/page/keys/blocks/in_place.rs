@@ -5,12 +5,13 @@
 use super::codec::IntKey;
 use super::edit::Place;
 use super::index::{FRONT, entry_bytes, last_not_above};
+use super::rule::BlockRule;
 use crate::base::bytes;
 use duramen_codec::{Block, Codec};
 
 /// The parts of a list of blocks, those that change to be written. Any bytes are safe.
 struct Parts<'l, T: IntKey> {
-    codec: Codec,
+    rule: BlockRule,
     count: usize,
     firsts: &'l [T::Bytes],
     lasts: &'l [T::Bytes],
@@ -33,12 +34,12 @@ impl<'l, T: IntKey> Parts<'l, T> {
     #[inline]
     fn of(list: &'l mut [u8], place: Place) -> Option<Parts<'l, T>> {
         // The one codec that inserts so. Others of which blocks may keep their length do it too seldom to be asked.
-        if place.codec != Codec::SimdFor {
+        if place.codec() != Codec::SimdFor {
             return None;
         }
         let list = list.get_mut(..place.used).filter(|list| list.len() <= place.room)?;
         let blocks = usize::from(bytes::get_u16(list, 0));
-        if blocks == 0 || FRONT + blocks * entry_bytes::<T>(place.codec) > list.len() {
+        if blocks == 0 || FRONT + blocks * entry_bytes::<T>(place.codec()) > list.len() {
             return None;
         }
         let (_, rest) = list.split_at_mut_checked(FRONT)?;
@@ -48,7 +49,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
         let (offsets, rest) = rest.split_at_mut_checked(2 * blocks)?;
         let (widths, body) = rest.split_at_mut_checked(blocks)?;
         Some(Parts {
-            codec: place.codec,
+            rule: place.rule,
             count: place.count,
             firsts: T::chunks(firsts),
             lasts: T::chunks(lasts),
@@ -88,7 +89,8 @@ impl<'l, T: IntKey> Parts<'l, T> {
         };
         let count = bytes::u16_of(end.wrapping_sub(start));
         let mut block = Block { first: T::from_le(*first), last: T::from_le(*last), count, extent: width.into() };
-        if !matches!(T::insert_at(self.codec, &mut block, body, index, key), Ok(true)) {
+        let has_room = usize::from(count) < self.rule.most();
+        if !has_room || !matches!(T::insert_at(self.rule.codec(), &mut block, body, index, key), Ok(true)) {
             return false;
         }
         self.done += 1;

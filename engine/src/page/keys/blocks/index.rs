@@ -285,8 +285,8 @@ impl<'a, T: IntKey> Index<'a, T> {
         if self.run(block).is_some() { &[] } else { self.block(block).1 }
     }
 
-    /// Says what is wrong with the list: its index, a block, or the order of keys.
-    pub(super) fn check(&self, list: &[u8]) -> Result<(), String> {
+    /// Says what is wrong with the list: its index, a block, one of more than `most` keys, or the order of keys.
+    pub(super) fn check(&self, list: &[u8], most: usize) -> Result<(), String> {
         let claimed = usize::from(bytes::get_u16(list, 0));
         if (self.count == 0) != list.is_empty() || claimed != self.len() || (claimed == 0) != list.is_empty() {
             return Err(format!("{} bytes cannot hold {claimed} blocks of {} keys", list.len(), self.count));
@@ -297,6 +297,9 @@ impl<'a, T: IntKey> Index<'a, T> {
             let (block, bytes) = self.block(i);
             if (self.start(i), self.offset(i)) != at || block.count == 0 {
                 return Err(format!("block {i} does not begin where the one before it ends"));
+            }
+            if usize::from(block.count) > most {
+                return Err(format!("block {i} has {} keys, more than {most}", block.count));
             }
             T::check(self.codec, &block, bytes).map_err(|error| format!("block {i}: {error}"))?;
             if T::used(self.codec, &block) != Ok(bytes.len()) {

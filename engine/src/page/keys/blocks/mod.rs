@@ -1,4 +1,4 @@
-//! The key list of blocks: integer keys of 4 or 8 bytes in compressed blocks of up to 256 (BP128: 128), under an index
+//! The key list of blocks: integer keys of 4 or 8 bytes in compressed blocks of up to 256 or 128, under an index
 //! that keeps each block's place, count, first and last key (Upscaledb paper, section 3). The codecs' own bytes are the
 //! crate `duramen-codec`'s affair; the layout with an example is in `docs/layouts/integers.md`.
 //!
@@ -11,6 +11,7 @@ mod edit;
 mod in_place;
 mod index;
 mod policy;
+mod rule;
 mod run;
 mod spread;
 
@@ -18,10 +19,10 @@ use super::KeyState;
 use crate::base::bytes;
 use build::Builder;
 pub use codec::IntKey;
-use duramen_codec::Codec;
 use edit::Place;
 pub use index::Index;
 use index::{integer, push_key};
+pub use rule::BlockRule;
 pub(crate) use spread::Spread;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -29,7 +30,7 @@ use std::ops::Range;
 /// A list of blocks to read. Any bytes are safe.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks<'a> {
-    codec: Codec,
+    rule: BlockRule,
     wide: bool,
     list: &'a [u8],
     count: usize,
@@ -39,10 +40,10 @@ pub(crate) struct Blocks<'a> {
 macro_rules! each_width {
     ($list:expr, $index:ident => $call:expr) => {
         if $list.wide {
-            let $index = Index::<u64>::new($list.codec, $list.list, $list.count);
+            let $index = Index::<u64>::new($list.rule.codec(), $list.list, $list.count);
             $call
         } else {
-            let $index = Index::<u32>::new($list.codec, $list.list, $list.count);
+            let $index = Index::<u32>::new($list.rule.codec(), $list.list, $list.count);
             $call
         }
     };
@@ -51,15 +52,15 @@ macro_rules! each_width {
 impl<'a> Blocks<'a> {
     /// The list of `count` keys in `list` (its bytes alone); `wide` ones have 8 bytes.
     #[inline(always)]
-    pub(super) fn new(codec: Codec, wide: bool, list: &'a [u8], count: usize) -> Blocks<'a> {
-        Blocks { codec, wide, list, count }
+    pub(super) fn new(rule: BlockRule, wide: bool, list: &'a [u8], count: usize) -> Blocks<'a> {
+        Blocks { rule, wide, list, count }
     }
 
     /// The index, if the keys are of that width.
     #[inline(always)]
     pub(in crate::page) fn index<T: IntKey>(&self) -> Option<Index<'a, T>> {
         let wide = T::BITS == 64;
-        (wide == self.wide).then(|| Index::new(self.codec, self.list, self.count))
+        (wide == self.wide).then(|| Index::new(self.rule.codec(), self.list, self.count))
     }
 
     /// The length of each key.
@@ -117,7 +118,7 @@ impl<'a> Blocks<'a> {
 
     /// Bytes that the keys of some slots would take in a list of their own.
     pub(in crate::page) fn bytes_of(&self, slots: Range<usize>) -> usize {
-        each_width!(self, index => bytes_of(&index, slots))
+        each_width!(self, index => bytes_of(&index, self.rule, slots))
     }
 
     /// The slot where the block of `slot` begins.
@@ -127,7 +128,7 @@ impl<'a> Blocks<'a> {
 
     /// The most bytes that one more key costs a list.
     pub(in crate::page) fn most_growth(&self) -> usize {
-        if self.wide { policy::dear::<u64>(self.codec) } else { policy::dear::<u32>(self.codec) }
+        if self.wide { policy::dear::<u64>(self.rule.codec()) } else { policy::dear::<u32>(self.rule.codec()) }
     }
 
     /// See [`super::KeyList::first_longer`].
@@ -137,7 +138,7 @@ impl<'a> Blocks<'a> {
 
     /// Says what is wrong with the list, the order of its keys included.
     pub(super) fn check(&self) -> Result<(), String> {
-        each_width!(self, index => index.check(self.list))
+        each_width!(self, index => index.check(self.list, self.rule.most()))
     }
 }
 
@@ -163,34 +164,34 @@ fn search<T: IntKey>(index: &Index<'_, T>, key: &[u8]) -> Result<usize, usize> {
     }
 }
 
-fn bytes_of<T: IntKey>(index: &Index<'_, T>, slots: Range<usize>) -> usize {
-    let mut builder = Builder::new(index.codec());
+fn bytes_of<T: IntKey>(index: &Index<'_, T>, rule: BlockRule, slots: Range<usize>) -> usize {
+    let mut builder = Builder::new(rule);
     builder.take(index, slots);
     builder.bytes()
 }
 
 /// True where the list's bytes can hold the index that it claims to have, and it has one exactly if it has keys.
-pub(super) fn is_changeable(list: &[u8], codec: Codec, wide: bool, count: usize) -> bool {
-    let blocks = Blocks::new(codec, wide, list, count);
+pub(super) fn is_changeable(list: &[u8], rule: BlockRule, wide: bool, count: usize) -> bool {
+    let blocks = Blocks::new(rule, wide, list, count);
     each_width!(blocks, index => index.is_empty() == (count == 0) && (count == 0) == list.is_empty())
 }
 
-fn place(codec: Codec, state: KeyState) -> Place {
-    Place { codec, used: state.bytes, count: state.count, room: state.room }
+fn place(rule: BlockRule, state: KeyState) -> Place {
+    Place { rule, used: state.bytes, count: state.count, room: state.room }
 }
 
 /// Inserts a key; where there is no room for it as the list stands, the list is laid out anew, if that pays.
 pub(super) fn insert(
     list: &mut [u8],
-    (codec, wide): (Codec, bool),
+    (rule, wide): (BlockRule, bool),
     state: KeyState,
     slot: usize,
     key: &[u8],
 ) -> edit::Changed {
     if wide {
-        insert_wide::<u64>(list, place(codec, state), slot, key)
+        insert_wide::<u64>(list, place(rule, state), slot, key)
     } else {
-        insert_wide::<u32>(list, place(codec, state), slot, key)
+        insert_wide::<u32>(list, place(rule, state), slot, key)
     }
 }
 
@@ -212,11 +213,11 @@ fn insert_wide<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]
 /// How many of these keys go to the same block as the first.
 pub(super) fn together<'k>(
     list: &[u8],
-    (codec, wide): (Codec, bool),
+    (rule, wide): (BlockRule, bool),
     count: usize,
     keys: impl Iterator<Item = &'k [u8]>,
 ) -> usize {
-    let blocks = Blocks::new(codec, wide, list, count);
+    let blocks = Blocks::new(rule, wide, list, count);
     each_width!(blocks, index => run::together(&index, keys.map(integer)))
 }
 
@@ -224,12 +225,12 @@ pub(super) fn together<'k>(
 /// list's length and not `worth` of them go to one block; says how many.
 pub(super) fn insert_in_place<'k>(
     list: &mut [u8],
-    (codec, wide): (Codec, bool),
+    (rule, wide): (BlockRule, bool),
     state: KeyState,
     worth: usize,
     keys: impl Iterator<Item = (usize, &'k [u8])> + Clone,
 ) -> usize {
-    let place = place(codec, state);
+    let place = place(rule, state);
     match wide {
         true => in_place::insert_some::<u64>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
         false => in_place::insert_some::<u32>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
@@ -239,7 +240,7 @@ pub(super) fn insert_in_place<'k>(
 /// Inserts keys that are [`together`], each at its slot of the list as it is now; all or none.
 pub(super) fn insert_run<'k>(
     list: &mut [u8],
-    (codec, wide): (Codec, bool),
+    (rule, wide): (BlockRule, bool),
     state: KeyState,
     keys: impl Iterator<Item = (usize, &'k [u8])>,
 ) -> edit::Changed {
@@ -248,8 +249,8 @@ pub(super) fn insert_run<'k>(
         keys.map(integer).collect()
     }
     match wide {
-        true => run::insert::<u64>(list, place(codec, state), &integers(keys)?),
-        false => run::insert::<u32>(list, place(codec, state), &integers(keys)?),
+        true => run::insert::<u64>(list, place(rule, state), &integers(keys)?),
+        false => run::insert::<u32>(list, place(rule, state), &integers(keys)?),
     }
 }
 
@@ -260,18 +261,18 @@ fn no_key<T: IntKey>(key: &[u8]) -> String {
 /// Takes the keys of some slots out; a codec that is not delete-stable may need more room than there is.
 pub(super) fn remove(
     list: &mut [u8],
-    (codec, wide): (Codec, bool),
+    (rule, wide): (BlockRule, bool),
     state: KeyState,
     from: usize,
     to: usize,
 ) -> edit::Changed {
-    let place = place(codec, state);
+    let place = place(rule, state);
     if wide { edit::remove::<u64>(list, place, from, to) } else { edit::remove::<u32>(list, place, from, to) }
 }
 
 /// Lays the list out anew to make room for records. `None`: it would not fit, or not pay.
-pub(super) fn vacuumize(list: &mut [u8], (codec, wide): (Codec, bool), state: KeyState) -> Option<usize> {
-    let place = place(codec, state);
+pub(super) fn vacuumize(list: &mut [u8], (rule, wide): (BlockRule, bool), state: KeyState) -> Option<usize> {
+    let place = place(rule, state);
     let packed = if wide { edit::vacuumized::<u64>(list, place) } else { edit::vacuumized::<u32>(list, place) };
     edit::put_all(list, &packed?, place.used, place.room)
 }
@@ -285,8 +286,8 @@ pub(crate) enum BlocksBuilder {
 }
 
 impl BlocksBuilder {
-    pub(super) fn new(codec: Codec, wide: bool) -> BlocksBuilder {
-        if wide { BlocksBuilder::Wide(Builder::new(codec)) } else { BlocksBuilder::Narrow(Builder::new(codec)) }
+    pub(super) fn new(rule: BlockRule, wide: bool) -> BlocksBuilder {
+        if wide { BlocksBuilder::Wide(Builder::new(rule)) } else { BlocksBuilder::Narrow(Builder::new(rule)) }
     }
 
     /// Bytes that the list takes now.

@@ -3,6 +3,7 @@
 
 use super::codec::IntKey;
 use super::index::{entry_bytes, is_packed};
+use super::rule::BlockRule;
 use duramen_codec::{Block, Codec};
 use std::ops::Range;
 
@@ -55,15 +56,17 @@ fn grown<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Block<T> {
 
 /// What appending `key` to the block costs in bytes; `None` where it is to begin a block of its own.
 #[inline]
-pub(super) fn append_cost<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Option<usize> {
+pub(super) fn append_cost<T: IntKey>(rule: BlockRule, block: &Block<T>, key: T) -> Option<usize> {
+    let codec = rule.codec();
     let count = usize::from(block.count);
     let cost = growth(codec, block, key);
-    (count > 0 && count < codec.max_count() && (!is_packed(codec) || cost <= dear::<T>(codec))).then_some(cost)
+    (count > 0 && count < rule.most() && (!is_packed(codec) || cost <= dear::<T>(codec))).then_some(cost)
 }
 
 /// Divides keys among blocks of at most so many: a key that would make all fields of a packed block wider may begin one of
 /// its own, as it may when keys are appended one by one.
-pub(super) fn pieces<T: IntKey>(codec: Codec, keys: &[T], most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn pieces<T: IntKey>(rule: BlockRule, keys: &[T], most: usize) -> impl Iterator<Item = Range<usize>> {
+    let codec = rule.codec();
     let mut from = 0;
     std::iter::from_fn(move || {
         let rest = keys.get(from..)?;
@@ -72,7 +75,7 @@ pub(super) fn pieces<T: IntKey>(codec: Codec, keys: &[T], most: usize) -> impl I
             let mut block = Block { first, last: first, count: 1, extent: 0 };
             let more = rest.iter().skip(1).take(most.saturating_sub(1)).take_while(|key| {
                 let with = grown(codec, &block, **key);
-                let fits = with.extent == block.extent || append_cost(codec, &block, **key).is_some();
+                let fits = with.extent == block.extent || append_cost(rule, &block, **key).is_some();
                 block = with;
                 fits
             });

@@ -25,8 +25,8 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T
     let Some(&(_, first)) = keys.first().filter(|_| !index.is_empty()) else {
         return Err("a run of keys for a list that has none".to_owned());
     };
-    let (codec, at) = (place.codec, index.block_of_key(first));
-    let (max, behind) = (codec.max_count(), first > index.last(at) && at + 1 == index.len());
+    let (codec, at) = (place.codec(), index.block_of_key(first));
+    let (max, behind) = (place.rule.most(), first > index.last(at) && at + 1 == index.len());
     let full = behind && index.keys_in(at) >= max;
     let mut buffer = [T::default(); MAX_BLOCK];
     let there = if full { &[][..] } else { index.decode(at, &mut buffer) };
@@ -34,7 +34,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T
     let merged = merge(there, start, keys)?;
     // Keys in order fill blocks; among others there are to be more.
     let most = if behind { max } else { merged.len().div_ceil(merged.len().div_ceil(max)) };
-    let pieces: Vec<Range<usize>> = pieces(codec, &merged, most).collect();
+    let pieces: Vec<Range<usize>> = pieces(place.rule, &merged, most).collect();
     let mut bodies: Vec<T::Scratch> = pieces.iter().map(|_| T::scratch()).collect();
     let mut blocks = Vec::with_capacity(pieces.len());
     for (piece, body) in pieces.into_iter().zip(&mut bodies) {
