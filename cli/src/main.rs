@@ -18,7 +18,7 @@ mod typed;
 mod words;
 
 use args::CommandLine;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use failure::{Failure, Found};
 use std::io::Write;
 use std::process::ExitCode;
@@ -51,9 +51,11 @@ fn told(line: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What clap says about a wrong command line without the usage that follows, in one line.
+/// What clap says about a wrong command line without the usage that follows, in one line, and which help has more.
 fn one_line(told: &str) -> String {
     let what = told.split("\n\nUsage:").next().unwrap_or(told);
     let what = what.split("\n\nFor more").next().unwrap_or(what);
-    what.split_whitespace().collect::<Vec<_>>().join(" ") + "; see duramen --help"
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = std::env::args().nth(1).filter(|name| CommandLine::command().find_subcommand(name).is_some());
+    format!("{what}; see duramen {}--help", name.map(|name| name + " ").unwrap_or_default())
 }

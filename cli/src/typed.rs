@@ -68,7 +68,7 @@ fn not_hex(text: &[u8], error: &hex::FromHexError) -> Error {
         hex::FromHexError::OddLength => "it has an odd number of digits".to_owned(),
         _ => "it must have two of 0 to 9 and a to f for each byte".to_owned(),
     };
-    Error::Text { text, type_name: "hexadecimal".to_owned(), why }
+    Error::Text { text, expected: "hexadecimal".to_owned(), why }
 }
 
 #[cfg(test)]

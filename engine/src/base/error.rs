@@ -208,12 +208,12 @@ pub enum Error {
         asked: String,
     },
     /// A text that says no value of its type.
-    #[error("\"{text}\" is not a value of type {type_name}: {why}")]
+    #[error("\"{text}\" is not {expected}: {why}")]
     Text {
         /// The text, cut short if it is long.
         text: String,
-        /// The type's name.
-        type_name: String,
+        /// What it was taken for, with the type's name: "a value of type u32".
+        expected: String,
         /// What the text should have been.
         why: String,
     },

@@ -28,7 +28,7 @@ impl DynType {
         let mut out = Vec::with_capacity(self.fixed_width().unwrap_or(text.len()).min(text.len() + 16));
         self.shape.encode(text, &mut out).map_err(|why| Error::Text {
             text: shown(text),
-            type_name: self.to_string(),
+            expected: format!("a value of type {self}"),
             why,
         })?;
         Ok(out)
@@ -56,7 +56,7 @@ impl DynType {
         let mut out = Vec::with_capacity(text.len());
         self.shape.encode_prefix(text, &mut out).map_err(|why| Error::Text {
             text: shown(text),
-            type_name: format!("prefix of {self}"),
+            expected: format!("the beginning of a value of type {self}"),
             why,
         })?;
         Ok(out)
