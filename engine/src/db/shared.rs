@@ -75,6 +75,8 @@ impl Shared {
     /// places of pages.
     pub(crate) fn make_room(&self) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
+        // What earlier commits set aside and did not need must not keep the log in its old segment.
+        self.engine.log()?.reserve(0)?;
         self.engine.checkpoint()?;
         self.close_gaps(Gaps::worth_while(&store.stats()))?;
         self.engine.checkpoint().map(drop)

@@ -42,7 +42,7 @@ struct Tail {
     chain: u32,
     /// Writes before this file offset will not fail for want of space.
     reserved: u64,
-    /// The furthest file offset that callers of [`Log::reserve`] rely on.
+    /// The file offset up to which the last caller of [`Log::reserve`] relies on it.
     promised: u64,
     older: Vec<Older>,
 }
@@ -144,7 +144,8 @@ impl Log {
 
     /// Makes sure that appending `bytes` (headers of batches included) will not fail for want of space, where the file
     /// system can promise it; it holds until that much has been appended, across rotations. In a sparse log it allows for
-    /// one flush before the first of those batches; reserve again after a flush between them.
+    /// one flush before the first of those batches; reserve again after a flush between them. It takes the place of the
+    /// reservation before: one writer at a time relies on one.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing has changed then.
@@ -277,7 +278,7 @@ impl Tail {
                 other => other.map(|()| generous)?,
             };
         }
-        self.promised = self.promised.max(end);
+        self.promised = end;
         Ok(())
     }
 }

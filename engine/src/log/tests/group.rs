@@ -147,6 +147,17 @@ fn a_full_device_is_told_before_anything_changes() {
 }
 
 #[test]
+fn a_reservation_takes_the_place_of_the_one_before() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    log.reserve(50_000).unwrap();
+    volume.set_capacity(Some(4096 + 9_000));
+    assert!(matches!(log.rotate(), Err(Error::Full { .. })));
+    log.reserve(9_000).unwrap();
+    log.rotate().unwrap();
+}
+
+#[test]
 fn what_has_not_been_appended_cannot_be_made_durable() {
     let log = Log::create(packed(&TestVolume::default()), 1, Lsn(0)).unwrap();
     assert!(matches!(log.make_durable(Lsn(1)), Err(Error::Option { .. })));
