@@ -122,6 +122,25 @@ fn writing_goes_on_once_there_is_room_again() -> Result<()> {
     Ok(())
 }
 
+/// Each commit sets aside far more of the log than it needs.
+#[test]
+fn what_commits_set_aside_and_did_not_need_stands_in_nobodys_way() -> Result<()> {
+    for space in [3 << 20, 7 << 19, 4 << 20] {
+        let volume = FailingVolume::new(space);
+        let db = options(64 << 20).create_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, OLD, 0..OLD_ENTRIES)?;
+        db.close()?;
+        volume.limit_space(Some(space));
+        let db = options(64 << 20).open_on(Arc::new(volume.clone()), NAME)?;
+        for from in (0..OLD_ENTRIES).step_by(500).cycle().take(120) {
+            put(&db, OLD, from..from + 500).unwrap_or_else(|error| panic!("{space} bytes, from {from}: {error}"));
+        }
+        assert_eq!(len(&db, OLD)?, OLD_ENTRIES);
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_commit_that_splits_many_pages_is_refused_before_it_begins() -> Result<()> {
     let mut refused = 0;
