@@ -194,6 +194,12 @@ pub trait LaneKernels: Sized {
         None
     }
 
+    /// As [`LaneKernels::frame_find`], for frames that it is not for.
+    #[inline(always)]
+    fn frame_find_among(_: Level, _block: &Block<Self>, _body: &[u8], _key: Self) -> Option<Found> {
+        None
+    }
+
     /// Where `sought` belongs among the first `count` fields.
     fn frame_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
         None

@@ -135,6 +135,11 @@ impl<T: Int> Scheme<T> for SimdFor {
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
+        if count < MAX_BLOCK
+            && let Some(found) = T::frame_find_among(level, block, body, key)
+        {
+            return Ok(found);
+        }
         let sought = key.widen() - block.first.widen();
         if let Some(found) = T::frame_search(level, &lanes, body, count, T::narrow(sought)) {
             return Ok(found);

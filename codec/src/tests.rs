@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use self::edits::{assert_edits, assert_inserts_at, assert_refuses_without_room, steps};
 use self::hostile::assert_survives;
 use crate::frame::For;
+use crate::lanes::LaneKernels;
 use crate::plain::Plain;
 use crate::scheme::Scheme;
 use crate::simd_for::SimdFor;
@@ -95,6 +96,9 @@ fn assert_reads_at<T: Int>(codec: Codec, keys: &[T], some: impl Iterator<Item = 
             let index = keys.partition_point(|&key| key < probe);
             assert_eq!(found.index, index, "{codec} {level:?} lower_bound {probe:?}");
             assert_eq!(found.exact, keys.get(index) == Some(&probe), "{codec} {level:?} lower_bound {probe:?}");
+            // Some ways are quicker, or only there, where more bytes follow.
+            let before_others = codec.lower_bound_at(level, &block, &bytes, probe);
+            assert_eq!(before_others, Ok(found), "{codec} {level:?} lower_bound {probe:?}");
         }
     }
     for (&a, &b) in probes.iter().zip(probes.iter().skip(1)) {
@@ -328,6 +332,21 @@ fn gaps_of_a_byte_each_come_back() {
 properties!(u32_keys, u32);
 properties!(u64_keys, u64);
 
+/// Frames of every length and width, of keys at random and of such that lie unevenly.
+#[test]
+fn frames_of_every_length_are_searched() {
+    for len in 2..=MAX_BLOCK as u64 {
+        for width in crate::bits::width(len)..=32 {
+            let way = (len + u64::from(width)) % 7 % 4;
+            let keys = spread::<u32>(len, width, if way == 0 { 1 } else { way });
+            let some = (0..len as usize).filter(|i| i % 11 == (len % 11) as usize || (len as usize) < i + 3);
+            for codec in [Codec::For, Codec::SimdFor] {
+                assert_reads_at(codec, &keys, some.clone(), &[]);
+            }
+        }
+    }
+}
+
 /// The quick ways answer for themselves where keys are spread evenly but for chance.
 #[test]
 fn most_keys_are_where_they_are_likely_to_be() {
@@ -339,10 +358,20 @@ fn most_keys_are_where_they_are_likely_to_be() {
             assert!(found > keys.len() * 9 / 10, "{codec} {level:?} {width}: {found}");
         }
     }
+    fn quick_among(level: Level) {
+        for (len, width) in (33..=255).flat_map(|len| [10, 16, 21].map(|width| (len, width))) {
+            let keys = spread::<u32>(len, width, 1);
+            let (block, bytes) = encoded(Codec::SimdFor, &keys);
+            let inside = keys.iter().filter(|&&key| key > block.first);
+            let found = inside.filter(|&&key| u32::frame_find_among(level, &block, &bytes, key).is_some()).count();
+            assert!(found > keys.len() * 9 / 10, "{len} keys of {width} bits: {found}");
+        }
+    }
     Level::all().for_each(|level| quick::<Plain>(Codec::Plain, level));
     for level in Level::all().filter(|&level| level >= Level::Vbmi) {
         quick::<For>(Codec::For, level);
         quick::<SimdFor>(Codec::SimdFor, level);
+        quick_among(level);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a key belongs in a full block of FOR with keys of 32 bits, by code that is the same for all widths and looks only at
+//! Where a key belongs in a block of FOR with keys of 32 bits, by code that is the same for all widths and looks only at
 //! the 32 fields round the likely place. Other searches must never be here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants")]
@@ -8,8 +8,8 @@ use core::arch::x86_64::*;
 use crate::bits::width;
 use crate::{Block, Found, guess};
 
-/// The least width of 256 different keys, and the most at which four bytes have every field.
-const LEAST: u32 = 8;
+/// The least width of more keys than a window has, and the most at which four bytes have every field.
+const LEAST: u32 = 6;
 const MOST: u32 = 25;
 
 /// Fields of a vector; two are looked at.
@@ -51,18 +51,18 @@ static SPREADS: [Spread; (MOST - LEAST) as usize + 1] = {
 };
 
 compiled_for! { Vbmi,
-    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is full, its bytes
-    /// are there and the key is where it would be if keys were evenly spread, or near.
+    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is longer than that, its
+    /// bytes are there and 64 behind the place, and the key is where it would be if keys were evenly spread, or near.
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
         let fields = usize::from(block.count).checked_sub(1)?;
-        if !(LEAST..=MOST).contains(&claimed) || claimed != width(range.into()) || !(240..=255).contains(&fields) {
+        if !(LEAST..=MOST).contains(&claimed) || claimed != width(range.into()) || !(2 * LANES..=255).contains(&fields) {
             return None;
         }
         let sought = key - block.first;
-        let likely = guess::place(sought.into(), range.into(), claimed, 256);
-        let first = LANES * (likely.saturating_sub(LANES / 2) / LANES).min(14);
+        let likely = guess::place(sought.into(), range.into(), claimed, fields);
+        let first = LANES * (likely.saturating_sub(LANES / 2) / LANES).min((fields - LANES - 1) / LANES);
         // Fields of a vector begin with a whole byte.
         let at = first / 8 * claimed as usize;
         let window: &[u8; 64] = bytes.get(at..)?.first_chunk()?;

@@ -52,7 +52,8 @@ unsafe fn load<const THERE: bool>(body: &[u8], at: usize) -> __m512i {
         if THERE {
             return _mm512_loadu_si512(body.as_ptr().add(at).cast());
         }
-        let rest = body.get(at..).unwrap_or_default();
+        // Of no bytes at all those after the body's end: masked loads from where there is no memory take 40 ns.
+        let rest = body.get(at.min(body.len())..).unwrap_or_default();
         let valid = _bzhi_u64(u64::MAX, rest.len().min(64) as u32);
         _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast())
     }
@@ -145,7 +146,7 @@ unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -
             let whole = _mm_setr_epi8(1, -1, 2, -1, 3, -1, 4, -1, 6, -1, 7, -1, 8, -1, 9, -1);
             (_mm_loadu_si128(body.as_ptr().add(at).cast()), whole)
         } else {
-            let rest = body.get(at..).unwrap_or_default();
+            let rest = body.get(at.min(body.len())..).unwrap_or_default();
             let valid = _bzhi_u32(u32::MAX, rest.len() as u32) as u16;
             let places = PIECES[gaps.saturating_sub(8 * n).min(8)].as_ptr();
             (_mm_maskz_loadu_epi8(valid, rest.as_ptr().cast()), _mm_loadu_si128(places.cast()))

@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 
 use super::full::{full32, full64};
 use super::insert::insert;
+use super::search;
 use super::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector};
 use super::words::{Tail, Words, store_partial};
 use super::{LaneKernels, Lanes};
@@ -388,7 +389,7 @@ macro_rules! at_level {
 }
 
 macro_rules! lane_kernels {
-    ($key:ty, $sse:ident $avx2:ident $avx512:ident $full:ident $(, $find:path)?) => {
+    ($key:ty, $sse:ident $avx2:ident $avx512:ident $full:ident $(, $find:ident $find_among:ident)?) => {
         impl LaneKernels for $key {
             #[inline]
             fn frame_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
@@ -409,7 +410,13 @@ macro_rules! lane_kernels {
                         return None;
                     }
                     // SAFETY: the level is one that this machine has.
-                    unsafe { $find(block, bytes, key) }
+                    unsafe { search::$find(block, bytes, key) }
+                }
+
+                #[inline(always)]
+                fn frame_find_among(level: Level, block: &Block<$key>, body: &[u8], key: $key) -> Option<Found> {
+                    // SAFETY: the level is one that this machine has.
+                    if level < Level::Vbmi { None } else { unsafe { search::$find_among(block, body, key) } }
                 }
             )?
 
@@ -501,5 +508,5 @@ macro_rules! lane_kernels {
     };
 }
 
-lane_kernels!(u32, sse32 avx2x32 avx512x32 full32, super::search::find);
+lane_kernels!(u32, sse32 avx2x32 avx512x32 full32, find find_among);
 lane_kernels!(u64, sse64 avx2x64 avx512x64 full64);

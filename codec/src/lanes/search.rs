@@ -1,5 +1,5 @@
-//! Where a key belongs in a full frame of 32-bit keys, by code that is the same for all widths and looks only at the 32 fields
-//! round the likely place. Neighbouring blocks differ in width: a jump to a kernel of one width is often guessed wrong. Other
+//! Where a key belongs in a frame of 32-bit keys, by code that is the same for all widths and looks only at the 32 fields
+//! round the likely place: of full frames, where all but the width is known before, and of others. Neighbouring blocks differ in width: a jump to a kernel of one width is often guessed wrong. Other
 //! searches must never be here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
@@ -15,8 +15,8 @@ const ROWS: usize = 16;
 const LANES: usize = 16;
 const WINDOW: usize = 2;
 
-/// The least width of 256 different keys, and the most.
-const LEAST: u32 = 8;
+/// The widths that are looked at so: narrower frames have two rows at most. 256 different keys have 8 bits or more.
+const LEAST: u32 = 5;
 const MOST: u32 = 32;
 
 /// Where a row's fields end: in the word at `high`, moved up by `up`, they are the top bits; what is missing of them comes from
@@ -79,13 +79,14 @@ static WINDOWS: [[Window; ROWS]; (MOST - LEAST) as usize + 1] = {
     windows
 };
 
-/// Where the bytes of the partial word's lanes lie, in two rows of bytes and zeros behind them.
+/// Where the bytes of the partial word's lanes lie, in up to three rows of bytes and zeros behind them.
 const TAIL_BYTES: __m512i = {
     let mut places = [63u8; 64];
     let mut lane = 0;
     while lane < LANES {
         places[4 * lane] = lane as u8;
         places[4 * lane + 1] = (LANES + lane) as u8;
+        places[4 * lane + 2] = (2 * LANES + lane) as u8;
         lane += 1;
     }
     // SAFETY: a vector is as good as its bytes.
@@ -115,6 +116,50 @@ compiled_for! { Vbmi,
         }
     }
 
+    /// As [`high_words`] for a frame of any count, with so many whole words and so many bytes of the partial one in a lane.
+    ///
+    /// # Safety
+    /// `body` is a frame of the window's width that has its rows.
+    #[inline]
+    unsafe fn high_words_of(window: &Window, body: *const u8, words: usize, tail: usize) -> [__m512i; WINDOW] {
+        let [first, second] = [window.rows[0].high, window.rows[1].high].map(usize::from);
+        // SAFETY: whole words are inside the body, and the mask keeps the bytes of the partial one there.
+        unsafe {
+            let load = |offset: usize| _mm512_loadu_si512(body.add(offset).cast());
+            if second < 64 * words {
+                return [load(first), load(second)];
+            }
+            let there = _bzhi_u64(u64::MAX, (LANES * tail) as u32);
+            let partial = _mm512_permutexvar_epi8(TAIL_BYTES, _mm512_maskz_loadu_epi8(there, body.add(second).cast()));
+            [if first == second { partial } else { load(first) }, partial]
+        }
+    }
+
+    /// Which fields of the window are below the one that is sought, and which not above it.
+    ///
+    /// # Safety
+    /// `body` is a frame of the window's width, with a whole word, that has its rows; `high` is what they end in.
+    #[inline]
+    unsafe fn compare(window: &Window, high: [__m512i; WINDOW], body: *const u8, sought: u32, width: u32) -> (u32, u32) {
+        // Fields are compared at the top of their lanes, with other bits below them.
+        let rest = 32 - width;
+        let least = sought << rest;
+        let most = least | !(u32::MAX << rest);
+        // SAFETY: the caller's.
+        unsafe {
+            let (least, most) = (_mm512_set1_epi32(least as i32), _mm512_set1_epi32(most as i32));
+            let compare = |row: usize| {
+                let Ending { low, up, .. } = window.rows[row];
+                let low = _mm512_loadu_si512(body.add(low.into()).cast());
+                let fields = _mm512_shldv_epi32(high[row], low, _mm512_set1_epi32(up as i32));
+                (_mm512_cmplt_epu32_mask(fields, least), _mm512_cmple_epu32_mask(fields, most))
+            };
+            let (first, second) = (compare(0), compare(1));
+            let both = |first: u16, second: u16| _mm512_kunpackw(second.into(), first.into());
+            (both(first.0, second.0), both(first.1, second.1))
+        }
+    }
+
     /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is full, its bytes
     /// are there and the key is where it would be if keys were evenly spread, or near.
     #[inline]
@@ -127,27 +172,39 @@ compiled_for! { Vbmi,
         let sought = key - block.first;
         let likely = guess::place(sought.into(), range.into(), claimed, ROWS * LANES);
         let window = &WINDOWS[(claimed - LEAST) as usize][likely.saturating_sub(LANES / 2) / LANES % ROWS];
-        // Fields are compared at the top of their lanes, with other bits below them.
-        let rest = 32 - claimed;
-        let least = sought << rest;
-        let most = least | !(u32::MAX << rest);
         // SAFETY: this function has the level, and the body is whole.
-        let (below, not_above) = unsafe {
-            let (least, most) = (_mm512_set1_epi32(least as i32), _mm512_set1_epi32(most as i32));
-            let high = high_words(window, bytes.as_ptr());
-            let compare = |row: usize| {
-                let Ending { low, up, .. } = window.rows[row];
-                let low = _mm512_loadu_si512(bytes.as_ptr().add(low.into()).cast());
-                let fields = _mm512_shldv_epi32(high[row], low, _mm512_set1_epi32(up as i32));
-                (_mm512_cmplt_epu32_mask(fields, least), _mm512_cmple_epu32_mask(fields, most))
-            };
-            let (first, second) = (compare(0), compare(1));
-            let both = |first: u16, second: u16| _mm512_kunpackw(second.into(), first.into());
-            (both(first.0, second.0), both(first.1, second.1))
-        };
+        let (below, not_above) =
+            unsafe { compare(window, high_words(window, bytes.as_ptr()), bytes.as_ptr(), sought, claimed) };
         // Field 0 is below all that are sought. Otherwise it may belong before the window, or behind it.
         let inside = below != 0 && below != u32::MAX;
         let index = usize::from(window.before) + below.count_ones() as usize;
+        inside.then_some(Found { index, exact: below != not_above })
+    }
+
+    /// The same for a frame of any other count, whose bytes `body` is.
+    #[inline]
+    pub(super) fn find_among(block: &Block<u32>, body: &[u8], key: u32) -> Option<Found> {
+        let (claimed, range, count) = (u32::from(block.extent), block.last - block.first, usize::from(block.count));
+        let rows = count.div_ceil(LANES);
+        let lane_bytes = (rows * claimed as usize).div_ceil(8);
+        let (words, tail) = (lane_bytes / 4, lane_bytes % 4);
+        let is_frame = (LEAST..=MOST).contains(&claimed) && claimed == width(range.into()) && body.len() >= LANES * lane_bytes;
+        if !is_frame || !(WINDOW..=ROWS).contains(&rows) || words == 0 {
+            return None;
+        }
+        let sought = key - block.first;
+        let likely = guess::place(sought.into(), range.into(), claimed, count);
+        let row = (likely.saturating_sub(LANES / 2) / LANES).min(rows - WINDOW);
+        let window = &WINDOWS[(claimed - LEAST) as usize][row];
+        // SAFETY: this function has the level, the body is whole and has a whole word.
+        let (below, not_above) = unsafe {
+            compare(window, high_words_of(window, body.as_ptr(), words, tail), body.as_ptr(), sought, claimed)
+        };
+        // Places after the last field do not count.
+        let used = _bzhi_u32(u32::MAX, (count - LANES * row) as u32);
+        let (below, not_above) = (below & used, not_above & used);
+        let inside = below != 0 && below != used;
+        let index = LANES * row + below.count_ones() as usize;
         inside.then_some(Found { index, exact: below != not_above })
     }
 }

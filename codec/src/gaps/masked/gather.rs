@@ -88,7 +88,8 @@ impl Window {
             let bytes = if at + 64 <= body.len() {
                 _mm512_loadu_si512(body.as_ptr().add(at).cast())
             } else {
-                let rest = body.get(at..).unwrap_or_default();
+                // See `bytes.rs` on loads of no bytes.
+                let rest = body.get(at.min(body.len())..).unwrap_or_default();
                 _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, rest.len() as u32), rest.as_ptr().cast())
             };
             let ends = _mm512_testn_epi8_mask(bytes, _mm512_set1_epi8(i8::MIN));

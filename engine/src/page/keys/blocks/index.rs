@@ -194,6 +194,19 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
     }
 
+    /// As [`Index::block`], to look for few keys: a packed block says how many bytes it has, and with those behind them at hand the
+    /// quickest searches read more than they need.
+    #[inline(always)]
+    fn block_to_search(&self, block: usize) -> (Block<T>, &'a [u8]) {
+        if !is_packed(self.codec) {
+            return self.block(block);
+        }
+        let (first, last) = (self.first(block), self.last(block));
+        let extent = self.widths.get(block).map_or(0, |width| u16::from(*width));
+        let bytes = self.body.get(self.offset(block)..).unwrap_or_default();
+        (Block { first, last, count: bytes::u16_of(self.keys_in(block)), extent }, bytes)
+    }
+
     /// How many keys a block has, if they follow one another without a gap: then its bytes need not be looked at.
     #[inline(always)]
     fn run(&self, block: usize) -> Option<usize> {
@@ -229,7 +242,7 @@ impl<'a, T: IntKey> Index<'a, T> {
             let index = above.map_or(0, |above| usize::try_from(above).unwrap_or(usize::MAX));
             return Found { index: self.start(at).saturating_add(index).min(self.count), exact: above.is_some() };
         }
-        let (block, bytes) = self.block(at);
+        let (block, bytes) = self.block_to_search(at);
         let found = T::lower_bound(self.codec, &block, bytes, key).unwrap_or(Found { index: 0, exact: false });
         Found { index: (self.start(at) + found.index).min(self.count), ..found }
     }
@@ -242,7 +255,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         if self.run(at).is_some_and(|count| index < count) {
             return T::narrow(self.first(at).widen().wrapping_add(index as u64));
         }
-        let (block, bytes) = self.block(at);
+        let (block, bytes) = self.block_to_search(at);
         T::select(self.codec, &block, bytes, index).unwrap_or_default()
     }
 
