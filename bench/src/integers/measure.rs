@@ -4,7 +4,7 @@
 
 use super::layout::Layout;
 use super::store::{Map, Sorted, Store, Table, TableKey, fold};
-use super::{Args, KeyType};
+use super::{Args, Fill, KeyType};
 use crate::Result;
 use crate::clock::thread_seconds;
 use crate::random::Random;
@@ -86,6 +86,8 @@ impl Row {
 /// The keys of a run and what is to be found in them.
 struct Workload {
     keys: Vec<u32>,
+    /// The same in the order in which tables are filled, where that is another.
+    mixed: Option<Vec<u32>>,
     /// Keys to look up, all there: at random, and neighbours in order.
     random: Vec<u32>,
     ordered: Vec<u32>,
@@ -111,7 +113,13 @@ impl Workload {
         let inserts = keys[..keys.len().min(args.inserts)].to_vec();
         let mut shuffled = inserts.clone();
         random.shuffle(&mut shuffled);
+        let mixed = (args.fill == Fill::Random).then(|| {
+            let mut mixed = keys.clone();
+            random.shuffle(&mut mixed);
+            mixed
+        });
         Ok(Workload {
+            mixed,
             random: lookups,
             ordered: keys[..keys.len().min(args.lookups)].to_vec(),
             inserts,
@@ -208,7 +216,7 @@ fn measure<K: TableKey + 'static>(args: &Args, n: usize) -> Result<Vec<Row>> {
     let mut sizes = Vec::new();
     for layout in args.layouts() {
         let mut table = Table::<K>::create(layout, args.page_bytes(), args.commit, work.keys.len())?;
-        table.insert(&work.keys)?;
+        table.insert(work.mixed.as_ref().unwrap_or(&work.keys))?;
         sizes.push(table.bytes_per_key()?);
         let (name, store) = (layout.to_string(), Box::new(table) as Box<dyn Store>);
         entrants.push(Entrant { name, layout: Some(layout), store, rounds: BTreeMap::new() });

@@ -16,7 +16,17 @@ pub use measure::Operation;
 use crate::Result;
 use crate::options::{Format, KeyType, make_folder};
 use bytesize::ByteSize;
+use clap::ValueEnum;
 use std::path::PathBuf;
+
+/// The order in which keys come into a table that is then read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Fill {
+    /// Keys in order: pages and blocks are full.
+    InOrder,
+    /// Keys at random: they are between half full and full.
+    Random,
+}
 
 /// Measures tables of integer keys in memory, codec by codec, beside a sorted `Vec` and a `BTreeMap`, in alternation
 #[derive(clap::Args, Clone, Debug)]
@@ -31,6 +41,9 @@ pub struct Args {
     /// Codecs to measure; also `fixed` and `head`, lists of whole keys.
     #[arg(long, value_delimiter = ',', default_values_t = Layout::codecs())]
     codecs: Vec<Layout>,
+    /// The order in which the tables that are read are filled.
+    #[arg(long, value_enum, default_value_t = Fill::InOrder)]
+    fill: Fill,
     /// The most keys of a block; both are measured beside each other. Blocks of BP128 have 128 in any case.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BlockSize::Keys256])]
     block: Vec<BlockSize>,
@@ -182,6 +195,15 @@ mod tests {
         let [plain, bp128, fixed, _] = &rows[..] else { panic!("four layouts") };
         // One page against two and a root above them.
         assert!(bp128.bytes_per_key * 2.0 < plain.bytes_per_key && fixed.layout.block() == 0);
+    }
+
+    #[test]
+    fn tables_filled_at_random_have_the_same_keys_in_more_room() {
+        let bytes = |fill: &str| {
+            let args = args(&format!("--n 40000 --rounds 1 --operations sum --codecs plain --fill {fill}"));
+            measure::all(&args, 40_000).expect("right answers")[0].bytes_per_key
+        };
+        assert!(bytes("random") > bytes("in-order") * 1.1);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::measure::{Operation, Row};
+use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Number, Value};
 use std::io::Write;
@@ -47,6 +48,7 @@ fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
     let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     set("codec", row.layout.name().into());
     set("data", args.data.to_string().into());
+    set("fill", args.fill.to_possible_value().map_or(Value::Null, |fill| fill.get_name().into()));
     set("keys", row.keys.into());
     set("page_size", args.page_bytes().into());
     set("block", row.layout.block().into());
