@@ -108,7 +108,8 @@ pub(crate) struct NewTable {
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
     /// How pages keep keys: plain, fixed, head, db2, wiredtiger, wiredtiger-best, wiredtiger-both, myisam, pkb, pkb:1 to
-    /// pkb:8, pkb-heap, pkb-heap:1 to pkb-heap:8, blocks or blocks:128 (keys a block) [default: blocks for u32, u64, i32 and i64, else head]
+    /// pkb:8, pkb-heap, pkb-heap:1 to pkb-heap:8, blocks or blocks:128 (keys a block)
+    /// [default: blocks for u32, u64, i32 and i64, else head]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) keys: Option<KeyLayout>,
     /// How blocks of u32, u64, i32 or i64 keys are compressed: plain, vbyte, masked-vbyte, varint-gb, stream-vbyte, for,

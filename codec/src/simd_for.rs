@@ -135,9 +135,7 @@ impl<T: Int> Scheme<T> for SimdFor {
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
-        if count < MAX_BLOCK
-            && let Some(found) = T::frame_find_among(level, block, body, key)
-        {
+        if let Some(found) = T::frame_find_among(level, block, body, key) {
             return Ok(found);
         }
         let sought = key.widen() - block.first.widen();

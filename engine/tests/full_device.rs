@@ -141,6 +141,39 @@ fn what_commits_set_aside_and_did_not_need_stands_in_nobodys_way() -> Result<()>
     Ok(())
 }
 
+/// Such a transaction is in the log twice, and splits pages that it has just filled.
+#[test]
+fn a_large_transaction_is_refused_before_it_begins() -> Result<()> {
+    let mut refused = 0;
+    for space in (20..120u64).step_by(4).map(|step| step << 20) {
+        let volume = FailingVolume::new(space);
+        let builder = Database::builder().page_size(16 << 10).cache(1 << 20).background(false);
+        let db = builder.create_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, OLD, 0..100)?;
+        volume.limit_space(Some(space));
+        for round in 0..4 {
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(NEW)?;
+            for key in 0..4000u32 {
+                let len = (key.wrapping_mul(40_503) >> 3) as usize % 3200;
+                table.put((key + 4000 * round).wrapping_mul(2_654_435_761), &vec![key as u8; len][..])?;
+            }
+            drop(table);
+            match tx.commit() {
+                Ok(()) => assert_eq!(len(&db, NEW)?, 4000 * (round + 1)),
+                Err(Error::Full { .. }) => {
+                    refused += 1;
+                    break;
+                }
+                Err(other) => panic!("{space} bytes: {other}"),
+            }
+        }
+        assert_eq!(len(&db, OLD)?, 100);
+    }
+    assert!((5..30).contains(&refused), "{refused}");
+    Ok(())
+}
+
 #[test]
 fn a_commit_that_splits_many_pages_is_refused_before_it_begins() -> Result<()> {
     let mut refused = 0;

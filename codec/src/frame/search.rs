@@ -51,8 +51,8 @@ static SPREADS: [Spread; (MOST - LEAST) as usize + 1] = {
 };
 
 compiled_for! { Vbmi,
-    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is longer than that, its
-    /// bytes are there and 64 behind the place, and the key is where it would be if keys were evenly spread, or near.
+    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block has more than 32
+    /// keys, its bytes are there and 64 behind the place, and the key is where it would be if keys were evenly spread, or near.
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);

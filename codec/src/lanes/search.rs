@@ -1,6 +1,6 @@
 //! Where a key belongs in a frame of 32-bit keys, by code that is the same for all widths and looks only at the 32 fields
-//! round the likely place: of full frames, where all but the width is known before, and of others. Neighbouring blocks differ in width: a jump to a kernel of one width is often guessed wrong. Other
-//! searches must never be here.
+//! round the likely place: of full frames, where all but the width is known before, and of others. Neighbouring blocks
+//! differ in width: a jump to a kernel of one width is often guessed wrong. Other searches must never be here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
 
@@ -15,8 +15,8 @@ const ROWS: usize = 16;
 const LANES: usize = 16;
 const WINDOW: usize = 2;
 
-/// The widths that are looked at so: narrower frames have two rows at most. 256 different keys have 8 bits or more.
-const LEAST: u32 = 5;
+/// The widths that are looked at so: lanes of narrower frames have no whole word. 256 different keys have 8 bits or more.
+const LEAST: u32 = 7;
 const MOST: u32 = 32;
 
 /// Where a row's fields end: in the word at `high`, moved up by `up`, they are the top bits; what is missing of them comes from
@@ -119,7 +119,7 @@ compiled_for! { Vbmi,
     /// As [`high_words`] for a frame of any count, with so many whole words and so many bytes of the partial one in a lane.
     ///
     /// # Safety
-    /// `body` is a frame of the window's width that has its rows.
+    /// `body` is a frame of the window's width that has its rows, and `words` and `tail` are that frame's.
     #[inline]
     unsafe fn high_words_of(window: &Window, body: *const u8, words: usize, tail: usize) -> [__m512i; WINDOW] {
         let [first, second] = [window.rows[0].high, window.rows[1].high].map(usize::from);
@@ -189,7 +189,7 @@ compiled_for! { Vbmi,
         let lane_bytes = (rows * claimed as usize).div_ceil(8);
         let (words, tail) = (lane_bytes / 4, lane_bytes % 4);
         let is_frame = (LEAST..=MOST).contains(&claimed) && claimed == width(range.into()) && body.len() >= LANES * lane_bytes;
-        if !is_frame || !(WINDOW..=ROWS).contains(&rows) || words == 0 {
+        if !is_frame || !(WINDOW..=ROWS).contains(&rows) || count == ROWS * LANES || words == 0 {
             return None;
         }
         let sought = key - block.first;

@@ -76,10 +76,11 @@ impl Shared {
     pub(crate) fn make_room(&self) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
         // What earlier commits set aside and did not need must not keep the log in its old segment.
-        self.engine.log()?.reserve(0)?;
+        self.engine.log()?.give_up_reservation();
         self.engine.checkpoint()?;
         self.close_gaps(Gaps::worth_while(&store.stats()))?;
-        self.engine.checkpoint().map(drop)
+        self.engine.checkpoint()?;
+        self.engine.reserve_relief()
     }
 
     /// One round of what a database needs done from time to time; false when nothing was.

@@ -154,6 +154,11 @@ impl Log {
         self.tail.lock().reserve(bytes as u64)
     }
 
+    /// Ends the last reservation: nobody relies on it any more, and no segment to come needs room for what is left of it.
+    pub fn give_up_reservation(&self) {
+        self.tail.lock().promised = 0;
+    }
+
     /// Starts a new segment at the next batch's LSN and returns that LSN, before which everything is durable then.
     /// Appends go on meanwhile, except for the short while of the change itself.
     ///

@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod literal;
 mod number;
 mod parse;
 mod predicate;

@@ -1,6 +1,6 @@
 //! From the words of a query to what it asks. Nothing is known here of the table: only what can be told from the words.
 
-use super::number::Number;
+use super::literal::Literal;
 use super::predicate::{Compare, Operand, Predicate};
 use super::token::{Placed, Token, tokens, wrong};
 use super::{Aggregate, Column};
@@ -268,7 +268,7 @@ impl Parser {
         Ok(Predicate::Compare(operand, compare, self.number()?))
     }
 
-    fn list(&mut self) -> Result<Vec<Number>> {
+    fn list(&mut self) -> Result<Vec<Literal>> {
         self.sign("(")?;
         let mut numbers = vec![self.number()?];
         while self.takes(",") {
@@ -287,18 +287,12 @@ impl Parser {
         }
     }
 
-    fn number(&mut self) -> Result<Number> {
+    fn number(&mut self) -> Result<Literal> {
         let negative = self.takes("-");
         let (Token::Number(digits), at) = self.next() else {
             self.at -= 1;
             return self.expected("a number");
         };
-        let whole = digits.parse::<i128>().ok().map(|number| Number::Signed(if negative { -number } else { number }));
-        let large = || digits.parse::<u128>().ok().filter(|_| !negative).map(Number::Unsigned);
-        let float = || {
-            let number = digits.parse::<f64>().ok()?;
-            Some(Number::Float(if negative { -number } else { number }))
-        };
-        whole.or_else(large).or_else(float).ok_or_else(|| wrong(at, format!("{digits} is no number")))
+        Literal::parse(&digits, negative).ok_or_else(|| wrong(at, format!("{digits} is no number")))
     }
 }

@@ -1,8 +1,10 @@
 //! Predicates of queries in words: what they say of an entry, and which range of keys they leave.
 
 use super::Column;
+use super::literal::Literal;
 use super::number::{Number, NumberType};
 use crate::txn::Stretch;
+use std::cmp::Ordering;
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,8 @@ pub(super) struct Operand {
 /// A predicate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Predicate {
-    Compare(Operand, Compare, Number),
-    In(Operand, Vec<Number>),
+    Compare(Operand, Compare, Literal),
+    In(Operand, Vec<Literal>),
     /// Flat, and so is [`Predicate::Or`]: a long text must not become a deep tree.
     And(Vec<Predicate>),
     Or(Vec<Predicate>),
@@ -34,14 +36,15 @@ pub(super) enum Predicate {
 }
 
 impl Compare {
-    pub(super) fn holds(self, left: Number, right: Number) -> bool {
+    /// Whether it holds of two numbers that compare so.
+    fn holds(self, left_to_right: Ordering) -> bool {
         match self {
-            Compare::Equal => left == right,
-            Compare::NotEqual => left != right,
-            Compare::Less => left < right,
-            Compare::AtMost => left <= right,
-            Compare::Greater => left > right,
-            Compare::AtLeast => left >= right,
+            Compare::Equal => left_to_right.is_eq(),
+            Compare::NotEqual => left_to_right.is_ne(),
+            Compare::Less => left_to_right.is_lt(),
+            Compare::AtMost => left_to_right.is_le(),
+            Compare::Greater => left_to_right.is_gt(),
+            Compare::AtLeast => left_to_right.is_ge(),
         }
     }
 }
@@ -57,8 +60,13 @@ impl Predicate {
     /// Whether an entry counts.
     pub(super) fn holds(&self, key: Number, value: Number) -> bool {
         match self {
-            Predicate::Compare(operand, compare, number) => compare.holds(operand.of(key, value), *number),
-            Predicate::In(operand, numbers) => numbers.contains(&operand.of(key, value)),
+            Predicate::Compare(operand, compare, literal) => {
+                compare.holds(literal.compared_with(operand.of(key, value)))
+            }
+            Predicate::In(operand, literals) => {
+                let number = operand.of(key, value);
+                literals.iter().any(|literal| literal.compared_with(number).is_eq())
+            }
             Predicate::And(all) => all.iter().all(|one| one.holds(key, value)),
             Predicate::Or(any) => any.iter().any(|one| one.holds(key, value)),
             Predicate::Not(a) => !a.holds(key, value),
@@ -109,23 +117,18 @@ fn narrow(predicate: Predicate, limits: &mut Limits) -> Option<Predicate> {
             let rest: Vec<_> = all.into_iter().filter_map(|one| narrow(one, limits)).collect();
             (!rest.is_empty()).then_some(Predicate::And(rest))
         }
-        Predicate::Compare(Operand { column: Column::Key, modulo: None }, compare, number) => {
-            let integer = match number {
-                Number::Signed(integer) => Some(integer),
-                Number::Unsigned(integer) => i128::try_from(integer).ok(),
-                Number::Float(_) => None,
+        Predicate::Compare(operand @ Operand { column: Column::Key, modulo: None }, compare, literal) => {
+            let Some((floor, whole)) = literal.as_integer().filter(|_| compare != Compare::NotEqual) else {
+                return Some(Predicate::Compare(operand, compare, literal));
             };
-            let clear = integer.filter(|integer| integer.unsigned_abs() < 1 << 100);
-            let Some(integer) = clear.filter(|_| compare != Compare::NotEqual) else {
-                let operand = Operand { column: Column::Key, modulo: None };
-                return Some(Predicate::Compare(operand, compare, number));
-            };
+            // Of a number that is not whole, the next integer above it and the last below.
+            let (from, below) = if whole { (floor, floor - 1) } else { (floor + 1, floor) };
             let (low, high) = match compare {
-                Compare::Equal | Compare::NotEqual => (integer, integer),
-                Compare::Less => (limits.low, integer - 1),
-                Compare::AtMost => (limits.low, integer),
-                Compare::Greater => (integer + 1, limits.high),
-                Compare::AtLeast => (integer, limits.high),
+                Compare::Equal | Compare::NotEqual => (from, floor),
+                Compare::Less => (limits.low, below),
+                Compare::AtMost => (limits.low, floor),
+                Compare::Greater => (floor + 1, limits.high),
+                Compare::AtLeast => (from, limits.high),
             };
             limits.low = limits.low.max(low);
             limits.high = limits.high.min(high);

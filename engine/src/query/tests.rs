@@ -335,3 +335,42 @@ fn exponents_may_have_a_sign() {
         assert!(format!("COUNT(*) FROM t WHERE value > {wrong}").parse::<Statement>().is_err(), "{wrong}");
     }
 }
+
+/// As keys, where comparisons become ranges, and as values, where they do not.
+#[test]
+fn integers_are_compared_exactly_with_numbers_that_have_a_point_or_an_exponent() {
+    const T: crate::TableDef<u64, u64> = crate::TableDef::new("t");
+    let db = Database::in_memory().unwrap();
+    let tx = db.begin_write().unwrap();
+    let small = (1 << 53) - 1..=(1 << 53) + 2;
+    let large = [10_000_000_000_000_000_000, 10_000_000_000_000_000_001, u64::MAX];
+    for number in small.chain(large) {
+        tx.open_table(T).unwrap().put(number, number).unwrap();
+    }
+    tx.commit().unwrap();
+    let tx = db.begin_read().unwrap();
+    for (asked, count) in [
+        ("= 1e19", 1),
+        ("> 1e19", 2),
+        ("IN (9007199254740993.0, 1e19)", 2),
+        ("= 9007199254740993.0", 1),
+        ("= 9007199254740992.5", 0),
+        ("!= 9007199254740992.5", 7),
+        (">= 9007199254740992.5", 5),
+        ("> 9007199254740992.5", 5),
+        ("< 9007199254740992.5", 2),
+        ("<= 9007199254740992.5", 2),
+        ("< 18446744073709551615.5", 7),
+        ("< 1.8446744073709551616e19", 7),
+        ("<= 18446744073709551614.9", 6),
+        ("< 1e300", 7),
+        ("> -1e300", 7),
+        ("> -0.5", 7),
+    ] {
+        for column in ["key", "value"] {
+            let text = format!("COUNT(*) FROM t WHERE {column} {asked}");
+            let found = text.parse::<Statement>().unwrap().run(&tx).unwrap();
+            assert_eq!(found, [Outcome::Number(Number::Unsigned(count))], "{text}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::record::OPERATIONS;
 use super::versions::Detached;
 use crate::base::limits::{long_key_head, max_inline_key};
 use crate::base::watermark::Watermark;
-use crate::base::{Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::{Page, Record, run_capacity};
 use crate::store::{Location, Pin};
@@ -95,7 +95,7 @@ impl Engine {
         let (pins, covered) = self.pin(steps, &mut created)?;
         if self.is_logged() {
             let rest = steps.get(covered..).unwrap_or_default();
-            self.make_room(steps, pins.len() + self.count_leaves(rest, &mut created)?)?;
+            self.make_room(steps, pins.len() + self.count_leaves(rest, &mut created)?, !rest.is_empty())?;
             if steps.iter().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
                 && let Some(store) = &self.store
             {
@@ -114,19 +114,29 @@ impl Engine {
 
     /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
     /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
-    fn make_room(&self, steps: &[Step<'_>], leaves: usize) -> Result<()> {
+    fn make_room(&self, steps: &[Step<'_>], leaves: usize, large: bool) -> Result<()> {
         let bytes: usize = steps.iter().map(|step| self.weight(step)).sum();
         let page_size = self.pool.page_size();
         let relieves = steps.iter().all(Step::relieves);
         let kept = if relieves { 0 } else { RELIEF_LOG };
         // Each leaf may be split or merged, which logs the new content of a page. In a large transaction hardly all are.
         let contents = (leaves * page_size).min(MOST_CONTENTS);
-        self.log()?.reserve(2 * bytes + contents + COMMIT_LOG + kept)?;
+        // A large transaction is in the log twice, and the pages that its new entries fill are split in their turn.
+        let entries = if large { 3 * bytes } else { 2 * bytes };
+        self.log()?.reserve(entries + contents + COMMIT_LOG + kept)?;
         let Some(store) = &self.store else { return Ok(()) };
         // Besides, new pages take half of theirs at least, and each may change a page above it.
         let heap: usize = steps.iter().map(heap_pages).sum();
         let images = 2 * leaves + heap + 4 * bytes / page_size + if relieves { 0 } else { RELIEF_PAGES };
         store.ensure_room(self.pool.dirty_pages() + images as u64)
+    }
+
+    /// Reserves again what transactions that only remove rely on, if there is room for it.
+    pub(crate) fn reserve_relief(&self) -> Result<()> {
+        match self.log()?.reserve(RELIEF_LOG + COMMIT_LOG) {
+            Err(Error::Full { .. }) => Ok(()),
+            reserved => reserved,
+        }
     }
 
     /// A transaction that needs too much of the pool at once: the log gets it whole, then it is applied piece by piece.

@@ -1,5 +1,5 @@
-//! The key layouts: those that hold keys of any length, and the blocks of integers. The tests go through all of them. What is done with them is the
-//! tests' affair.
+//! The key layouts: those that hold keys of any length, and the blocks of integers. The tests go through all
+//! of them. What is done with them is the tests' affair.
 
 use duramen::Codec;
 use duramen::db::types::{KeyLayout, TableOptions};

@@ -120,7 +120,7 @@ impl KeyListKind {
             all[15 + part as usize] = KeyListKind::PkbHeap(part);
             part += 1;
         }
-        let (mut codec, mut next) = (0, 24);
+        let (mut codec, mut next) = (0, 8 + 2 * KeyListKind::LONGEST_PART as usize);
         while codec < Codec::ALL.len() {
             let long = BlockRule::long(Codec::ALL[codec]);
             all[next] = KeyListKind::Blocks32(long);
@@ -133,6 +133,7 @@ impl KeyListKind {
             }
             codec += 1;
         }
+        assert!(next == KeyListKind::COUNT);
         all
     };
 
