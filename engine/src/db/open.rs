@@ -334,6 +334,9 @@ fn shared(
     read_only: bool,
     lock: Option<Box<dyn LockGuard>>,
 ) -> Arc<Shared> {
+    if let Some(log) = engine.log.get() {
+        log.limit_payload(options.most_payload);
+    }
     Arc::new(Shared {
         engine,
         path,
@@ -450,7 +453,7 @@ fn create_catalog(engine: &Engine) -> Result<()> {
     if engine.is_logged() {
         engine.ids.lock().take_exactly(CATALOG_ROOT);
     }
-    let end = engine.commit(&[Step::Create { tree: &catalog }], &[], &catalog)?;
+    let end = engine.commit([Step::Create { tree: &catalog }].into_iter(), &[], &catalog)?;
     engine.settle(end, crate::txn::Durability::Commit)
 }
 

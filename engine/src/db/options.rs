@@ -49,6 +49,7 @@ pub struct Builder {
     pub(crate) flush_interval: Duration,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) background: bool,
+    pub(crate) most_payload: usize,
 }
 
 impl Default for Builder {
@@ -61,6 +62,7 @@ impl Default for Builder {
             flush_interval: Duration::from_millis(100),
             checkpoint_bytes: 64 << 20,
             background: true,
+            most_payload: crate::log::MAX_PAYLOAD,
         }
     }
 }
@@ -127,6 +129,15 @@ impl Builder {
     #[must_use]
     pub fn resident_inner(mut self, resident: bool) -> Builder {
         self.resident_inner = resident;
+        self
+    }
+
+    /// The most bytes that one batch of the log may have. For tests: what meets the limit elsewhere with gigabytes meets it here
+    /// with little.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn batch_bytes(mut self, bytes: usize) -> Builder {
+        self.most_payload = bytes;
         self
     }
 

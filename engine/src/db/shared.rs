@@ -101,7 +101,18 @@ impl Shared {
             return Ok(());
         }
         self.engine.check_poison()?;
-        while self.engine.reclaim_step(&super::catalog::catalog_tree())? {}
+        loop {
+            match self.engine.reclaim_step(&super::catalog::catalog_tree()) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What waits to be freed is in the catalog: the next opening frees it.
+                Err(cause @ Error::Full { .. }) => {
+                    tracing::warn!(%cause, "no room to free what was dropped; it stays until the next opening");
+                    break;
+                }
+                Err(other) => return Err(other),
+            }
+        }
         self.engine.prune();
         let Some(store) = &self.engine.store else { return Ok(()) };
         self.checkpoint()?;

@@ -14,7 +14,7 @@ use crate::base::{Error, PageId, Result, TableId};
 use crate::page::Record;
 use crate::store::Location;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, Runs, Step, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{Durability, EntryDelta, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -409,7 +409,7 @@ impl WriteTransaction {
             return Ok(None);
         }
         let catalog = catalog_tree();
-        let mut steps = Vec::new();
+        let mut steps = Steps::default();
         let created: Vec<&Tree> = states.iter().filter(|(_, s)| s.created).map(|(_, s)| &s.entry.tree).collect();
         let is_root = |page: PageId| created.iter().any(|tree| tree.root == page);
         steps.extend(
@@ -428,7 +428,11 @@ impl WriteTransaction {
             push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
         }
         push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
-        engine.commit(&steps, &appends, &catalog).map(Some)
+        match steps.as_slice() {
+            Some(steps) => engine.commit(steps.iter().copied(), &appends, &catalog),
+            None => engine.commit(steps.iter(), &appends, &catalog),
+        }
+        .map(Some)
     }
 
     /// How many entries a table has with the transaction's writes.

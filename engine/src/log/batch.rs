@@ -96,10 +96,11 @@ impl BatchBuffer {
             self.bytes.resize(BATCH_HEADER, 0);
         }
         let length = self.len();
-        let field = u32::try_from(length).ok().filter(|_| length <= MAX_PAYLOAD).ok_or_else(|| Error::Option {
+        let most = stamp.most_payload;
+        let field = u32::try_from(length).ok().filter(|_| length <= most).ok_or_else(|| Error::Option {
             option: "batch length",
             value: length.to_string(),
-            expected: format!("at most {MAX_PAYLOAD} bytes"),
+            expected: format!("at most {most} bytes"),
         })?;
         let (header, payload) = self.bytes.split_at_mut(BATCH_HEADER);
         bytes::put_u64(header, 0, stamp.start.0);
@@ -125,6 +126,8 @@ pub(super) struct Stamp {
     pub(super) durable: Lsn,
     /// The previous batch's checksum.
     pub(super) previous: u32,
+    /// The most bytes that the payload may have.
+    pub(super) most_payload: usize,
 }
 
 /// A header whose own check holds; whether its payload does is for [`BatchHeader::proves`].
@@ -179,7 +182,15 @@ mod tests {
     use super::*;
 
     fn stamp() -> Stamp {
-        Stamp { seed: 7, epoch: 3, kind: 9, start: Lsn(1000), durable: Lsn(900), previous: 0xabcd }
+        Stamp {
+            seed: 7,
+            epoch: 3,
+            kind: 9,
+            start: Lsn(1000),
+            durable: Lsn(900),
+            previous: 0xabcd,
+            most_payload: MAX_PAYLOAD,
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Locks, in the order they are taken: the rotation, the leader's role, the tail. The tail is locked for one write,
 //! never for a sync, except by a rotation, which must not let a batch slip between the old segment and the new one.
 
-use super::batch::{BATCH_HEADER, BatchBuffer, Stamp};
+use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
 use super::group_commit::GroupCommit;
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
@@ -13,7 +13,7 @@ use crate::base::{Error, Lsn, Result, checksum::chained};
 use crate::io::Disk;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Space is reserved in steps of this many bytes where the device has it.
 const RESERVE_STEP: u64 = 1 << 20;
@@ -26,6 +26,8 @@ pub struct Log {
     epoch: u32,
     appended: AtomicU64,
     group: GroupCommit,
+    /// The most bytes that a payload may have.
+    most_payload: AtomicUsize,
     /// The number of the next segment; held while rotating.
     next_number: Mutex<u32>,
     tail: Mutex<Tail>,
@@ -81,6 +83,7 @@ impl Log {
             epoch: header.epoch,
             appended: AtomicU64::new(header.start.0),
             group: GroupCommit::new(header.start),
+            most_payload: AtomicUsize::new(MAX_PAYLOAD),
             next_number: Mutex::new(segment::number_after(&config, header.number)?),
             tail: Mutex::new(Tail::new(disk, header, 0, older)),
             config,
@@ -100,6 +103,16 @@ impl Log {
     /// The LSN of a record: `offset_in_payload` bytes into the payload of the batch that starts at `batch_start`.
     pub fn op_lsn(batch_start: Lsn, offset_in_payload: usize) -> Lsn {
         batch_start.plus(BATCH_HEADER).plus(offset_in_payload)
+    }
+
+    /// The most bytes that a batch's payload may have: [`MAX_PAYLOAD`] unless limited further.
+    pub fn most_payload(&self) -> usize {
+        self.most_payload.load(Ordering::Relaxed)
+    }
+
+    /// Lets batches have payloads of so many bytes at the most, [`MAX_PAYLOAD`] whatever `bytes` says.
+    pub fn limit_payload(&self, bytes: usize) {
+        self.most_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
     }
 
     /// Bytes of log from `lsn` to the end.
@@ -129,6 +142,7 @@ impl Log {
             start: self.next_lsn(),
             durable: self.group.durable(),
             previous: tail.chain,
+            most_payload: self.most_payload(),
         };
         let (bytes, chain) = buffer.seal(&stamp)?;
         if let Err(error) = tail.disk.write_at(tail.offset, bytes) {

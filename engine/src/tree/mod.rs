@@ -44,7 +44,7 @@ pub use free::{FreeProgress, SubtreeCount};
 pub use leaf_copy::LeafCopy;
 pub use many::Near;
 pub use put_run::Put;
-pub use range_delete::{DetachedSubtree, Removal, RemovedRange};
+pub use range_delete::{DetachedSubtree, RangeRemoval, Removal, RemovedRange};
 pub use search::Target;
 pub use store::{PageRead, PageWrite};
 pub use stretch::Stretch;

@@ -12,6 +12,10 @@ use super::split::fences;
 use super::{PageRead, PageWrite, Stretch, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
+use std::collections::VecDeque;
+
+/// So many entries, whose keys are in as many pages of the key heap at the most, go in one part of a removal.
+const APART: usize = 12;
 
 /// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,8 +61,87 @@ struct Overlap {
     partial: Vec<usize>,
 }
 
+/// The removal of a stretch of keys in parts, each of which changes few pages and leaves a valid tree. Only the one writer
+/// may change the tree between them, and nobody else.
+#[derive(Debug)]
+pub struct RangeRemoval {
+    keys: Stretch,
+    next: Part,
+    /// Keys on the way to which pages may have become thin.
+    thin: VecDeque<Vec<u8>>,
+}
+
+/// What a removal does next.
+#[derive(Debug)]
+enum Part {
+    Begin,
+    /// These inner pages, with their levels and ranges, may have children that the stretch covers whole.
+    Detach(Vec<(PageId, u8, Range)>),
+    /// The leaf where the stretch begins.
+    TrimFirst,
+    /// The leaf where it ends.
+    TrimLast,
+    Rebalance,
+}
+
+impl RangeRemoval {
+    /// The removal of all entries of a stretch of keys.
+    pub fn new(keys: Stretch) -> RangeRemoval {
+        RangeRemoval { keys, next: Part::Begin, thin: VecDeque::new() }
+    }
+
+    /// Removes the next part from `tree` and adds what it was to `removed`; false: nothing is left to do, and nothing has been
+    /// done. `before` is called as by [`Tree::remove_range`].
+    pub fn step<S: PageWrite>(
+        &mut self,
+        tree: &Tree,
+        store: &S,
+        removed: &mut RemovedRange,
+        before: &mut impl FnMut(Removal<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let known = removed.detached.len();
+        self.next = match std::mem::replace(&mut self.next, Part::Rebalance) {
+            Part::Begin if self.keys.is_empty() => return Ok(false),
+            Part::Begin => {
+                self.thin.push_back(self.keys.lower.clone());
+                let level = peek(store, tree.root, |page| page.level())?;
+                if level > 0 && self.keys.lower.is_empty() && self.keys.upper.is_none() {
+                    removed.detached.push(tree.detach_all(store, before)?);
+                    Part::TrimFirst
+                } else {
+                    Part::Detach(vec![(tree.root, level, Range::default())])
+                }
+            }
+            Part::Detach(mut waiting) => {
+                let done = tree.detach_covered(store, &self.keys, &mut waiting, removed, before)?;
+                if done { Part::TrimFirst } else { Part::Detach(waiting) }
+            }
+            Part::TrimFirst => {
+                let more = tree.trim(store, Target::Covering(&self.keys.lower), &self.keys, removed, before)?;
+                if more { Part::TrimFirst } else { Part::TrimLast }
+            }
+            Part::TrimLast => {
+                let end = self.keys.upper.as_deref().map_or(Target::Last, Target::Before);
+                if tree.trim(store, end, &self.keys, removed, before)? {
+                    Part::TrimLast
+                } else {
+                    self.thin.extend(self.keys.upper.clone());
+                    Part::Rebalance
+                }
+            }
+            Part::Rebalance => {
+                let Some(key) = self.thin.pop_front() else { return Ok(false) };
+                tree.rebalance(store, &key)?;
+                Part::Rebalance
+            }
+        };
+        self.thin.extend(removed.detached.iter().skip(known).map(|subtree| subtree.lower.clone()));
+        Ok(true)
+    }
+}
+
 impl Tree {
-    /// Removes all entries of a stretch of keys.
+    /// Removes all entries of a stretch of keys; [`RangeRemoval`] does so in parts.
     ///
     /// `before` is called with each entry and each subtree before it is removed or detached, under the exclusive latch
     /// of the page that leads to it; not for entries of detached subtrees. The pages of those stay as they are until
@@ -70,55 +153,62 @@ impl Tree {
         mut before: impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<RemovedRange> {
         let mut removed = RemovedRange::default();
-        if keys.is_empty() {
-            return Ok(removed);
-        }
-        self.detach_covered(store, keys, &mut removed, &mut before)?;
-        let end = keys.upper.as_deref().map_or(Target::Last, Target::Before);
-        self.trim(store, Target::Covering(&keys.lower), keys, &mut removed, &mut before)?;
-        self.trim(store, end, keys, &mut removed, &mut before)?;
-        self.rebalance(store, &keys.lower)?;
-        for subtree in &removed.detached {
-            self.rebalance(store, &subtree.lower)?;
-        }
-        if let Some(to) = &keys.upper {
-            self.rebalance(store, to)?;
-        }
+        let mut removal = RangeRemoval::new(keys.clone());
+        while removal.step(self, store, &mut removed, &mut before)? {}
         Ok(removed)
     }
 
+    /// Detaches the children of the last of these inner pages that the stretch covers whole; those that it begins or ends in
+    /// wait then. True: none is left.
     fn detach_covered<S: PageWrite>(
         &self,
         store: &S,
         keys: &Stretch,
+        waiting: &mut Vec<(PageId, u8, Range)>,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let level = peek(store, self.root, |page| page.level())?;
-        if level > 0 && keys.lower.is_empty() && keys.upper.is_none() {
-            removed.detached.push(self.detach_all(store, before)?);
-            return Ok(());
+    ) -> Result<bool> {
+        let Some((id, level, range)) = waiting.pop() else { return Ok(true) };
+        if level == 0 {
+            return Ok(false);
         }
+        let covered = {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            let overlap = self.overlap(store, page, &range, keys)?;
+            for slot in overlap.partial {
+                waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
+            }
+            overlap.covered
+        };
+        if !covered.is_empty() {
+            removed.detached.push(self.detach(store, id, covered, &range, before)?);
+        }
+        Ok(false)
+    }
+
+    /// The levels of the inner pages of which [`Tree::remove_range`] would detach children, as the tree is now.
+    pub fn detaching_levels<S: PageRead>(&self, store: &S, keys: &Stretch) -> Result<Vec<u8>> {
+        let mut levels = Vec::new();
+        let level = peek(store, self.root, |page| page.level())?;
         let mut waiting = vec![(self.root, level, Range::default())];
-        while let Some((id, level, range)) = waiting.pop() {
+        while let Some((id, level, range)) = waiting.pop().filter(|_| !keys.is_empty()) {
             if level == 0 {
                 continue;
             }
-            let covered = {
-                let latched = store.read(id)?;
-                let page = Page::new(&latched);
-                self.check_page(page, id, level)?;
-                let overlap = self.overlap(store, page, &range, keys)?;
-                for slot in overlap.partial {
-                    waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
-                }
-                overlap.covered
-            };
-            if !covered.is_empty() {
-                removed.detached.push(self.detach(store, id, covered, &range, before)?);
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            let overlap = self.overlap(store, page, &range, keys)?;
+            if !overlap.covered.is_empty() {
+                levels.push(level);
+            }
+            for slot in overlap.partial {
+                waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
             }
         }
-        Ok(())
+        Ok(levels)
     }
 
     fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Stretch) -> Result<Overlap> {
@@ -248,7 +338,8 @@ impl Tree {
     }
 
     /// Removes the entries of one leaf that are in the range; of one that keeps its keys apart they become a subtree of their own,
-    /// because they would have to be taken out of many pages.
+    /// because they would have to be taken out of many pages. Where that cannot be, [`APART`] of them go, and true says that
+    /// there may be more.
     fn trim<S: PageWrite>(
         &self,
         store: &S,
@@ -256,7 +347,7 @@ impl Tree {
         keys: &Stretch,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let id = self.leaf_at(store, target, |page| page.id())?;
         let mut leaf = store.latch(id)?;
         let page = Page::new(&leaf);
@@ -266,7 +357,7 @@ impl Tree {
             None => page.count(),
         };
         if from >= to {
-            return Ok(());
+            return Ok(false);
         }
         let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
         if page.keeps_keys_apart()
@@ -276,8 +367,11 @@ impl Tree {
             before(Removal::Subtree(&detached))?;
             self.must_fit(store, &mut leaf, &remove)?;
             removed.detached.push(detached);
-            return Ok(());
+            return Ok(false);
         }
+        let to = if page.keeps_keys_apart() { to.min(from + APART) } else { to };
+        let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
+        let more = page.keeps_keys_apart();
         let (mut key, mut owned, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
         for slot in from..to {
@@ -297,12 +391,12 @@ impl Tree {
             for key in &whole {
                 self.remove(store, key, |_| Ok(()))?;
             }
-            return Ok(());
+            return Ok(more);
         }
         for owned in owned {
             self.give_back(store, owned)?;
         }
-        Ok(())
+        Ok(more)
     }
 
     /// Some entries of a leaf in a leaf of their own, which nothing leads to.

@@ -78,6 +78,22 @@ impl Tree {
         self.leaf_at(store, Target::Covering(key), f)
     }
 
+    /// As [`Tree::leaf_for`]; `way` becomes the inner pages on the way there, from the root on.
+    pub fn way_to<S: PageRead, R>(
+        &self,
+        store: &S,
+        target: Target<'_>,
+        way: &mut Vec<PageId>,
+        f: impl FnOnce(Page<'_>) -> R,
+    ) -> Result<R> {
+        way.clear();
+        let leaf = self.descend_noting(store, target, |page, _| {
+            way.push(page.id());
+            Ok(())
+        })?;
+        Ok(f(Page::new(&leaf)))
+    }
+
     /// Runs `f` on the rightmost leaf, under its shared latch.
     pub fn last_leaf<S: PageRead, R>(&self, store: &S, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         self.leaf_at(store, Target::Last, f)

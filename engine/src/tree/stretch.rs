@@ -74,18 +74,16 @@ impl Stretch {
 
     /// Adds a stretch to a sorted list of disjoint ones.
     pub fn merge_into(mut self, list: &mut Vec<Stretch>) {
-        list.retain(|other| {
-            let touches = self.touches(other);
-            if touches {
-                self.lower = std::mem::take(&mut self.lower).min(other.lower.clone());
-                if ends_by(self.upper.as_deref(), other.upper.as_deref()) {
-                    self.upper.clone_from(&other.upper);
-                }
+        // Those that it touches lie side by side.
+        let from = list.partition_point(|other| other.upper.as_ref().is_some_and(|upper| *upper < self.lower));
+        let touched = list.iter().skip(from).take_while(|other| self.touches(other)).count();
+        for other in list.drain(from..from + touched) {
+            self.lower = self.lower.min(other.lower);
+            if ends_by(self.upper.as_deref(), other.upper.as_deref()) {
+                self.upper = other.upper;
             }
-            !touches
-        });
-        let at = list.partition_point(|other| other.lower < self.lower);
-        list.insert(at, self);
+        }
+        list.insert(from, self);
     }
 }
 

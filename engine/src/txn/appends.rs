@@ -3,14 +3,18 @@
 //! be known here.
 
 use super::applier::{Applier, Pages};
-use super::commit::Step;
 use super::engine::Engine;
+use super::steps::{Many, Step, Steps};
 use super::write_arrays::Tail;
 use super::write_set::WriteSet;
 use crate::base::Result;
 use crate::base::limits::long_key_head;
 use crate::page::Record;
-use crate::tree::{Near, Tree};
+use crate::tree::{Near, Stretch, Tree};
+
+/// With more writes than this the steps of a table are made one by one, and without their places: hardly any commit that has so
+/// many goes into one batch.
+const MANY: usize = 1 << 20;
 
 /// What a table's writes do to the number of its entries, and where they do it.
 #[derive(Default)]
@@ -40,13 +44,16 @@ pub(crate) struct Append<'a> {
 
 /// Adds what carries out a table's writes to `steps` or, if `appends` are wanted, to these.
 pub(crate) fn push_steps<'a>(
-    steps: &mut Vec<Step<'a>>,
+    steps: &mut Steps<'a>,
     appends: Option<&mut Vec<Append<'a>>>,
     tree: &'a Tree,
     writes: &'a WriteSet,
     delta: &EntryDelta<'a>,
 ) {
-    steps.extend(writes.cleared().iter().map(|range| Step::Clear { tree, range }));
+    let clear = |range: &'a Stretch| Step::Clear { tree, lower: &range.lower, upper: range.upper.as_deref() };
+    steps.extend(writes.cleared().iter().map(clear));
+    // Without a log nothing is applied in pieces, and each step has its place.
+    let many = appends.is_none() && writes.len() > MANY;
     let (mut count, mut rest) = (usize::MAX, Near::NONE);
     if let Some((tail, near)) = delta.behind {
         rest = near;
@@ -55,15 +62,14 @@ pub(crate) fn push_steps<'a>(
             appends.push(Append { tree, tail, near });
         }
     }
-    let mut places = delta.places.iter();
-    steps.reserve(places.len());
-    for (key, record) in writes.points().take(count) {
-        let near = *places.next().unwrap_or(&rest);
-        steps.push(match record {
-            Some(record) => Step::Put { tree, key, record, near },
-            None => Step::Remove { tree, key, near },
-        });
+    if many {
+        steps.many.push(Many { tree, writes: writes.points() });
+        return;
     }
+    let mut places = delta.places.iter();
+    steps.listed.reserve(places.len());
+    let mut near = || *places.next().unwrap_or(&rest);
+    steps.extend(writes.points().take(count).map(|write| Step::of_write(tree, write, near())));
 }
 
 impl Engine {

@@ -8,7 +8,7 @@ use super::page_ids::ids_per_map;
 use super::record::{Record, encode_operation};
 use crate::base::{Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
-use crate::page::{self, NewEntry, PageOp};
+use crate::page::{self, NewEntry, Page, PageOp};
 use crate::store::{Location, Pool, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, RefCell};
@@ -62,6 +62,8 @@ pub(crate) struct Applier<'e> {
     batch: RefCell<BatchBuffer>,
     /// In an in-memory database operations are counted, not logged.
     unlogged_ops: Cell<usize>,
+    /// Pages that this batch has changed.
+    pages: Cell<usize>,
     freed: RefCell<HashSet<PageId>>,
     /// Freed pages that snapshots may still read: their ids are held back until none can.
     held_back: RefCell<Vec<PageId>>,
@@ -75,6 +77,7 @@ impl<'e> Applier<'e> {
             start,
             batch: RefCell::new(batch),
             unlogged_ops: Cell::new(0),
+            pages: Cell::new(0),
             freed: RefCell::default(),
             held_back: RefCell::default(),
         }
@@ -85,6 +88,16 @@ impl<'e> Applier<'e> {
     pub(crate) fn has_freed(&self, id: PageId) -> bool {
         let freed = self.freed.borrow();
         !freed.is_empty() && freed.contains(&id)
+    }
+
+    /// How many pages the batch has changed: they stay in the pool until it ends.
+    pub(super) fn pages(&self) -> usize {
+        self.pages.get()
+    }
+
+    /// Bytes of the batch so far.
+    pub(super) fn len(&self) -> usize {
+        self.batch.borrow().len()
     }
 
     /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end.
@@ -106,8 +119,9 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Puts an operation that has been applied in the batch.
-    fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn) {
+    /// Puts an operation that has been applied in the batch. `before`: the page's LSN until then.
+    fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn, before: Lsn) {
+        self.pages.set(self.pages.get() + usize::from(before < self.start));
         if self.engine.is_logged() {
             encode_operation(page.id(), op, self.batch.borrow_mut().out());
         } else {
@@ -250,20 +264,20 @@ impl PageWrite for Applier<'_> {
     }
 
     fn apply(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>) -> Result<bool> {
-        let lsn = self.next_lsn();
+        let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
         if !page::apply(page, op, lsn)? {
             return Ok(false);
         }
-        self.note(page, op, lsn);
+        self.note(page, op, lsn, before);
         Ok(true)
     }
 
     fn insert_run(&self, page: &mut WriteGuard<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
-        let lsn = self.next_lsn();
+        let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
         let done = page::insert_run(page, entries, lsn)?;
         if done > 0 {
             let entries = entries.get(..done).unwrap_or(entries).into();
-            self.note(page, &PageOp::InsertRun { entries }, lsn);
+            self.note(page, &PageOp::InsertRun { entries }, lsn, before);
         }
         Ok(done)
     }

@@ -13,16 +13,16 @@
 //! | 6 | put: tree, large u8, varint key length, key, varint record length, record |
 //! | 7 | remove: tree, varint key length, key |
 
-use super::commit::Step;
 use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 use super::reclaim::Runs;
 use super::record::LOGICAL;
-use super::versions::OwnedRecord;
+use super::steps::Step;
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
+use crate::page::Record;
 use crate::store::Location;
-use crate::tree::{Near, Stretch, Tree};
+use crate::tree::{Near, Tree};
 use std::collections::BTreeMap;
 
 /// Flags of a piece.
@@ -31,39 +31,30 @@ const FIRST: u8 = 2;
 /// The most bytes of steps in one batch.
 const PIECE: usize = 4 << 20;
 
-/// A transaction read back from the log.
+/// A transaction read back from the log: its bytes, from which each step is read when its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct LogicalTransaction {
     /// LSN of its first batch.
     pub(crate) start: Lsn,
-    steps: Vec<OwnedStep>,
+    bytes: Vec<u8>,
     trees: Vec<Tree>,
+    len: usize,
     /// How many steps are applied already.
     pub(crate) done: usize,
 }
 
-#[derive(Debug)]
-enum OwnedStep {
-    Adopt { page: PageId, location: Option<Location> },
-    Create { tree: usize },
-    Drop { tree: usize, runs: Runs },
-    Clear { tree: usize, range: Stretch },
-    Put { tree: usize, key: Vec<u8>, record: OwnedRecord },
-    Remove { tree: usize, key: Vec<u8> },
-}
-
 /// Writes the steps to the log and returns where they begin.
-pub(crate) fn write(log: &Log, steps: &[Step<'_>]) -> Result<Lsn> {
+pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Result<Lsn> {
     let start = log.next_lsn();
     let mut trees = BTreeMap::new();
-    let mut out = Vec::with_capacity(PIECE);
+    let most = PIECE.min(log.most_payload() / 2);
+    let mut out = Vec::with_capacity(most);
     let mut first = FIRST;
     for step in steps {
-        encode(step, &mut trees, &mut out);
-        while out.len() >= PIECE {
-            let rest = out.split_off(PIECE);
-            append(log, &out, std::mem::take(&mut first))?;
-            out = rest;
+        encode(&step, &mut trees, &mut out);
+        while out.len() >= most {
+            append(log, out.get(..most).unwrap_or(&out), std::mem::take(&mut first))?;
+            out.drain(..most);
         }
     }
     append(log, &out, first | LAST)?;
@@ -91,7 +82,7 @@ impl Pieces {
         if flags & LAST == 0 {
             return Ok(None);
         }
-        LogicalTransaction::decode(&std::mem::take(&mut self.bytes), self.start).map(Some)
+        LogicalTransaction::decode(std::mem::take(&mut self.bytes), self.start).map(Some)
     }
 }
 
@@ -135,13 +126,13 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             push_varint(out, number);
             out.push(runs as u8);
         }
-        Step::Clear { tree, range } => {
+        Step::Clear { tree, lower, upper } => {
             let number = tree_number(tree, out);
             out.push(5);
             push_varint(out, number);
-            push_bytes(out, &range.lower);
-            out.push(u8::from(range.upper.is_some()));
-            push_bytes(out, range.upper.as_deref().unwrap_or_default());
+            push_bytes(out, lower);
+            out.push(u8::from(upper.is_some()));
+            push_bytes(out, upper.unwrap_or_default());
         }
         Step::Put { tree, key, record, .. } => {
             let number = tree_number(tree, out);
@@ -168,30 +159,94 @@ fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 impl LogicalTransaction {
     /// How many steps it has.
     pub(crate) fn len(&self) -> usize {
-        self.steps.len()
+        self.len
     }
 
-    /// Decodes the joined pieces of a transaction that begins at `start`.
-    pub(crate) fn decode(bytes: &[u8], start: Lsn) -> Result<LogicalTransaction> {
-        let mut transaction = LogicalTransaction { start, ..LogicalTransaction::default() };
-        let mut input = bytes;
+    /// Takes the joined pieces of a transaction that begins at `start`. Every step is looked at once.
+    pub(crate) fn decode(bytes: Vec<u8>, start: Lsn) -> Result<LogicalTransaction> {
+        let (mut trees, mut len) = (Vec::new(), 0);
+        let mut input = bytes.as_slice();
         while !input.is_empty() {
-            let step = transaction.decode_step(&mut input);
-            let what = || "a large transaction with a damaged step".to_owned();
-            transaction.steps.extend(step.ok_or_else(|| Error::CorruptLog { lsn: start, what: what() })?);
+            let damaged = || Error::CorruptLog { lsn: start, what: "a large transaction with a damaged step".into() };
+            match Item::take(&mut input).ok_or_else(damaged)? {
+                Item::Tree(tree) => trees.push(tree),
+                item if item.tree().is_some_and(|tree| tree >= trees.len()) => return Err(damaged()),
+                _ => len += 1,
+            }
         }
-        Ok(transaction)
+        Ok(LogicalTransaction { start, bytes, trees, len, done: 0 })
     }
 
-    /// The next step; the outer `None` is damage, the inner one a tree definition, which is no step.
-    fn decode_step(&mut self, input: &mut &[u8]) -> Option<Option<OwnedStep>> {
-        let step = match take_u8(input)? {
+    /// The steps, as commit takes them.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'_>> + Clone {
+        // `decode` has seen every item and every number of a tree, so none is left out.
+        self.items().filter_map(|item| item.step(&self.trees))
+    }
+
+    fn items(&self) -> impl Iterator<Item = Item<'_>> + Clone {
+        let mut input = self.bytes.as_slice();
+        std::iter::from_fn(move || Item::take(&mut input))
+    }
+
+    /// The pages that the transaction has reserved and that no allocation map knows yet.
+    pub(crate) fn reserved(&self) -> impl Iterator<Item = PageId> {
+        self.steps().skip(self.done).filter_map(|step| match step {
+            Step::Adopt { page, .. } => Some(page),
+            Step::Create { tree } => Some(tree.root),
+            _ => None,
+        })
+    }
+
+    /// The pages written outside the log that belong to the transaction.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> {
+        self.steps().filter_map(|step| match step {
+            Step::Adopt { page, location } => location.map(|location| (page, location)),
+            _ => None,
+        })
+    }
+}
+
+/// One item of a logical record; trees by their numbers.
+#[derive(Clone, Copy)]
+enum Item<'a> {
+    /// What the next number stands for; no step.
+    Tree(Tree),
+    Adopt {
+        page: PageId,
+        location: Option<Location>,
+    },
+    Create {
+        tree: usize,
+    },
+    Drop {
+        tree: usize,
+        runs: Runs,
+    },
+    Clear {
+        tree: usize,
+        lower: &'a [u8],
+        upper: Option<&'a [u8]>,
+    },
+    Put {
+        tree: usize,
+        key: &'a [u8],
+        record: Record<'a>,
+    },
+    Remove {
+        tree: usize,
+        key: &'a [u8],
+    },
+}
+
+impl<'a> Item<'a> {
+    /// Takes the next item off the front of `input`; `None` is damage, or the end.
+    fn take(input: &mut &'a [u8]) -> Option<Item<'a>> {
+        Some(match take_u8(input)? {
             1 => {
                 let table = TableId(take_u32(input)?);
                 let root = PageId(take_u32(input)?);
                 let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?)?;
-                self.trees.push(Tree { root, table, layout });
-                return Some(None);
+                Item::Tree(Tree { root, table, layout })
             }
             2 => {
                 let page = PageId(take_u32(input)?);
@@ -199,67 +254,53 @@ impl LogicalTransaction {
                     0 => None,
                     _ => Some(Location::decode(take(input, Location::BYTES)?)?),
                 };
-                OwnedStep::Adopt { page, location }
+                Item::Adopt { page, location }
             }
-            3 => OwnedStep::Create { tree: self.take_tree(input)? },
+            3 => Item::Create { tree: take_number(input)? },
             4 => {
-                let tree = self.take_tree(input)?;
+                let tree = take_number(input)?;
                 let runs = if take_u8(input)? == Runs::Keep as u8 { Runs::Keep } else { Runs::Free };
-                OwnedStep::Drop { tree, runs }
+                Item::Drop { tree, runs }
             }
-            5 => OwnedStep::Clear { tree: self.take_tree(input)?, range: take_stretch(input)? },
+            5 => {
+                let (tree, lower) = (take_number(input)?, take_bytes(input)?);
+                let bounded = take_u8(input)? == 1;
+                let upper = take_bytes(input)?;
+                Item::Clear { tree, lower, upper: bounded.then_some(upper) }
+            }
             6 => {
-                let tree = self.take_tree(input)?;
+                let tree = take_number(input)?;
                 let large = take_u8(input)? == 1;
-                let key = take_bytes(input)?.to_vec();
-                OwnedStep::Put { tree, key, record: OwnedRecord { bytes: take_bytes(input)?.into(), large } }
+                let key = take_bytes(input)?;
+                Item::Put { tree, key, record: Record { bytes: take_bytes(input)?, large } }
             }
-            7 => OwnedStep::Remove { tree: self.take_tree(input)?, key: take_bytes(input)?.to_vec() },
+            7 => Item::Remove { tree: take_number(input)?, key: take_bytes(input)? },
             _ => return None,
-        };
-        Some(Some(step))
-    }
-
-    fn take_tree(&self, input: &mut &[u8]) -> Option<usize> {
-        let number = usize::try_from(take_varint(input)?).ok()?;
-        (number < self.trees.len()).then_some(number)
-    }
-
-    /// The steps, as commit takes them.
-    pub(crate) fn steps(&self) -> Vec<Step<'_>> {
-        // `take_tree` has checked every number, so none is left out.
-        self.steps.iter().filter_map(|step| step.borrow(&self.trees)).collect()
-    }
-
-    /// The pages that the transaction has reserved and that no allocation map knows yet.
-    pub(crate) fn reserved(&self) -> impl Iterator<Item = PageId> {
-        self.steps.iter().skip(self.done).filter_map(|step| match step {
-            OwnedStep::Adopt { page, .. } => Some(*page),
-            OwnedStep::Create { tree } => self.trees.get(*tree).map(|tree| tree.root),
-            _ => None,
         })
     }
 
-    /// The pages written outside the log that belong to the transaction.
-    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> {
-        self.steps.iter().filter_map(|step| match step {
-            OwnedStep::Adopt { page, location } => location.map(|location| (*page, location)),
-            _ => None,
-        })
+    /// The number of its tree.
+    fn tree(&self) -> Option<usize> {
+        match *self {
+            Item::Tree(_) | Item::Adopt { .. } => None,
+            Item::Create { tree }
+            | Item::Drop { tree, .. }
+            | Item::Clear { tree, .. }
+            | Item::Put { tree, .. }
+            | Item::Remove { tree, .. } => Some(tree),
+        }
     }
-}
 
-impl OwnedStep {
-    fn borrow<'a>(&'a self, trees: &'a [Tree]) -> Option<Step<'a>> {
+    /// The step that it is, if it is one.
+    fn step(self, trees: &'a [Tree]) -> Option<Step<'a>> {
         Some(match self {
-            OwnedStep::Adopt { page, location } => Step::Adopt { page: *page, location: *location },
-            OwnedStep::Create { tree } => Step::Create { tree: trees.get(*tree)? },
-            OwnedStep::Drop { tree, runs } => Step::Drop { tree: trees.get(*tree)?, runs: *runs },
-            OwnedStep::Clear { tree, range } => Step::Clear { tree: trees.get(*tree)?, range },
-            OwnedStep::Put { tree, key, record } => {
-                Step::Put { tree: trees.get(*tree)?, key, record: record.view(), near: Near::NONE }
-            }
-            OwnedStep::Remove { tree, key } => Step::Remove { tree: trees.get(*tree)?, key, near: Near::NONE },
+            Item::Tree(_) => return None,
+            Item::Adopt { page, location } => Step::Adopt { page, location },
+            Item::Create { tree } => Step::Create { tree: trees.get(tree)? },
+            Item::Drop { tree, runs } => Step::Drop { tree: trees.get(tree)?, runs },
+            Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
+            Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, near: Near::NONE },
+            Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, near: Near::NONE },
         })
     }
 }
@@ -277,9 +318,6 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(input, len)
 }
 
-fn take_stretch(input: &mut &[u8]) -> Option<Stretch> {
-    let lower = take_bytes(input)?.to_vec();
-    let bounded = take_u8(input)? == 1;
-    let upper = take_bytes(input)?.to_vec();
-    Some(Stretch { lower, upper: bounded.then_some(upper) })
+fn take_number(input: &mut &[u8]) -> Option<usize> {
+    usize::try_from(take_varint(input)?).ok()
 }

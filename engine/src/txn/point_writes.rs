@@ -85,9 +85,13 @@ impl PointWrites {
     }
 
     /// All writes, in key order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = PointWrite<'_>> {
-        let in_map = self.map.iter().map(|(key, write)| (key.as_slice(), view(write)));
-        self.arrays.ranks(0..self.arrays.len()).chain(in_map)
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter { arrays: &self.arrays, ranks: 0..self.arrays.len(), map: self.map.iter() }
+    }
+
+    /// How many writes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.arrays.len() + self.map.len()
     }
 
     /// True if there is none.
@@ -99,6 +103,26 @@ impl PointWrites {
         let arrays = std::mem::take(&mut self.arrays);
         let writes = arrays.ranks(0..arrays.len());
         self.map.extend(writes.map(|(key, record)| (key.to_vec(), record.map(OwnedRecord::from))));
+    }
+}
+
+/// See [`PointWrites::iter`].
+#[derive(Clone, Debug)]
+pub(crate) struct Iter<'a> {
+    arrays: &'a WriteArrays,
+    ranks: std::ops::Range<usize>,
+    map: std::collections::btree_map::Iter<'a, Vec<u8>, Option<OwnedRecord>>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = PointWrite<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<PointWrite<'a>> {
+        match self.ranks.next() {
+            Some(rank) => self.arrays.nth(rank),
+            None => self.map.next().map(|(key, write)| (key.as_slice(), view(write))),
+        }
     }
 }
 

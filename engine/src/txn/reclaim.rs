@@ -12,6 +12,9 @@ use crate::tree::Tree;
 /// Pages freed in one batch.
 const STEP_PAGES: usize = 64;
 
+/// Pages that such a batch may change and leave: inner ones, those of the key heap, allocation maps, the catalog.
+const STEP_IMAGES: u64 = 24;
+
 /// What becomes of the runs of large values that a subtree points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Runs {
@@ -53,8 +56,9 @@ impl Engine {
         let writer = self.lock_writer()?;
         // Another thread may have freed it meanwhile.
         let Some((root, Waiting { table, runs, .. })) = ripe() else { return Ok(false) };
-        if self.is_logged() {
+        if let Some(store) = &self.store {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
+            store.ensure_room(self.pool.dirty_pages() + STEP_IMAGES)?;
         }
         self.prune();
         let end = self

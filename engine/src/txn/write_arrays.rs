@@ -226,7 +226,14 @@ impl WriteArrays {
 
     /// The last write of each key at these ranks, in the order of the keys.
     pub(super) fn ranks(&self, ranks: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
-        ranks.filter_map(|rank| self.at(rank)).map(|write| (self.key(write), self.record(write)))
+        ranks.filter_map(|rank| self.nth(rank))
+    }
+
+    /// The last write of the key at a rank.
+    #[inline]
+    pub(super) fn nth(&self, rank: usize) -> Option<PointWrite<'_>> {
+        let write = self.at(rank)?;
+        Some((self.key(write), self.record(write)))
     }
 
     #[inline]

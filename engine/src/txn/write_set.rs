@@ -58,7 +58,9 @@ impl WriteSet {
 
     /// True if a cleared range holds `key`.
     pub(crate) fn is_cleared(&self, key: &[u8]) -> bool {
-        self.cleared.iter().any(|range| range.contains(key))
+        // They are disjoint: of those that begin at or before the key, the last ends last.
+        let after = self.cleared.partition_point(|range| range.lower.as_slice() <= key);
+        after.checked_sub(1).and_then(|last| self.cleared.get(last)).is_some_and(|range| range.contains(key))
     }
 
     /// True if any write or clearing may touch `[from, to)`.
@@ -79,8 +81,13 @@ impl WriteSet {
     }
 
     /// All point writes, in key order.
-    pub(crate) fn points(&self) -> impl Iterator<Item = PointWrite<'_>> {
+    pub(crate) fn points(&self) -> super::point_writes::Iter<'_> {
         self.points.iter()
+    }
+
+    /// How many point writes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
     }
 
     /// The key of the last point write, if all are alike and came in order; then [`WriteSet::tail`] knows them, too.

@@ -1,0 +1,118 @@
+//! Large transactions: the log gets the steps whole, then they are applied piece by piece, each piece a batch of its own.
+//!
+//! How many pages a step changes shows when it is carried out: a piece ends when it has changed as many as the pool can
+//! well spare, or has come to many bytes. Pieces end between steps, and within the removal of a range.
+
+use super::applier::Applier;
+use super::commit::removal_of;
+use super::engine::Engine;
+use super::logical::{self, LogicalTransaction};
+use super::steps::Step;
+use crate::base::{Lsn, Result};
+use crate::log::BatchBuffer;
+use crate::tree::{Near, RangeRemoval, Tree};
+use std::sync::atomic::Ordering;
+
+/// Log bytes with which a piece ends.
+const PIECE_LOG: usize = 16 << 20;
+
+/// How far a large transaction has come.
+struct Progress {
+    /// Steps that are done.
+    done: u64,
+    /// The range that is being removed by the step after them.
+    removal: Option<RangeRemoval>,
+}
+
+impl Engine {
+    /// A transaction that needs too much of the pool at once, or would be too long a batch.
+    pub(super) fn commit_large<'a>(
+        &self,
+        steps: impl Iterator<Item = Step<'a>> + Clone,
+        catalog: &Tree,
+    ) -> Result<Lsn> {
+        {
+            // A checkpoint must not begin behind the record and before it is known to be needed.
+            let _between_batches = self.apply.lock();
+            let start = logical::write(self.log()?, steps.clone())?;
+            self.unfinished.store(start.0, Ordering::Release);
+        }
+        self.apply_pieces(steps, 0, catalog)
+    }
+
+    /// Applies what recovery found unfinished of a large transaction.
+    pub(crate) fn finish_large(&self, transaction: &LogicalTransaction, catalog: &Tree) -> Result<Lsn> {
+        self.unfinished.store(transaction.start.0, Ordering::Release);
+        self.apply_pieces(transaction.steps().skip(transaction.done), transaction.done as u64, catalog)
+    }
+
+    /// Applies the steps of a large transaction, before which `done` are applied already.
+    fn apply_pieces<'a>(
+        &self,
+        mut steps: impl Iterator<Item = Step<'a>> + Clone,
+        done: u64,
+        catalog: &Tree,
+    ) -> Result<Lsn> {
+        let mut progress = Progress { done, removal: None };
+        loop {
+            let (end, last) = self.apply_piece(&mut steps, &mut progress, catalog)?;
+            if last {
+                self.unfinished.store(u64::MAX, Ordering::Release);
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Applies the next steps as one batch. Returns the batch's end, and whether no step is left.
+    fn apply_piece<'a>(
+        &self,
+        steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
+        progress: &mut Progress,
+        catalog: &Tree,
+    ) -> Result<(Lsn, bool)> {
+        let mut clock = self.apply.lock();
+        let log = self.log()?;
+        let start = log.next_lsn();
+        let applier = Applier::new(self, start, BatchBuffer::new());
+        let most_pages = (self.pool.capacity() / 4).max(1);
+        let most_log = PIECE_LOG.min(log.most_payload() / 8);
+        let mut last = false;
+        while !last && applier.pages() < most_pages && applier.len() < most_log {
+            last = !self.apply_next(&applier, steps, progress, catalog)?;
+        }
+        applier.progress(progress.done, last);
+        let end = self.append_batch(applier.finish(), start)?;
+        *clock = end;
+        Ok((end, last))
+    }
+
+    /// Applies the next step, or some that go together, or a part of one; false when there is none.
+    fn apply_next<'a>(
+        &self,
+        applier: &Applier<'_>,
+        steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
+        progress: &mut Progress,
+        catalog: &Tree,
+    ) -> Result<bool> {
+        // Where a key's place was says nothing: an earlier piece may have freed pages whose ids are taken again.
+        let together = self.apply_run(applier, steps.clone(), self.pool.page_size(), |_| Near::NONE)?;
+        if together > 0 {
+            steps.nth(together - 1);
+            progress.done += together as u64;
+            return Ok(true);
+        }
+        let Some(step) = steps.clone().next() else { return Ok(false) };
+        if let Step::Clear { tree, lower, upper } = step {
+            let removal = progress.removal.get_or_insert_with(|| removal_of(lower, upper));
+            if self.clear_part(applier, catalog, tree, removal)? {
+                return Ok(true);
+            }
+            progress.removal = None;
+        } else {
+            self.apply_step(applier, &step, Near::NONE, catalog)?;
+        }
+        steps.next();
+        progress.done += 1;
+        Ok(true)
+    }
+}

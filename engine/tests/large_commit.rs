@@ -1,0 +1,217 @@
+//! Promise: a transaction is as large as it likes, whatever the cache: it is committed, or refused before anything has
+//! changed, and where the process dies in the middle of it, the next opening finishes it in the same cache.
+
+use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen_sim::{Cut, CutChoice, FailingVolume};
+use std::sync::Arc;
+
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+const NAMES: TableDef<&[u8], &[u8]> = TableDef::new("names");
+const NAME: &str = "t.duramen";
+
+fn options(cache: usize) -> duramen::Builder {
+    Database::builder().page_size(4096).cache(cache).background(false)
+}
+
+fn scattered(key: u32) -> u32 {
+    key.wrapping_mul(2_654_435_761)
+}
+
+/// Commits entries of 100 bytes under scattered keys.
+fn put(db: &Database, keys: std::ops::Range<u32>, byte: u8) -> Result<()> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::None);
+    let mut table = tx.open_table(TABLE)?;
+    for key in keys {
+        table.put(scattered(key), &[byte; 100][..])?;
+    }
+    drop(table);
+    tx.commit()
+}
+
+fn entries(db: &Database) -> Result<u64> {
+    let tx = db.begin_read()?;
+    let table = tx.open_table(TABLE)?;
+    assert_eq!(table.iter().filter(|entry| entry.is_ok()).count() as u64, table.len());
+    Ok(table.len())
+}
+
+fn check(db: &Database, expected: u64) -> Result<()> {
+    assert_eq!(entries(db)?, expected);
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+/// The limit of a batch is lowered, so that it is met with little.
+#[test]
+fn a_commit_that_is_longer_than_a_batch_may_be_is_committed_in_pieces() -> Result<()> {
+    let db = options(64 << 20).batch_bytes(1 << 20).create_on(Arc::new(FailingVolume::new(1)), NAME)?;
+    put(&db, 0..50_000, 1)?;
+    check(&db, 50_000)?;
+    // One change to each of very many leaves, and new entries between the old ones.
+    put(&db, 0..100_000, 2)?;
+    check(&db, 100_000)?;
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(TABLE)?;
+    for key in 0..100_000 {
+        table.remove(scattered(key))?;
+    }
+    drop(table);
+    tx.commit()?;
+    check(&db, 0)?;
+    db.close()
+}
+
+/// Removes many small ranges, some of which lie in one leaf and others in several.
+fn remove_ranges(db: &Database, ranges: u32) -> Result<()> {
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(TABLE)?;
+    let width = u32::MAX / ranges;
+    for range in 0..ranges {
+        let from = range * width;
+        table.remove_range(from..from + width / 2);
+    }
+    drop(table);
+    tx.commit()
+}
+
+fn left(ranges: u32, keys: u32) -> u64 {
+    let width = u32::MAX / ranges;
+    let removed = |key: &u32| scattered(*key) / width < ranges && scattered(*key) % width < width / 2;
+    (0..keys).filter(|key| !removed(key)).count() as u64
+}
+
+#[test]
+fn very_many_ranges_are_removed_in_one_commit_in_the_smallest_cache() -> Result<()> {
+    for (cache, keys, ranges) in [(0, 40_000, 2_000), (0, 40_000, 30), (0, 40_000, 1), (1 << 20, 100_000, 20_000)] {
+        let volume = FailingVolume::new(1);
+        let db = options(cache).create_on(Arc::new(volume.clone()), NAME)?;
+        for from in (0..keys).step_by(1000) {
+            put(&db, from..from + 1000, 1)?;
+        }
+        db.checkpoint()?;
+        let begun = volume.events();
+        remove_ranges(&db, ranges).unwrap_or_else(|error| panic!("{ranges} ranges: {error}"));
+        check(&db, left(ranges, keys))?;
+        while db.maintain()? {}
+        check(&db, left(ranges, keys))?;
+        // Whenever the process dies meanwhile, the same cache is enough to open the database again.
+        let ended = volume.events();
+        for event in (begun..ended).step_by(((ended - begun) / 7).max(1)) {
+            let state = volume.crash(Cut { event, choice: CutChoice::KeepAll });
+            let db = options(cache).open_on(Arc::new(state), NAME);
+            let db = db.unwrap_or_else(|error| panic!("{ranges} ranges, cut at {event}: {error}"));
+            let found = entries(&db)?;
+            assert!(
+                found == u64::from(keys) || found == left(ranges, keys),
+                "{ranges} ranges, cut at {event}: {found}"
+            );
+            assert_eq!(db.verify(|_| ())?.findings, []);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_and_separators_as_long_as_can_be_fit_in_the_smallest_cache() -> Result<()> {
+    for seed in 0..12u64 {
+        let page_size = [65536, 65536, 4096][seed as usize % 3];
+        let db = options(0).page_size(page_size).create_on(Arc::new(FailingVolume::new(seed)), NAME)?;
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = move |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let mut model = std::collections::BTreeSet::new();
+        for commit in 0..24 {
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(NAMES)?;
+            for _ in 0..next(60) {
+                let mut key = vec![7; 65_000 + next(500) as usize];
+                let at = key.len() - 1 - next(3) as usize * 20_000;
+                key[at] = next(250) as u8;
+                if next(3) > 0 {
+                    table.put(key.as_slice(), &[1; 9][..])?;
+                    model.insert(key);
+                } else if let Some(old) = model.range(key..).next().cloned() {
+                    table.remove(old.as_slice())?;
+                    model.remove(&old);
+                }
+            }
+            drop(table);
+            tx.commit().unwrap_or_else(|error| panic!("seed {seed}, commit {commit}: {error}"));
+            while db.maintain()? {}
+        }
+        let tx = db.begin_read()?;
+        let table = tx.open_table(NAMES)?;
+        assert!(table.iter().map(|entry| entry.unwrap().0.value().to_vec()).eq(model), "seed {seed}");
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
+
+#[test]
+fn very_many_tables_are_created_and_dropped_in_one_commit_in_the_smallest_cache() -> Result<()> {
+    let db = options(0).create_on(Arc::new(FailingVolume::new(1)), NAME)?;
+    let name = |number: u32| format!("a table of many, this one number {number}");
+    let tx = db.begin_write()?;
+    for number in 0..3000 {
+        let name = name(number);
+        tx.open_table(TableDef::<u32, &[u8]>::new(&name))?.put(number, &[1; 10][..])?;
+    }
+    tx.commit()?;
+    assert_eq!(db.begin_read()?.tables()?.len(), 3000);
+    let tx = db.begin_write()?;
+    for number in 0..3000 {
+        tx.drop_table(&name(number))?;
+    }
+    tx.commit()?;
+    while db.maintain()? {}
+    assert!(db.begin_read()?.tables()?.is_empty());
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    db.close()
+}
+
+/// What becomes free by removing ranges is noted in the log and in the catalog: there must be room for that before anything changes.
+#[test]
+fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_on() -> Result<()> {
+    let mut refused = 0;
+    for space in (0..12u64).map(|step| step * (768 << 10)) {
+        let volume = FailingVolume::new(space);
+        let db = options(1 << 20).checkpoint_bytes(256 << 10).create_on(Arc::new(volume.clone()), NAME)?;
+        for from in (0..40_000).step_by(1000) {
+            put(&db, from..from + 1000, 1)?;
+            while db.maintain()? {}
+        }
+        db.checkpoint()?;
+        volume.limit_space(Some(space));
+        let expected = match remove_ranges(&db, 1000) {
+            Ok(()) => left(1000, 40_000),
+            Err(Error::Full { .. }) => {
+                refused += 1;
+                40_000
+            }
+            Err(other) => panic!("{space} bytes: {other}"),
+        };
+        check(&db, expected)?;
+        match put(&db, 40_000..40_001, 1) {
+            Ok(()) | Err(Error::Full { .. }) => {}
+            Err(other) => panic!("{space} bytes: {other}"),
+        }
+        let now = entries(&db)?;
+        db.close().unwrap_or_else(|error| panic!("{space} bytes: closing: {error}"));
+        assert_eq!(duramen::io::Volume::list(&volume, "")?.len(), 1, "{space} bytes: a log is left");
+        let db = options(1 << 20).open_on(Arc::new(volume.clone()), NAME)?;
+        check(&db, now)?;
+        volume.limit_space(None);
+        drop(db);
+        let db = options(1 << 20).open_on(Arc::new(volume), NAME)?;
+        while db.maintain()? {}
+        check(&db, now)?;
+        put(&db, 50_000..50_100, 1)?;
+    }
+    assert!((1..11).contains(&refused), "{refused}");
+    Ok(())
+}
