@@ -263,6 +263,22 @@ pub enum Error {
         /// How many pages it holds.
         frames: usize,
     },
+    /// Open snapshots hold back more memory than is allowed. Nothing has changed; reading goes on.
+    #[error(
+        "{changes} entries that commits have replaced are kept in {bytes} bytes of memory for open snapshots, of at most {limit}; the oldest, of LSN {snapshot}, has held them back for {seconds} s: drop its reader and write again, or open the database with a larger version_memory"
+    )]
+    HeldBack {
+        /// How many replaced entries are kept.
+        changes: usize,
+        /// The memory that they take, in bytes.
+        bytes: usize,
+        /// How much they may take.
+        limit: usize,
+        /// The oldest open snapshot.
+        snapshot: Lsn,
+        /// Since when it has held anything back, in seconds.
+        seconds: u64,
+    },
     /// All page ids are taken.
     #[error("the database has reached its {pages} pages: create it with a larger page size")]
     TooManyPages {
@@ -332,6 +348,9 @@ impl Error {
                 ": what is committed stays readable; once the cause is mended, close the database and open it again, which recovers it"
             }
             Error::CacheFull { .. } => ": open the database with a larger cache",
+            Error::HeldBack { .. } => {
+                ": drop its reader and write again, or open the database with a larger version_memory"
+            }
             Error::TooManyPages { .. } => ": create it with a larger page size",
             _ => "",
         }
@@ -378,6 +397,7 @@ mod tests {
             Error::ReadOnly,
             Error::Poisoned { cause: text() },
             Error::CacheFull { frames: 7 },
+            Error::HeldBack { changes: 7, bytes: 9, limit: 8, snapshot: Lsn(7), seconds: 7 },
             Error::TooManyPages { pages: 7 },
         ]
     }

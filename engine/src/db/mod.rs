@@ -48,7 +48,7 @@ pub use entry::Entry;
 pub use guard::Guard;
 pub use info::TableInfo;
 pub use keys::Keys;
-pub use options::{Builder, DEFAULT_CACHE, MIN_CACHE_PAGES};
+pub use options::{Builder, DEFAULT_CACHE, DEFAULT_VERSION_MEMORY, MIN_CACHE_PAGES};
 pub use range::{Range, UntypedRange};
 pub use read::{ReadOnlyTable, ReadOnlyUntypedTable, ReadTransaction};
 pub use salvage::{Lost, Salvage, Salvaged};

@@ -343,6 +343,7 @@ fn shared(
         durability: options.durability,
         flush_interval: options.flush_interval,
         checkpoint_bytes: options.checkpoint_bytes,
+        version_memory: options.version_memory,
         read_only,
         worker: Worker::default(),
         _lock: lock,

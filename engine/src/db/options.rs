@@ -31,6 +31,17 @@ pub const DEFAULT_CACHE: usize = 64 << 20;
 /// ```
 pub const MIN_CACHE_PAGES: usize = 64;
 
+/// Bytes of memory that open snapshots may hold back unless told otherwise: see [`Builder::version_memory`].
+///
+/// ```
+/// use duramen::{Database, db::DEFAULT_VERSION_MEMORY};
+///
+/// let db = Database::builder().version_memory(4 * DEFAULT_VERSION_MEMORY).in_memory()?;
+/// assert!(db.stats().version_bytes < DEFAULT_VERSION_MEMORY);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub const DEFAULT_VERSION_MEMORY: usize = 256 << 20;
+
 /// Options for creating or opening a database.
 ///
 /// ```
@@ -48,6 +59,7 @@ pub struct Builder {
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
     pub(crate) checkpoint_bytes: u64,
+    pub(crate) version_memory: usize,
     pub(crate) background: bool,
     pub(crate) most_payload: usize,
 }
@@ -61,6 +73,7 @@ impl Default for Builder {
             durability: Durability::Commit,
             flush_interval: Duration::from_millis(100),
             checkpoint_bytes: 64 << 20,
+            version_memory: DEFAULT_VERSION_MEMORY,
             background: true,
             most_payload: crate::log::MAX_PAYLOAD,
         }
@@ -203,6 +216,34 @@ impl Builder {
     #[must_use]
     pub fn checkpoint_bytes(mut self, bytes: u64) -> Builder {
         self.checkpoint_bytes = bytes;
+        self
+    }
+
+    /// How many bytes of memory open snapshots may hold back: what commits have replaced since they began is kept for them,
+    /// once for each key and each snapshot that needs it. Default [`DEFAULT_VERSION_MEMORY`]. While they hold back more than
+    /// that, every commit is refused with [`Error::HeldBack`], which names the oldest of them, before anything has changed, and
+    /// reading goes on; when enough of them are dropped, commits go on. A single commit may go beyond the limit by what it replaces.
+    ///
+    /// ```
+    /// # use duramen::{Database, Error, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// let db = Database::builder().version_memory(1 << 20).in_memory()?;
+    /// let plant = |range: std::ops::Range<u64>| {
+    ///     let tx = db.begin_write()?;
+    ///     range.into_iter().try_for_each(|tree| tx.open_table(TREES)?.put(tree, 0))?;
+    ///     tx.commit()
+    /// };
+    /// plant(0..20_000)?;
+    /// let reader = db.begin_read()?;
+    /// plant(0..20_000)?; // of each tree the reader needs what it was
+    /// assert!(matches!(plant(0..1), Err(Error::HeldBack { .. })));
+    /// drop(reader);
+    /// plant(0..1)?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn version_memory(mut self, bytes: usize) -> Builder {
+        self.version_memory = bytes;
         self
     }
 

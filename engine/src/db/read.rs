@@ -26,7 +26,7 @@ pub(crate) struct Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.shared.engine.snapshots.close(self.lsn);
+        self.shared.close_snapshot(self.lsn);
     }
 }
 

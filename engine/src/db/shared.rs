@@ -1,10 +1,10 @@
 //! What all handles of one open database share, and how it is closed.
 
 use super::gaps::Gaps;
-use crate::base::{Error, Result};
+use crate::base::{Error, Lsn, Result};
 use crate::io::LockGuard;
 use crate::store::Meta;
-use crate::txn::{Durability, Engine, Segments};
+use crate::txn::{Durability, Engine, HeldBack, Segments};
 use parking_lot::{Condvar, Mutex};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,11 +17,15 @@ pub(crate) struct Shared {
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
     pub(crate) checkpoint_bytes: u64,
+    pub(crate) version_memory: usize,
     pub(crate) read_only: bool,
     pub(crate) worker: Worker,
     /// Dropped last: whoever waits for the file gets it closed.
     pub(crate) _lock: Option<Box<dyn LockGuard>>,
 }
+
+/// Bytes of memory of a subtree that waits to be freed.
+const DETACHED_BYTES: usize = 64;
 
 /// How the background thread is told that there is something to do, or that it is over.
 #[derive(Default)]
@@ -60,6 +64,33 @@ impl Shared {
         }
     }
 
+    /// Closes a snapshot. Of much that was kept for it the background thread, or the next commits, forget the rest.
+    pub(crate) fn close_snapshot(&self, lsn: Lsn) {
+        if self.engine.close_snapshot(lsn) {
+            self.worker.state.lock().due = true;
+            self.worker.wake.notify_one();
+        }
+    }
+
+    /// Before each commit: throws away what no snapshot can ask for, and fails if what is left is more than is allowed.
+    pub(crate) fn prune_before_commit(&self) -> Result<()> {
+        let engine = &self.engine;
+        engine.prune();
+        let held = || {
+            let mut held = engine.versions.held_back();
+            held.bytes += engine.detached.lock().len() * DETACHED_BYTES;
+            (engine.snapshots.count() > 0 && held.bytes > self.version_memory).then_some(held)
+        };
+        if !engine.versions.is_holding() || held().is_none() {
+            return Ok(());
+        }
+        engine.prune_all();
+        let Some(HeldBack { events, bytes, .. }) = held() else { return Ok(()) };
+        let snapshot = engine.snapshots.oldest();
+        let seconds = engine.versions.holding_since(snapshot).map_or(0, |since| since.elapsed().as_secs());
+        Err(Error::HeldBack { changes: events, bytes, limit: self.version_memory, snapshot, seconds })
+    }
+
     /// Takes a checkpoint. Where the device has no room for the log to go on, the file's gaps are closed to make some,
     /// unless a transaction is open, which may know places of pages.
     pub(crate) fn checkpoint(&self) -> Result<()> {
@@ -91,7 +122,7 @@ impl Shared {
             self.checkpoint()?;
             busy = true;
         }
-        self.engine.prune();
+        self.engine.prune_all();
         Ok(busy)
     }
 
@@ -113,7 +144,7 @@ impl Shared {
                 Err(other) => return Err(other),
             }
         }
-        self.engine.prune();
+        self.engine.prune_all();
         let Some(store) = &self.engine.store else { return Ok(()) };
         self.checkpoint()?;
         self.close_gaps(Gaps::worth_while(&store.stats()))?;

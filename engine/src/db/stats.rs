@@ -46,8 +46,10 @@ pub struct DatabaseStats {
     pub evictions: u64,
     /// Open snapshots.
     pub snapshots: usize,
-    /// Before-images kept for them.
+    /// Before-images of what was changed since the oldest of them began, and of the last commits.
     pub versions: usize,
+    /// Bytes of memory that these take. [`super::Builder::version_memory`] limits what snapshots hold back of it.
+    pub version_bytes: usize,
     /// Dropped subtrees that wait to be freed.
     pub detached: usize,
 }
@@ -71,6 +73,7 @@ impl Database {
         let engine = &self.shared().engine;
         let pool = engine.pool.stats();
         let store = engine.store.as_ref().map(|store| store.stats()).unwrap_or_default();
+        let held = engine.versions.held_back();
         DatabaseStats {
             page_size: engine.pool.page_size(),
             file_bytes: store.file_bytes,
@@ -86,7 +89,8 @@ impl Database {
             writes: pool.writes,
             evictions: pool.evictions,
             snapshots: engine.snapshots.count(),
-            versions: engine.versions.len(),
+            versions: held.events,
+            version_bytes: held.bytes + held.run_bytes,
             detached: engine.detached.lock().len(),
         }
     }

@@ -428,6 +428,7 @@ impl WriteTransaction {
             push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
         }
         push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
+        self.shared.prune_before_commit()?;
         match steps.as_slice() {
             Some(steps) => engine.commit(steps.iter().copied(), &appends, &catalog),
             None => engine.commit(steps.iter(), &appends, &catalog),

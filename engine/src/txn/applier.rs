@@ -65,8 +65,6 @@ pub(crate) struct Applier<'e> {
     /// Pages that this batch has changed.
     pages: Cell<usize>,
     freed: RefCell<HashSet<PageId>>,
-    /// Freed pages that snapshots may still read: their ids are held back until none can.
-    held_back: RefCell<Vec<PageId>>,
 }
 
 impl<'e> Applier<'e> {
@@ -79,7 +77,6 @@ impl<'e> Applier<'e> {
             unlogged_ops: Cell::new(0),
             pages: Cell::new(0),
             freed: RefCell::default(),
-            held_back: RefCell::default(),
         }
     }
 
@@ -150,8 +147,8 @@ impl<'e> Applier<'e> {
         self.engine.pool.create(id)
     }
 
-    /// Frees the pages of a run, whose content older snapshots may still read. The log gets one operation for each
-    /// allocation map, however long the run is.
+    /// Marks the pages of a run as free. The log gets one operation for each allocation map, however long the run is.
+    /// Their ids are not let go: older snapshots may still read the run.
     pub(crate) fn free_later(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
         let mut ids = ids.peekable();
         while let Some(first) = ids.next() {
@@ -161,9 +158,13 @@ impl<'e> Applier<'e> {
                 last = next;
             }
             self.clear_allocated(first, last.0 - first.0 + 1)?;
-            self.held_back.borrow_mut().extend((first.0..=last.0).map(PageId));
         }
         Ok(())
+    }
+
+    /// Lets go of pages of runs that are marked as free, when the batch ends.
+    pub(crate) fn let_go(&self, ids: impl Iterator<Item = PageId>) {
+        self.freed.borrow_mut().extend(ids);
     }
 
     /// Ends the batch: its records, and what was freed by it.
@@ -171,12 +172,7 @@ impl<'e> Applier<'e> {
         let mut freed: Vec<PageId> = self.freed.into_inner().into_iter().collect();
         // What happens must not depend on how a set happens to be ordered.
         freed.sort_unstable();
-        FinishedBatch {
-            ops: self.unlogged_ops.get(),
-            batch: self.batch.into_inner(),
-            freed,
-            held_back: self.held_back.into_inner(),
-        }
+        FinishedBatch { ops: self.unlogged_ops.get(), batch: self.batch.into_inner(), freed }
     }
 
     fn map_of(&self, id: PageId) -> (PageId, u32) {
@@ -219,7 +215,6 @@ pub(crate) struct FinishedBatch {
     pub(crate) batch: BatchBuffer,
     pub(crate) ops: usize,
     pub(crate) freed: Vec<PageId>,
-    pub(crate) held_back: Vec<PageId>,
 }
 
 impl PageRead for Applier<'_> {

@@ -47,7 +47,6 @@ impl Engine {
     ) -> Result<Lsn> {
         debug_assert!(appends.is_empty() || !self.is_logged(), "what is appended is not in the log");
         self.check_poison()?;
-        self.prune();
         if !self.is_logged() {
             return self.apply_batch(steps, appends, catalog).inspect_err(|cause| self.poison(cause));
         }
@@ -122,15 +121,12 @@ impl Engine {
 
     /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
     pub(crate) fn append_batch(&self, finished: FinishedBatch, start: Lsn) -> Result<Lsn> {
-        let FinishedBatch { mut batch, ops, freed, held_back } = finished;
+        let FinishedBatch { mut batch, ops, freed } = finished;
         let end = match self.log.get() {
             Some(log) => log.append_buffer(OPERATIONS, &mut batch)?,
             None => start.plus(ops + 2),
         };
         self.release_pages(&freed);
-        if !held_back.is_empty() {
-            self.deferred.lock().push_back((start.plus(1), held_back));
-        }
         Ok(end)
     }
 
@@ -183,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// Files a before-image, and frees the run of a large value once no snapshot can want it.
+    /// Files a before-image, and frees the run of a large value. Its page ids are let go with the event.
     pub(crate) fn note_before(
         &self,
         applier: &Applier<'_>,

@@ -8,16 +8,17 @@
 //!
 //! The writer's lock is taken before `apply`, and so is `checkpointing`; page latches come after all of them.
 
+use super::large;
 use super::page_ids::PageIds;
 use super::reclaim::Waiting;
 use super::snapshots::Snapshots;
-use super::versions::Versions;
+use super::versions::{Pruned, Versions};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::Log;
 use crate::store::{Pool, TableStore};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -77,6 +78,13 @@ impl Watermark for LogSlot {
     }
 }
 
+/// Events that pruning looks at under one hold of the versions' lock.
+const PIECE: usize = 1024;
+/// Pieces of what closed snapshots leave behind that a commit forgets at the most.
+const COMMIT_PIECES: usize = 2;
+/// Pieces of it that the thread forgets that closes the snapshot.
+const CLOSE_PIECES: usize = 32;
+
 /// The writer's lock, held.
 pub(crate) type WriterGuard = ArcMutexGuard<RawMutex, ()>;
 
@@ -97,7 +105,6 @@ pub(crate) struct Engine {
     pub(crate) unfinished: AtomicU64,
     /// The farthest commit that waits, or waited, for the device.
     pub(crate) awaited: AtomicU64,
-    pub(crate) deferred: Mutex<VecDeque<(Lsn, Vec<PageId>)>>,
     /// Roots of subtrees that were unlinked and wait to be freed.
     pub(crate) detached: Mutex<BTreeMap<PageId, Waiting>>,
     /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
@@ -130,7 +137,6 @@ impl Engine {
             checkpointing: Mutex::default(),
             unfinished: AtomicU64::new(u64::MAX),
             awaited: AtomicU64::new(0),
-            deferred: Mutex::default(),
             detached: Mutex::default(),
             released: AtomicU64::new(0),
             maps: Mutex::default(),
@@ -187,14 +193,37 @@ impl Engine {
         }
     }
 
-    /// Throws away what no snapshot can ask for any more: before-images, and pages held back for them.
+    /// Throws away what no snapshot can ask for any more: before-images, and the pages of large values among them. Of
+    /// what snapshots that have closed leave behind it takes a bounded piece.
     pub(crate) fn prune(&self) {
-        let (oldest, visible) = self.snapshots.oldest_and_visible();
-        self.versions.prune(oldest, visible);
-        let mut deferred = self.deferred.lock();
-        while deferred.front().is_some_and(|(lsn, _)| *lsn <= oldest) {
-            let Some((_, pages)) = deferred.pop_front() else { break };
-            self.release_pages(&pages);
+        self.prune_pieces(COMMIT_PIECES);
+    }
+
+    /// The same to the end.
+    pub(crate) fn prune_all(&self) {
+        self.prune_pieces(usize::MAX);
+    }
+
+    /// Closes a snapshot and throws away a bounded piece of what was kept for it; true if more is left.
+    pub(crate) fn close_snapshot(&self, lsn: Lsn) -> bool {
+        self.snapshots.close(lsn) && self.versions.is_holding() && !self.prune_pieces(CLOSE_PIECES)
+    }
+
+    /// Prunes piece by piece, at least `pieces` of them and all that lies in runs; false if anything is left to forget.
+    fn prune_pieces(&self, pieces: usize) -> bool {
+        let mut count = 0usize;
+        loop {
+            count = count.saturating_add(1);
+            let Pruned { gone, sorted, done } = self.versions.prune(&self.snapshots, PIECE);
+            for record in gone.larges() {
+                // That it can be read was found out when the event was filed.
+                if let Ok(pages) = large::pages(self, &record.bytes) {
+                    self.release_pages(&pages.collect::<Vec<_>>());
+                }
+            }
+            if done || (sorted && count >= pieces) {
+                return done;
+            }
         }
     }
 

@@ -149,10 +149,20 @@ pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<Locatio
     engine.release_pages(&pages);
 }
 
-/// Frees the runs of large records, once no snapshot can read them; none where one of the records is damaged.
+/// Marks the runs of large records as free; none where one of the records is damaged. Snapshots may still read them: their
+/// page ids are let go with the events that have the records, or by [`free_now`].
 pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>]) -> Result<()> {
     let runs = records.iter().map(|record| Run::decode(record.bytes)).collect::<Result<Vec<_>>>()?;
     runs.iter().try_for_each(|run| applier.free_later(run.pages(engine.pool.page_size())))
+}
+
+/// Frees the runs of large records that no snapshot can read.
+pub(crate) fn free_now(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>]) -> Result<()> {
+    free(engine, applier, records)?;
+    records.iter().try_for_each(|record| {
+        applier.let_go(pages(engine, record.bytes)?);
+        Ok(())
+    })
 }
 
 /// The pages of a run.

@@ -75,7 +75,7 @@ impl Engine {
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let applier = Applier::new(self, start, BatchBuffer::new());
         let large = |records: &[Record<'_>]| match runs {
-            Runs::Free => large::free(self, &applier, records),
+            Runs::Free => large::free_now(self, &applier, records),
             Runs::Keep => Ok(()),
         };
         let done = match subtree.free_subtree(&applier, subtree.root, STEP_PAGES, large) {

@@ -1,10 +1,9 @@
 //! A run: what the keys of one table had before one batch, for keys that came in order. Filing an event is copying
 //! its key, forgetting them all is dropping the run. How long they are needed must never be known here.
 
-use super::versions::{Before, OwnedRecord};
+use super::versions::OwnedRecord;
 use crate::base::{Lsn, TableId, bytes};
 use crate::page::Record;
-use std::sync::Arc;
 
 /// See the module's words.
 #[derive(Debug)]
@@ -18,6 +17,10 @@ pub(super) struct Run {
     events: Vec<Event>,
     /// If not 0, all events are alike: of keys of so many bytes that had nothing. Then where each lies needs no note.
     width: usize,
+    /// One of the records is a large one, whose pages wait for the event to go.
+    any_large: bool,
+    /// So many of the first events have been filed key by key.
+    filed: usize,
 }
 
 /// A key's event, in the arena.
@@ -43,7 +46,7 @@ enum Had {
 impl Run {
     /// No events yet, all at `lsn`.
     pub(super) fn new(table: TableId, lsn: Lsn) -> Run {
-        Run { table, lsn, arena: Vec::new(), events: Vec::new(), width: 0 }
+        Run { table, lsn, arena: Vec::new(), events: Vec::new(), width: 0, any_large: false, filed: 0 }
     }
 
     pub(super) fn table(&self) -> TableId {
@@ -89,6 +92,7 @@ impl Run {
             return;
         }
         self.unfold();
+        self.any_large |= before.is_some_and(|record| record.large);
         let had = before.map_or(Had::Nothing, |record| Had::Record { large: record.large });
         let at = self.arena.len();
         self.events.push(Event { at, record: at + key.len(), had });
@@ -147,12 +151,30 @@ impl Run {
         (self.position(from)..end).map(|index| self.event(index))
     }
 
-    /// All events, in the order of their keys. They are copied: who asks files them key by key, which hardly any batch lives to
-    /// see.
-    pub(super) fn owned(&self) -> impl Iterator<Item = (Arc<[u8]>, Before)> {
-        (0..self.len()).map(|index| {
-            let (key, before) = self.event(index);
-            (key.into(), before.map(OwnedRecord::from))
-        })
+    /// How many events are yet to be filed key by key.
+    pub(super) fn left(&self) -> usize {
+        self.len() - self.filed
+    }
+
+    /// The next of these.
+    pub(super) fn next_to_file(&mut self) -> Option<(&[u8], Option<Record<'_>>)> {
+        let index = self.filed;
+        if index >= self.len() {
+            return None;
+        }
+        self.filed += 1;
+        Some(self.event(index))
+    }
+
+    /// The large records of the events that are yet to be filed key by key.
+    pub(super) fn larges(&self) -> impl Iterator<Item = OwnedRecord> {
+        let from = if self.any_large { self.filed } else { self.len() };
+        let records = (from..self.len()).filter_map(|index| self.event(index).1);
+        records.filter(|record| record.large).map(OwnedRecord::from)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.capacity() + self.events.capacity() * size_of::<Event>()
     }
 }

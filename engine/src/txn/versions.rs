@@ -2,20 +2,23 @@
 //! them.
 //!
 //! An event is filed *before* its page changes, so a reader that finds a leaf newer than its snapshot always finds
-//! here what it must undo. Events are ordered by (table, key) and pruned in commit order. Nothing here touches a page.
+//! here what it must undo. Nothing here touches a page.
 //!
 //! A batch's events first lie in runs (`version_run`), which cost next to nothing to file and to forget: mostly no
-//! snapshot ever asks for them. Only those that one still may ask for at the next pruning are filed key by key.
+//! snapshot ever asks for them. Those that one still may ask for at the next pruning are filed key by key (`kept_events`).
+//! Pruning works in pieces, and nobody waits for longer than one of them takes.
 
+use super::kept_events::{Gone, KeptEvents};
+use super::snapshots::{Look, Snapshots};
 use super::version_run::Run;
 use crate::base::{Lsn, PageId, TableId};
 use crate::page::Record;
 use crate::tree::Stretch;
 use parking_lot::RwLock;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// A record as a leaf keeps it, owned: the bytes themselves, or the pointer to a run of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,91 +74,104 @@ pub(crate) enum At<'k> {
     End,
 }
 
-/// What happened to one key since the oldest snapshot, oldest event first. There is hardly ever more than one, so the
-/// first needs no memory of its own.
-struct Events {
-    first: (Lsn, Before),
-    later: Vec<(Lsn, Before)>,
+/// A detached subtree, and what makes it needless.
+struct DetachedRange {
+    range: Detached,
+    /// When all its keys were detached before: snapshots older than that read them there. Zero: never.
+    emptied: Lsn,
 }
 
-impl Events {
-    fn iter(&self) -> impl Iterator<Item = &(Lsn, Before)> {
-        std::iter::once(&self.first).chain(&self.later)
+impl DetachedRange {
+    fn bytes(&self) -> usize {
+        size_of::<DetachedRange>() + self.range.lower.len() + self.range.upper.as_ref().map_or(0, Vec::len)
     }
-
-    /// Adds an event, unless there is one at that LSN.
-    fn add(&mut self, lsn: Lsn, before: Before) -> bool {
-        let last = self.later.last().unwrap_or(&self.first).0;
-        if last != lsn {
-            self.later.push((lsn, before));
-        }
-        last != lsn
-    }
-
-    /// Forgets the events up to `lsn`; true when none is left.
-    fn forget(&mut self, lsn: Lsn) -> bool {
-        self.later.retain(|(at, _)| *at > lsn);
-        if self.first.0 > lsn {
-            return false;
-        }
-        if self.later.is_empty() {
-            return true;
-        }
-        self.first = self.later.remove(0);
-        false
-    }
-}
-
-#[derive(Default)]
-struct TableVersions {
-    points: BTreeMap<Arc<[u8]>, Events>,
-    detached: Vec<Detached>,
 }
 
 #[derive(Default)]
 struct Inner {
-    tables: HashMap<TableId, TableVersions>,
-    /// Keys of point events in commit order, so that pruning looks at nothing that stays.
-    order: VecDeque<(Lsn, TableId, Arc<[u8]>)>,
-    /// Events later than all of those, in commit order.
-    runs: Vec<Run>,
+    /// Events filed key by key: earlier ones than those in runs.
+    kept: KeptEvents,
+    /// Events in commit order.
+    runs: VecDeque<Run>,
+    /// What was detached of each table, in commit order.
+    detached: HashMap<TableId, Vec<DetachedRange>>,
+    detached_bytes: usize,
 }
 
 /// More runs than this are filed key by key: each look goes through all of them.
 const MAX_RUNS: usize = 64;
 
+/// What pruning has done.
+pub(crate) struct Pruned {
+    pub(crate) gone: Gone,
+    /// All has been sorted that no new snapshot can ask for.
+    pub(crate) sorted: bool,
+    /// Nothing is left to forget.
+    pub(crate) done: bool,
+}
+
+/// What is kept for open snapshots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeldBack {
+    /// Point events, and those in runs, which mostly go with the next commit.
+    pub(crate) events: usize,
+    /// Bytes of memory, without those of runs.
+    pub(crate) bytes: usize,
+    /// Bytes of runs.
+    pub(crate) run_bytes: usize,
+}
+
 impl Inner {
     fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
-        if let Some(run) = self.runs.last_mut().filter(|run| run.takes(table, lsn, key)) {
+        if let Some(run) = self.runs.back_mut().filter(|run| run.takes(table, lsn, key)) {
             run.push(key, before);
             return;
         }
         if self.runs.len() >= MAX_RUNS {
-            self.settle(self.runs.len());
+            for mut run in self.runs.drain(..) {
+                // A large record of a second change at one LSN cannot be: a transaction changes each key once.
+                self.kept.file(&mut run, None, usize::MAX, &mut Gone::default());
+            }
         }
         let mut run = Run::new(table, lsn);
         run.push(key, before);
-        self.runs.push(run);
+        self.runs.push_back(run);
     }
 
-    /// Files the events of the first so many runs key by key.
-    fn settle(&mut self, runs: usize) {
-        for run in self.runs.drain(..runs) {
-            let (table, lsn) = (run.table(), run.lsn());
-            let points = &mut self.tables.entry(table).or_default().points;
-            for (key, before) in run.owned() {
-                let added = match points.entry(key.clone()) {
-                    Entry::Occupied(events) => events.into_mut().add(lsn, before),
-                    Entry::Vacant(place) => {
-                        place.insert(Events { first: (lsn, before), later: Vec::new() });
-                        true
-                    }
-                };
-                if added {
-                    self.order.push_back((lsn, table, key));
-                }
+    /// Sorts up to `most` of the events that no new snapshot can ask for any more: those that an open one may ask for are
+    /// filed key by key, the others forgotten. Says how many are left of `most`.
+    fn sort(&mut self, snapshots: &Snapshots, look: &Look, most: usize, gone: &mut Gone) -> usize {
+        let mut left = most - self.kept.see(snapshots, look.visible, most, gone);
+        while left > 0
+            && let Some(mut run) = self.runs.pop_front_if(|run| run.lsn() <= look.visible)
+        {
+            let asked = look.oldest.filter(|oldest| *oldest < run.lsn());
+            let Some((oldest, newest)) = asked.zip(snapshots.newest_before(run.lsn())) else {
+                gone.runs.push(run);
+                continue;
+            };
+            self.kept.note_oldest(oldest);
+            left -= self.kept.file(&mut run, Some(newest), left, gone);
+            if run.left() > 0 {
+                self.runs.push_front(run);
             }
         }
+        left
+    }
+
+    /// Forgets detached ranges that no open snapshot reads.
+    fn forget_detached(&mut self, snapshots: &Snapshots, look: &Look) {
+        let oldest = look.oldest.unwrap_or(look.visible);
+        let needed = |DetachedRange { range, emptied }: &DetachedRange| {
+            let again = *emptied > Lsn::ZERO && range.lsn <= look.visible;
+            range.lsn > oldest && (!again || snapshots.newest_before(range.lsn) >= Some(*emptied))
+        };
+        self.detached_bytes = 0;
+        self.detached.retain(|_, ranges| {
+            ranges.retain(needed);
+            self.detached_bytes += ranges.iter().map(DetachedRange::bytes).sum::<usize>();
+            !ranges.is_empty()
+        });
     }
 
     /// The runs that tell a snapshot of a table's events before `until`.
@@ -168,6 +184,8 @@ impl Inner {
 #[derive(Default)]
 pub(crate) struct Versions {
     inner: RwLock<Inner>,
+    /// Something is kept for an open snapshot, so that there is something to forget when one closes.
+    holding: AtomicBool,
 }
 
 impl Versions {
@@ -182,7 +200,7 @@ impl Versions {
         while let Some(key) = keys.next() {
             inner.add(table, key, lsn, None);
             // Mostly all that follow are for the same run.
-            let Some(run) = inner.runs.last_mut() else { continue };
+            let Some(run) = inner.runs.back_mut() else { continue };
             for key in keys.by_ref() {
                 if !run.takes(table, lsn, key) {
                     inner.add(table, key, lsn, None);
@@ -199,23 +217,24 @@ impl Versions {
         let mut inner = self.inner.write();
         inner.add(table, first, lsn, None);
         // All that follow are above the first.
-        if let Some(run) = inner.runs.last_mut() {
+        if let Some(run) = inner.runs.back_mut() {
             run.push_new(width, others);
         }
     }
 
     /// Files that a range of keys was detached.
-    pub(crate) fn add_detached(&self, table: TableId, detached: Detached) {
-        self.inner.write().tables.entry(table).or_default().detached.push(detached);
+    pub(crate) fn add_detached(&self, table: TableId, range: Detached) {
+        let mut inner = self.inner.write();
+        let ranges = inner.detached.entry(table).or_default();
+        let emptied = ranges.iter().rev().find(|before| before.range.covers(&range));
+        let emptied = emptied.map_or(Lsn::ZERO, |before| before.range.lsn);
+        ranges.push(DetachedRange { range, emptied });
     }
 
     /// What `key` had at `snapshot`: `None` if no event since tells, so that the tree is right.
     pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<Before> {
         let inner = self.inner.read();
-        let filed = || {
-            let events = inner.tables.get(&table)?.points.get(key)?;
-            events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until).map(|(_, before)| before.clone())
-        };
+        let filed = || inner.kept.point(table, key, snapshot, until).cloned();
         let in_run = |run: &Run| Some(run.get(key)?.map(OwnedRecord::from));
         // What is filed key by key is older than what is in runs.
         filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(in_run))
@@ -224,8 +243,8 @@ impl Versions {
     /// Where `snapshot` finds what is at a position, if that was detached since.
     pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let inner = self.inner.read();
-        let versions = inner.tables.get(&table)?;
-        let since = || versions.detached.iter().filter(|d| d.lsn > snapshot);
+        let ranges = inner.detached.get(&table)?;
+        let since = || ranges.iter().map(|detached| &detached.range).filter(|d| d.lsn > snapshot);
         let detached = since().find(|d| at.within(&d.lower, d.upper.as_deref()))?;
         let Detached { root, lower, upper, lsn: until } = detached.clone();
         let mut route = Route { stretch: Stretch { lower, upper }, root, until };
@@ -240,8 +259,8 @@ impl Versions {
     /// a position that [`Versions::route`] sends nowhere else.
     pub(crate) fn clear_stretch(&self, table: TableId, at: At<'_>, snapshot: Lsn, stretch: &mut Stretch) {
         let inner = self.inner.read();
-        let Some(versions) = inner.tables.get(&table) else { return };
-        for other in versions.detached.iter().filter(|d| d.lsn > snapshot) {
+        let Some(ranges) = inner.detached.get(&table) else { return };
+        for other in ranges.iter().map(|detached| &detached.range).filter(|d| d.lsn > snapshot) {
             keep_clear_of(stretch, at, other);
         }
     }
@@ -256,21 +275,15 @@ impl Versions {
         until: Lsn,
     ) -> Vec<(Arc<[u8]>, Before)> {
         let inner = self.inner.read();
-        let upper = to.map_or(Bound::Unbounded, Bound::Excluded);
         if to.is_some_and(|to| to <= from) {
             return Vec::new();
         }
-        let first_event = |(key, events): (&Arc<[u8]>, &Events)| {
-            let event = events.iter().find(|(lsn, _)| *lsn > snapshot && *lsn < until)?;
-            Some((key.clone(), event.1.clone()))
-        };
-        let filed = inner.tables.get(&table).map(|versions| &versions.points);
-        let filed = filed.into_iter().flat_map(|points| points.range::<[u8], _>((Bound::Included(from), upper)));
+        let filed = inner.kept.points(table, (from, to), (snapshot, until));
         let mut runs = inner.runs_for(table, snapshot, until).peekable();
         if runs.peek().is_none() {
-            return filed.filter_map(first_event).collect();
+            return filed.collect();
         }
-        let mut found: BTreeMap<Arc<[u8]>, Before> = filed.filter_map(first_event).collect();
+        let mut found: BTreeMap<Arc<[u8]>, Before> = filed.collect();
         for (key, before) in runs.flat_map(|run| run.range(from, to)) {
             if !found.contains_key(key) {
                 found.insert(key.into(), before.map(OwnedRecord::from));
@@ -279,33 +292,54 @@ impl Versions {
         found.into_iter().collect()
     }
 
-    /// Forgets the events that no snapshot from `oldest` on can ask for. Those of batches that new snapshots, which begin
-    /// at `visible`, do not see yet stay in their runs: mostly they are forgotten before anybody asks.
-    pub(crate) fn prune(&self, oldest: Lsn, visible: Lsn) {
+    /// Forgets what no snapshot can ask for, looking at up to `most` events. Those of batches that new snapshots do not see
+    /// yet stay in their runs: mostly they are forgotten before anybody asks.
+    pub(crate) fn prune(&self, snapshots: &Snapshots, most: usize) -> Pruned {
+        let mut gone = Gone::default();
         let mut guard = self.inner.write();
         let inner = &mut *guard;
-        inner.runs.retain(|run| run.lsn() > oldest);
-        let seen = inner.runs.iter().take_while(|run| run.lsn() <= visible).count();
-        inner.settle(seen);
-        while inner.order.front().is_some_and(|(lsn, ..)| *lsn <= oldest) {
-            let Some((lsn, table, key)) = inner.order.pop_front() else { break };
-            let Some(versions) = inner.tables.get_mut(&table) else { continue };
-            if let Entry::Occupied(mut events) = versions.points.entry(key)
-                && events.get_mut().forget(lsn)
-            {
-                events.remove();
-            }
+        // Under the lock, as is what is made of it: a snapshot that closes later is told to whoever looks next.
+        let mut look = snapshots.look();
+        inner.kept.close(std::mem::take(&mut look.closed));
+        let left = inner.sort(snapshots, &look, most, &mut gone);
+        inner.kept.forget(snapshots, left, &mut gone);
+        if !inner.detached.is_empty() {
+            inner.forget_detached(snapshots, &look);
         }
-        inner.tables.retain(|_, versions| {
-            versions.detached.retain(|d| d.lsn > oldest);
-            !versions.points.is_empty() || !versions.detached.is_empty()
-        });
+        self.holding.store(inner.kept.len() > 0 || !inner.detached.is_empty(), Ordering::Release);
+        Pruned { gone, sorted: left > 0, done: left > 0 && !inner.kept.is_closing() }
     }
 
-    /// How many point events are kept.
-    pub(crate) fn len(&self) -> usize {
+    /// True if something may be kept for an open snapshot.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.holding.load(Ordering::Acquire)
+    }
+
+    /// What is kept for open snapshots.
+    pub(crate) fn held_back(&self) -> HeldBack {
         let inner = self.inner.read();
-        inner.order.len() + inner.runs.iter().map(Run::len).sum::<usize>()
+        HeldBack {
+            events: inner.kept.len() + inner.runs.iter().map(Run::left).sum::<usize>(),
+            bytes: inner.kept.bytes() + inner.detached_bytes,
+            run_bytes: inner.runs.iter().map(Run::bytes).sum(),
+        }
+    }
+
+    /// Since when a snapshot has held anything back, if it does.
+    pub(crate) fn holding_since(&self, snapshot: Lsn) -> Option<Instant> {
+        self.inner.read().kept.since(snapshot)
+    }
+}
+
+impl Detached {
+    /// True if all keys of `other` are in this range.
+    fn covers(&self, other: &Detached) -> bool {
+        let ends_later = match (&self.upper, &other.upper) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => own >= other,
+        };
+        self.lower <= other.lower && ends_later
     }
 }
 
@@ -343,143 +377,4 @@ fn keep_clear_of(stretch: &mut Stretch, at: At<'_>, other: &Detached) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
-mod tests {
-    use super::*;
-
-    const TABLE: TableId = TableId(7);
-
-    fn record(bytes: &[u8]) -> Before {
-        Some(OwnedRecord { bytes: bytes.into(), large: false })
-    }
-
-    #[test]
-    fn a_snapshot_sees_the_first_event_after_it() {
-        let versions = Versions::default();
-        versions.add(TABLE, b"k", Lsn(11), None);
-        versions.add(TABLE, b"k", Lsn(21), Some(Record::inline(b"one")));
-        assert_eq!(versions.point(TABLE, b"k", Lsn(10), Lsn::MAX), Some(None));
-        assert_eq!(versions.point(TABLE, b"k", Lsn(20), Lsn::MAX), Some(record(b"one")));
-        assert_eq!(versions.point(TABLE, b"k", Lsn(30), Lsn::MAX), None);
-        assert_eq!(versions.point(TABLE, b"other", Lsn(10), Lsn::MAX), None);
-    }
-
-    #[test]
-    fn events_are_found_alike_in_runs_and_key_by_key() {
-        let versions = Versions::default();
-        let file = |lsn, keys: &[&[u8]]| {
-            keys.iter().for_each(|key| versions.add(TABLE, key, Lsn(lsn), Some(Record::inline(key))))
-        };
-        file(11, &[b"b", b"d", b"a"]);
-        versions.add(TABLE, b"d", Lsn(11), Some(Record::inline(b"second at one LSN")));
-        file(21, &[b"a", b"c"]);
-        let range = |snapshot| {
-            let points = versions.points(TABLE, b"a", Some(b"d"), Lsn(snapshot), Lsn::MAX);
-            points.iter().map(|(key, before)| (key.to_vec(), before.clone())).collect::<Vec<_>>()
-        };
-        let at = |key: &[u8], snapshot| versions.point(TABLE, key, Lsn(snapshot), Lsn::MAX);
-        let look = || (range(10), range(15), at(b"d", 10), at(b"b", 15), at(b"a", 15));
-        let in_runs = look();
-        assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
-        // Nothing can go yet, and nobody asks.
-        versions.prune(Lsn(5), Lsn(5));
-        assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
-        versions.prune(Lsn(5), Lsn(15));
-        assert_eq!((versions.len(), versions.inner.read().runs.len()), (5, 1));
-        assert_eq!(look(), in_runs);
-        versions.prune(Lsn(5), Lsn(21));
-        assert_eq!((versions.len(), versions.inner.read().runs.len()), (5, 0));
-        assert_eq!(look(), in_runs);
-        let keys = |range: Vec<(Vec<u8>, Before)>| range.into_iter().flat_map(|(key, _)| key).collect::<Vec<u8>>();
-        assert_eq!((keys(in_runs.0), keys(in_runs.1)), (b"abc".to_vec(), b"ac".to_vec()));
-        assert_eq!((in_runs.2, in_runs.3, in_runs.4), (Some(record(b"d")), None, Some(record(b"a"))));
-    }
-
-    #[test]
-    fn nothing_and_an_empty_record_and_a_large_one_are_told_apart() {
-        let versions = Versions::default();
-        let large = Record { bytes: b"twelve bytes", large: true };
-        let all = [(b"a", None), (b"b", Some(Record::inline(b""))), (b"c", Some(large)), (b"d", None)];
-        all.iter().for_each(|(key, before)| versions.add(TABLE, *key, Lsn(11), *before));
-        let expected = |before: Option<Record<'_>>| Some(before.map(OwnedRecord::from));
-        for _ in 0..2 {
-            for (key, before) in all {
-                assert_eq!(versions.point(TABLE, key, Lsn(10), Lsn::MAX), expected(before));
-            }
-            assert_eq!(versions.point(TABLE, b"", Lsn(10), Lsn::MAX), None);
-            assert_eq!(versions.points(TABLE, b"b", Some(b"d"), Lsn(10), Lsn::MAX).len(), 2);
-            // The same once they are filed key by key.
-            versions.prune(Lsn(5), Lsn(11));
-        }
-    }
-
-    #[test]
-    fn new_keys_are_told_alike_together_and_one_by_one() {
-        let keys: Vec<[u8; 4]> = (0..40u32).map(|key| (3 * key).to_be_bytes()).collect();
-        for (old, odd) in [(false, false), (true, false), (false, true), (true, true)] {
-            let (together, single) = (Versions::default(), Versions::default());
-            for versions in [&together, &single] {
-                if old {
-                    versions.add(TABLE, &[0, 0, 0], Lsn(11), Some(Record::inline(b"x")));
-                }
-            }
-            together.add_new_alike(TABLE, Lsn(11), 4, &keys.concat());
-            keys.iter().for_each(|key| single.add(TABLE, key, Lsn(11), None));
-            for versions in [&together, &single] {
-                if odd {
-                    versions.add(TABLE, &[1], Lsn(11), None);
-                    versions.add(TABLE, &[1, 2], Lsn(11), Some(Record::inline(b"y")));
-                }
-                versions.add_new_alike(TABLE, Lsn(21), 4, &[]);
-            }
-            for _ in 0..2 {
-                assert_eq!(together.len(), single.len());
-                for key in (0..130u32).map(u32::to_be_bytes).chain([[1, 2, 0, 0]]) {
-                    for len in 0..=4 {
-                        let look = |versions: &Versions| versions.point(TABLE, &key[..len], Lsn(10), Lsn::MAX);
-                        assert_eq!(look(&together), look(&single));
-                    }
-                    let look = |versions: &Versions| versions.points(TABLE, &key, Some(&[1, 2]), Lsn(10), Lsn::MAX);
-                    assert_eq!(look(&together), look(&single));
-                }
-                // The same once they are filed key by key.
-                together.prune(Lsn(5), Lsn(11));
-                single.prune(Lsn(5), Lsn(11));
-            }
-        }
-    }
-
-    #[test]
-    fn pruning_keeps_what_the_oldest_snapshot_needs() {
-        let versions = Versions::default();
-        versions.add(TABLE, b"a", Lsn(11), Some(Record::inline(b"x")));
-        versions.add(TABLE, b"a", Lsn(21), Some(Record::inline(b"y")));
-        versions.prune(Lsn(20), Lsn(30));
-        assert_eq!(versions.len(), 1);
-        assert_eq!(versions.point(TABLE, b"a", Lsn(20), Lsn::MAX), Some(record(b"y")));
-        versions.prune(Lsn(30), Lsn(30));
-        assert_eq!(versions.len(), 0);
-        assert!(versions.inner.read().tables.is_empty());
-    }
-
-    #[test]
-    fn detached_ranges_route_older_snapshots_only() {
-        let versions = Versions::default();
-        let (lower, upper) = (b"b".to_vec(), Some(b"h".to_vec()));
-        versions.add_detached(TABLE, Detached { lsn: Lsn(50), root: PageId(9), lower, upper });
-        let (lower, upper) = (b"f".to_vec(), None);
-        versions.add_detached(TABLE, Detached { lsn: Lsn(70), root: PageId(8), lower, upper });
-        let at = |at: At<'_>, snapshot| versions.route(TABLE, at, Lsn(snapshot)).map(|route| route.root.0);
-        assert_eq!(at(At::Key(b"d"), 60), None);
-        assert_eq!(at(At::Key(b"a"), 40), None);
-        assert_eq!(at(At::Key(b"g"), 40), Some(9));
-        assert_eq!(at(At::Key(b"h"), 40), Some(8));
-        assert_eq!((at(At::Before(b"b"), 40), at(At::Before(b"h"), 40)), (None, Some(9)));
-        assert_eq!((at(At::End, 40), at(At::End, 80)), (Some(8), None));
-        let later = versions.route(TABLE, At::Key(b"h"), Lsn(40)).unwrap();
-        assert_eq!((later.stretch.lower.as_slice(), later.until), (b"h".as_slice(), Lsn(70)));
-        let mut stretch = Stretch { lower: Vec::new(), upper: None };
-        versions.clear_stretch(TABLE, At::Key(b"a"), Lsn(40), &mut stretch);
-        assert_eq!(stretch, Stretch { lower: Vec::new(), upper: Some(b"b".to_vec()) });
-    }
-}
+mod tests;
