@@ -1,7 +1,7 @@
 //! Promise: what was mended once stays mended. Each test is named after what went wrong.
 
 use duramen::io::{FileVolume, MemoryVolume, Volume};
-use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
+use duramen::{Database, Durability, Error, Result, TableDef, TableOptions, WriteTransaction};
 use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::{Condvar, Mutex};
 use std::path::PathBuf;
@@ -119,6 +119,80 @@ fn a_later_commit_that_does_not_wait_shows_nothing_that_is_not_durable_yet() -> 
         })?;
     }
     Ok(())
+}
+
+/// Works while a commit is applied and waits for the device, so that no snapshot sees it yet.
+fn beside_a_waiting_commit(
+    waiting: impl FnOnce(&WriteTransaction) -> Result<()> + Send,
+    work: impl FnOnce(&Database) -> Result<()> + Send,
+) -> Result<()> {
+    let gate = Arc::new(Gate::default());
+    let db = options().create_on(Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), gate.clone())), NAME)?;
+    put(&db, 0..2000, Durability::Commit)?;
+    gate.shut(true);
+    std::thread::scope(|scope| {
+        let commit = scope.spawn(|| {
+            let tx = db.begin_write()?;
+            waiting(&tx)?;
+            tx.commit()
+        });
+        gate.await_waiting();
+        let work = scope.spawn(|| work(&db));
+        // What the work does beyond its own commit waits as well.
+        std::thread::sleep(Duration::from_millis(50));
+        gate.shut(false);
+        commit.join().expect("a commit")?;
+        work.join().expect("work beside it")
+    })
+}
+
+fn names(tx: &WriteTransaction) -> Result<Vec<String>> {
+    Ok(tx.tables()?.into_iter().map(|table| table.name).collect())
+}
+
+#[test]
+fn a_writing_transaction_lists_the_tables_of_a_commit_that_no_snapshot_sees_yet() -> Result<()> {
+    let new: TableDef<u32, &str> = TableDef::new("new");
+    beside_a_waiting_commit(
+        |tx| tx.open_table(new).map(drop),
+        |db| {
+            assert_eq!(db.begin_read()?.tables()?.len(), 1, "a snapshot must not see it");
+            assert_eq!(names(&db.begin_write()?)?, ["new", "t"]);
+            Ok(())
+        },
+    )?;
+    beside_a_waiting_commit(
+        |tx| tx.drop_table("t").map(drop),
+        |db| {
+            assert_eq!(names(&db.begin_write()?)?, [""; 0]);
+            Ok(())
+        },
+    )?;
+    beside_a_waiting_commit(
+        |tx| tx.rename_table("t", "renamed"),
+        |db| {
+            assert_eq!(names(&db.begin_write()?)?, ["renamed"]);
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn a_compaction_takes_the_tables_of_a_commit_that_no_snapshot_sees_yet() -> Result<()> {
+    beside_a_waiting_commit(
+        |tx| tx.rename_table("t", "renamed"),
+        |db| {
+            assert_eq!(db.compact(|_| ())?.entries, 2000);
+            Ok(())
+        },
+    )?;
+    beside_a_waiting_commit(
+        |tx| tx.drop_table("t").map(drop),
+        |db| {
+            assert_eq!(db.compact(|_| ())?.entries, 0);
+            Ok(())
+        },
+    )
 }
 
 #[test]

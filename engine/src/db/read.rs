@@ -124,17 +124,7 @@ impl ReadTransaction {
     /// # Errors
     /// A catalog that cannot be read.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
-        let (lower, upper) = catalog::all_tables();
-        let view = View::At(self.snapshot.lsn);
-        let engine = &self.snapshot.shared.engine;
-        let mut cursor = Cursor::new(engine, catalog_tree(), view, Bound::Included(lower), Bound::Excluded(upper));
-        let mut tables = Vec::new();
-        while let Some((key, record)) = cursor.next()? {
-            if let Some(name) = catalog::table_name(key) {
-                tables.push(TableInfo::new(name?, &TableEntry::decode(record.bytes)?));
-            }
-        }
-        Ok(tables)
+        tables(&self.snapshot.shared.engine, self.snapshot.lsn)
     }
 
     fn entry(&self, name: &str) -> Result<Option<TableEntry>> {
@@ -144,6 +134,20 @@ impl ReadTransaction {
         })?;
         record.transpose()
     }
+}
+
+/// What tables there are at a snapshot, by name.
+pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<Vec<TableInfo>> {
+    let (lower, upper) = catalog::all_tables();
+    let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
+    let mut cursor = Cursor::new(engine, catalog_tree(), View::At(snapshot), lower, upper);
+    let mut tables = Vec::new();
+    while let Some((key, record)) = cursor.next()? {
+        if let Some(name) = catalog::table_name(key) {
+            tables.push(TableInfo::new(name?, &TableEntry::decode(record.bytes)?));
+        }
+    }
+    Ok(tables)
 }
 
 /// Fails unless a table holds keys of `K` and values of `V`.

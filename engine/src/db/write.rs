@@ -10,7 +10,7 @@ use super::takes::Takes;
 use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
 use crate::base::limits::MAX_TABLE_NAME;
-use crate::base::{Error, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::page::Record;
 use crate::store::Location;
 use crate::tree::Tree;
@@ -309,8 +309,8 @@ impl WriteTransaction {
     /// # Errors
     /// A catalog that cannot be read; [`Error::TableState`] if this transaction has a table open.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
-        let committed = super::read::ReadTransaction::begin(self.shared.clone()).tables()?;
-        for info in committed {
+        // What the commits before have applied is this transaction's to see, though snapshots may not see it yet.
+        for info in super::read::tables(&self.shared.engine, Lsn::MAX)? {
             if !self.names.lock().contains_key(&info.name) {
                 drop(self.open(&info.name, None)?);
             }
@@ -377,7 +377,7 @@ impl WriteTransaction {
     /// ```
     pub fn abort(self) {}
 
-    fn apply(&self) -> Result<Option<crate::base::Lsn>> {
+    fn apply(&self) -> Result<Option<Lsn>> {
         if let Some(table) = self.abandoned.lock().clone() {
             let why = "its bulk load was not finished, so the transaction cannot commit: begin it anew".to_owned();
             return Err(Error::TableState { table, why });

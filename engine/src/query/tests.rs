@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::db::types::TableOptions;
+use crate::txn::{Latched, Part};
 use crate::{Database, ReadTransaction};
 use duramen_codec::Codec;
 use proptest::prelude::*;
@@ -372,5 +373,38 @@ fn integers_are_compared_exactly_with_numbers_that_have_a_point_or_an_exponent()
             let found = text.parse::<Statement>().unwrap().run(&tx).unwrap();
             assert_eq!(found, [Outcome::Number(Number::Unsigned(count))], "{text}");
         }
+    }
+}
+
+/// The leaf to the right of the one that is looked at is merged away, and its page let go, before it is asked for.
+#[test]
+fn a_scan_finds_its_way_when_the_next_leaf_is_freed_meanwhile() {
+    const KEYS: crate::TableDef<u64, ()> = crate::TableDef::new("keys");
+    const COUNT: u64 = 2000;
+    for stop in (100..1000).step_by(100) {
+        let db = Database::builder().page_size(256).background(false).in_memory().unwrap();
+        let tx = db.begin_write().unwrap();
+        (0..COUNT).for_each(|key| tx.open_table(KEYS).unwrap().put(key << 20, ()).unwrap());
+        tx.commit().unwrap();
+        let table = db.begin_read().unwrap().open_table(KEYS).unwrap();
+        let (engine, tree, snapshot) = table.untyped().source();
+        let (mut seen, mut removed) = (0, false);
+        let mut visit = |part: Part<'_>| {
+            let Part::Leaf(page, slots) = part else {
+                seen += 1;
+                return Ok(());
+            };
+            seen += slots.len() as u64;
+            let mut upper = Vec::new();
+            if seen > stop && !removed && page.upper_fence_into(&mut upper) {
+                removed = true;
+                let tx = db.begin_write()?;
+                tx.open_table(KEYS)?.untyped().remove_range(..upper.as_slice());
+                tx.commit()?;
+            }
+            Ok(())
+        };
+        engine.leaves(tree, snapshot, &Stretch::default(), Latched::Yes, &mut visit).unwrap();
+        assert_eq!((seen, removed), (COUNT, true));
     }
 }

@@ -125,7 +125,8 @@ impl Tree {
     }
 
     /// Runs `f` on the leaf whose range `key` falls in, and as long as it says so on the next to the right, each under its
-    /// shared latch. It ends early where a right link does not lead to the next leaf: who needs more descends again.
+    /// shared latch. It ends early where a right link does not lead to the next leaf, or to a page that cannot be read: who
+    /// needs more descends again, and learns then whether that page is damaged.
     pub fn leaves_from<S: PageRead>(
         &self,
         store: &S,
@@ -143,8 +144,12 @@ impl Tree {
             if !f(leaf)? || right.is_none() || right == leaf.id() || !leaf.upper_fence_into(&mut upper) {
                 return Ok(());
             }
-            // While this latch is held the link stays, and what it leads to is not freed.
-            let next = store.read(right)?;
+            // While this latch is held the link stays. But if the leaf has been detached, it may be old: what it led to may be freed
+            // by now, or another page.
+            let next = match store.read(right) {
+                Err(Error::Corrupt { .. }) => return Ok(()),
+                next => next?,
+            };
             let page = Page::new(&next);
             if self.check_page(page, right, 0).is_err() || page.lower_fence() != upper.as_slice() {
                 return Ok(());

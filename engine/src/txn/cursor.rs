@@ -466,18 +466,29 @@ impl Window {
 
     /// The leaf has changed since the snapshot: looks up what it was.
     fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
-        let route = engine.versions.route(tree.table, at, snapshot);
-        let until = route.as_ref().map_or(Lsn::MAX, |route| route.until);
-        let mut own = self.stretch();
-        match route {
-            Some(Route { root, stretch, .. }) => {
+        let versions = &engine.versions;
+        let route = || versions.route(tree.table, at, snapshot);
+        let points =
+            |own: &Stretch, until| versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
+        let clear = |mut own: Stretch| {
+            versions.clear_stretch(tree.table, at, snapshot, &mut own);
+            own
+        };
+        let (own, undone) = loop {
+            if let Some(Route { root, stretch, until }) = route() {
                 self.live = false;
                 self.copy(engine, &Tree { root, ..*tree }, at)?;
-                own = self.stretch().within(&stretch);
+                let own = self.stretch().within(&stretch);
+                let undone = points(&own, until);
+                break (own, undone);
             }
-            None => engine.versions.clear_stretch(tree.table, at, snapshot, &mut own),
-        }
-        let undone = engine.versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
+            let own = clear(self.stretch());
+            let undone = points(&own, Lsn::MAX);
+            // If some of it has been detached meanwhile, events may be ones of what came in its place.
+            if route().is_none() && clear(own.clone()) == own {
+                break (own, undone);
+            }
+        };
         let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref().map(OwnedRecord::view)));
         self.merge(&own, |_| false, changes);
         self.cut = Some(own);

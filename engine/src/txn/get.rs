@@ -47,16 +47,19 @@ impl Engine {
         now: Before,
         f: impl FnOnce(Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        let route = self.versions.route(tree.table, At::Key(key), snapshot);
-        let (base, until) = match route {
-            None => (now, Lsn::MAX),
-            Some(route) => {
+        let route = || self.versions.route(tree.table, At::Key(key), snapshot);
+        let record = loop {
+            if let Some(route) = route() {
                 let old = Tree { root: route.root, ..*tree };
                 let base = old.get(&Pages(&self.pool), key, |_, record| record.map(OwnedRecord::from))?;
-                (base, route.until)
+                break self.versions.point(tree.table, key, snapshot, route.until).unwrap_or(base);
+            }
+            let point = self.versions.point(tree.table, key, snapshot, Lsn::MAX);
+            // If the key has been detached meanwhile, the event may be one of what came in its place.
+            if route().is_none() {
+                break point.unwrap_or(now);
             }
         };
-        let record = self.versions.point(tree.table, key, snapshot, until).unwrap_or(base);
         Ok(f(record.as_ref().map(|record| Record { bytes: &record.bytes, large: record.large })))
     }
 }

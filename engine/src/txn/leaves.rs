@@ -9,6 +9,7 @@ use crate::base::{Lsn, Result, limits};
 use crate::page::{Page, Record};
 use crate::tree::{Stretch, Tree};
 use std::ops::{Bound, Range};
+use std::sync::atomic::Ordering;
 
 /// A part of what a snapshot sees.
 pub(crate) enum Part<'p> {
@@ -55,25 +56,31 @@ impl Engine {
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
         let mut copy = Vec::new();
         while range.is_above(&at) {
-            let (mut met, mut last) = (Met::Seen, false);
+            let (mut met, mut last, mut begun) = (Met::Seen, false, false);
+            let released = self.released.load(Ordering::Acquire);
             tree.leaves_from(&pages, &at.clone(), |page| {
-                if page.lower_fence() > at.as_slice() {
-                    // The leaf to the right of the one before.
+                if std::mem::replace(&mut begun, true) && self.released.load(Ordering::Acquire) != released {
+                    // The link may be old, and its page another one that happens to begin here.
+                    return Ok(false);
+                }
+                let lower = page.lower_fence();
+                // A long key's image must not be compared with a key. The leaf before has ended with an inline one.
+                if lower.len() <= inline && lower > at.as_slice() {
                     at.clear();
-                    at.extend_from_slice(page.lower_fence());
+                    at.extend_from_slice(lower);
                 }
                 let has_upper = page.upper_fence_into(&mut upper);
-                last = !has_upper || !range.is_above(&upper);
-                if page.lower_fence().len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
+                if lower.len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
                     (met, last) = (Met::Long, true);
                     return Ok(false);
                 }
+                last = !has_upper || !range.is_above(&upper);
                 if page.lsn() > snapshot {
                     met = Met::Changed;
                     return Ok(false);
                 }
                 // Of all leaves but the first nothing is passed over.
-                let begins = page.lower_fence() == at.as_slice();
+                let begins = lower == at.as_slice();
                 let from = if begins { 0 } else { page.search(&at).unwrap_or_else(|slot| slot) };
                 let to = match range.upper.as_ref().filter(|_| last) {
                     Some(end) => page.search(end).unwrap_or_else(|slot| slot),
