@@ -28,12 +28,14 @@ pub struct Trigger {
     skip: u64,
     times: u64,
     prefix: String,
+    /// How often it has struck.
+    struck: u64,
 }
 
 impl Trigger {
     /// At the next call only.
     pub fn once() -> Trigger {
-        Trigger { skip: 0, times: 1, prefix: String::new() }
+        Trigger { skip: 0, times: 1, prefix: String::new(), struck: 0 }
     }
 
     /// At every call from now on.
@@ -68,6 +70,7 @@ impl Trigger {
             return false;
         }
         self.times -= 1;
+        self.struck += 1;
         true
     }
 }
@@ -85,6 +88,11 @@ impl Default for Triggers {
 impl Triggers {
     pub(crate) fn set(&mut self, fault: Fault, trigger: Trigger) {
         self.0[fault as usize] = trigger;
+    }
+
+    /// How often `fault` has struck since its trigger was set.
+    pub(crate) fn struck(&self, fault: Fault) -> u64 {
+        self.0[fault as usize].struck
     }
 
     /// Counts a call on the file `name`; true if `fault` strikes.

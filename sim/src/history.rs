@@ -123,6 +123,11 @@ impl<T> Versions<T> {
         self.durable.push(Durable { events, value, pending });
     }
 
+    /// The events before `events` that changed it.
+    pub(crate) fn changes_before(&self, events: usize) -> &[usize] {
+        &self.changes[..self.changes.partition_point(|&event| event < events)]
+    }
+
     /// What was durable when `events` events had happened, and the events before then that were pending. `None`: it
     /// did not exist yet.
     pub(crate) fn at(&self, events: usize) -> Option<(&T, &[usize])> {

@@ -141,6 +141,11 @@ impl Model {
         Model { commits: Vec::new(), now: Tables::new(), kept: vec![Tables::new()] }
     }
 
+    /// No commits yet, on top of what there is already.
+    pub fn beginning_with(tables: Tables) -> Model {
+        Model { commits: Vec::new(), now: tables.clone(), kept: vec![tables] }
+    }
+
     /// Notes a commit, before it is asked of the database, and gives its number, from 1: the mark to set once it is
     /// acknowledged.
     pub fn commit(&mut self, changes: Vec<Change>) -> u64 {

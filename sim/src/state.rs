@@ -15,8 +15,11 @@ use std::sync::Arc;
 pub(crate) struct File {
     /// What reads see.
     pub(crate) visible: Image,
-    /// Whether reads see changes that a failed sync has lost, so that a sync does not make durable what they see.
-    diverged: bool,
+    /// What reads saw when the history began.
+    first: Image,
+    /// After how many events a sync has failed for the first time: from then on reads may see changes that it has lost, so
+    /// that a sync does not make durable what they see.
+    diverged: Option<usize>,
     pub(crate) versions: Versions<Image>,
     pub(crate) shared: usize,
     pub(crate) exclusive: bool,
@@ -26,7 +29,12 @@ impl File {
     /// A file of which `content` is durable once `events` events have happened.
     pub(crate) fn new(events: usize, content: Image) -> File {
         let versions = Versions::new(events, content.clone());
-        File { visible: content, diverged: false, versions, shared: 0, exclusive: false }
+        File { first: content.clone(), visible: content, diverged: None, versions, shared: 0, exclusive: false }
+    }
+
+    /// The same of a file of which reads see `visible`, since a sync of it has failed before the history began.
+    pub(crate) fn diverged(events: usize, content: Image, visible: Image) -> File {
+        File { first: visible.clone(), visible, diverged: Some(0), ..File::new(events, content) }
     }
 }
 
@@ -96,9 +104,22 @@ impl State {
         Some((durable, changes.collect()))
     }
 
+    /// What reads saw of `file` after `events` events, where that was not what a sync would have made durable.
+    pub(crate) fn seen_astray(&self, file: FileId, events: usize) -> Option<Image> {
+        let target = &self.files[file];
+        target.diverged.filter(|&since| since <= events)?;
+        let mut content = target.first.clone();
+        for &event in target.versions.changes_before(events) {
+            if let Some(Event::Change { change, .. }) = self.events.get(event) {
+                change.apply(&mut content);
+            }
+        }
+        Some(content)
+    }
+
     /// Makes the changes of `file` durable.
     pub(crate) fn sync(&mut self, file: FileId) {
-        let content = if self.files[file].diverged {
+        let content = if self.files[file].diverged.is_some() {
             crash::keep_all(self.pending(file, self.events.len()))
         } else {
             self.files[file].visible.clone()
@@ -112,7 +133,7 @@ impl State {
         let mut rng = self.rng.fork();
         let content = crash::scatter_some(self.pending(file, self.events.len()), &mut rng);
         self.events.push(Event::FailedSync { file });
-        self.files[file].diverged = true;
+        self.files[file].diverged.get_or_insert(self.events.len());
         self.files[file].versions.synced(self.events.len(), content);
     }
 

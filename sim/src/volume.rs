@@ -89,6 +89,11 @@ impl FailingVolume {
         self.state.lock().triggers.set(fault, trigger);
     }
 
+    /// How often `fault` has struck since [`FailingVolume::inject`] was last told about it.
+    pub fn struck(&self, fault: Fault) -> u64 {
+        self.with(|state| state.triggers.struck(fault))
+    }
+
     /// Leaves `bytes` of free space from now on, `None` for no limit. What is trimmed or removed becomes free.
     pub fn limit_space(&self, bytes: Option<u64>) {
         let mut state = self.state.lock();

@@ -3,7 +3,6 @@
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;
-use crate::base::watermark::Watermark;
 use std::sync::Arc;
 
 /// Pages that the cleaner writes ahead of need in one go.
@@ -19,9 +18,10 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
+/// Goes round until the database is closed, or all writing has been stopped: there is nothing left to do then.
 fn run(shared: &Shared) {
-    loop {
-        if let Err(cause) = round(shared) {
+    while shared.engine.check_poison().is_ok() {
+        if let Err(cause) = shared.engine.whole("it did background work", || round(shared)) {
             tracing::error!(%cause, "background work failed");
         }
         let mut state = shared.worker.state.lock();
@@ -37,10 +37,7 @@ fn run(shared: &Shared) {
 }
 
 fn round(shared: &Shared) -> Result<()> {
-    shared.engine.check_poison()?;
-    if let Some(log) = shared.engine.log.get() {
-        log.make_durable(log.appended()).inspect_err(|cause| shared.engine.poison(cause))?;
-    }
+    shared.engine.sync_lazy()?;
     shared.engine.pool.clean_step(CLEAN_PAGES)?;
     while !shared.worker.state.lock().stop && shared.maintain()? {}
     Ok(())

@@ -171,17 +171,17 @@ impl Builder {
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
         let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
-        if meta.clean && goes_on(&config, next_epoch(&meta))? {
-            opened.store.damage().map_or(Ok(()), Err)?;
-            // A later superblock has been damaged, or was never finished: the log tells what came after this one.
-            opened.store.write_meta(position)?;
+        // A later superblock has been damaged, or was never finished: the log tells what came after this one.
+        let goes_on = meta.clean && goes_on(&config, next_epoch(&meta))?;
+        if goes_on {
             opened.meta = position;
         }
         let (log, redone) = if opened.meta.clean {
             if let Err(cause) = opened.check_writable() {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
-            let log = match Log::create(config, epoch, meta.last) {
+            // Creating the log removes what an earlier one has left, which the other superblock may still ask for.
+            let log = match opened.store.secure().and_then(|()| Log::create(config, epoch, meta.last)) {
                 Err(cause @ Error::Full { .. }) => {
                     return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
                 }
@@ -191,7 +191,12 @@ impl Builder {
             (Ok(log), Redone::at(meta.last))
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
-            recover(config, &opened.pool, &opened.store, &opened.meta)?
+            let recovered = recover(config, &opened.pool, &opened.store, &opened.meta)?;
+            if goes_on && recovered.0.is_ok() {
+                // Only here: the log, which it asks for, may have been in the system's cache alone.
+                opened.store.write_meta(position)?;
+            }
+            recovered
         };
         let stopped = match log {
             Ok(log) => {
@@ -238,7 +243,9 @@ impl Builder {
         let opened = Opened::open(self, &volume, name, OpenMode::Read)?;
         let config = log_config(volume, name, &opened.meta);
         // A log that goes on from a clean superblock means that a later one is damaged.
-        if !opened.meta.clean || goes_on(&config, next_epoch(&opened.meta))? {
+        // Nor is there a catalog where the creation was cut off right before it.
+        let unfinished = !opened.pool.exists(CATALOG_ROOT) && opened.store.damage().is_none();
+        if !opened.meta.clean || unfinished || goes_on(&config, next_epoch(&opened.meta))? {
             return Err(Error::NeedsRecovery { path: opened.path });
         }
         Ok(opened.into_reader(self, None))
@@ -371,6 +378,7 @@ pub(super) fn missing_log(config: &LogConfig) -> Error {
 fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    store.secure()?;
     Redo::reserve_places(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     let redone = Redo::new(pool, store, meta.table).run(&mut reader)?;

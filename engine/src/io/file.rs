@@ -42,7 +42,8 @@ impl FileDisk {
         let opened = OpenOptions::new().read(true).write(writable).create_new(mode == OpenMode::CreateNew).open(&path);
         match opened {
             Ok(file) => {
-                let (resizes, synced_resizes) = Default::default();
+                // A process before this one may have died with a length that no sync has covered.
+                let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
                 Ok(FileDisk { file, path, writable, resizes, synced_resizes })
             }
             // A folder that is not there is no reason to advise creating the database.

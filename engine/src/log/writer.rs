@@ -66,7 +66,7 @@ impl Log {
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
         let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
         let log = Log::begin(config, header, Vec::new())?;
-        remove_segments(&log.config, &stale)?;
+        log.remove(&stale)?;
         Ok(log)
     }
 
@@ -219,7 +219,7 @@ impl Log {
         self.group.check()?;
         let past: Vec<u32> =
             self.tail.lock().older.iter().filter(|older| older.end <= lsn).map(|older| older.number).collect();
-        remove_segments(&self.config, &past)?;
+        self.remove(&past)?;
         self.tail.lock().older.retain(|older| !past.contains(&older.number));
         Ok(())
     }
@@ -229,7 +229,18 @@ impl Log {
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
-        remove_segments(&self.config, &segment::numbers(&self.config)?)
+        self.remove(&segment::numbers(&self.config)?)
+    }
+
+    /// Removes segments, durably. A failed sync of the folder stops the log like one of a segment.
+    fn remove(&self, numbers: &[u32]) -> Result<()> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        for number in numbers {
+            self.config.volume.remove(&segment::name(&self.config, *number))?;
+        }
+        self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
     }
 
     /// Stops the log for good: nothing is appended, removed or acknowledged any more. The first cause is kept.
@@ -300,14 +311,4 @@ impl Tail {
         self.promised = end;
         Ok(())
     }
-}
-
-fn remove_segments(config: &LogConfig, numbers: &[u32]) -> Result<()> {
-    if numbers.is_empty() {
-        return Ok(());
-    }
-    for number in numbers {
-        config.volume.remove(&segment::name(config, *number))?;
-    }
-    config.volume.sync()
 }

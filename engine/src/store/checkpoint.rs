@@ -95,6 +95,19 @@ impl TableStore {
         self.write_superblock(&mut current, next)
     }
 
+    /// Makes the superblock that was chosen at opening durable. Call it before anything else is written.
+    ///
+    /// It may be in the system's cache alone: the process that wrote it was killed before it had synced, or its sync has
+    /// failed, and then no sync will write it any more. So it is written again, with the same bytes, to its own slot, and
+    /// synced. What it leads to is durable: that was synced before it was written. Until this returns the device may
+    /// choose the other superblock, so nothing that one leads to may be overwritten, nor its slot, nor its log removed.
+    pub fn secure(&self) -> Result<()> {
+        let current = self.current.lock();
+        self.check_failed()?;
+        self.disk.write_at((current.slot * SUPERBLOCK) as u64, &current.superblock.encode())?;
+        self.sync()
+    }
+
     /// Writes to the slot whose superblock is the older one.
     fn write_superblock(&self, current: &mut super::table_store::Current, next: Superblock) -> Result<()> {
         let slot = 1 - current.slot.min(1);

@@ -36,6 +36,28 @@ struct Outcome {
     left: usize,
 }
 
+/// Frames that are marked as being written, and their first changes. Dropping it ends that, also after a panic: who wants
+/// to free such a page waits for it.
+struct Claimed<'p> {
+    pool: &'p Pool,
+    frames: Vec<(&'p Frame, u64)>,
+    /// The store has them.
+    written: bool,
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        for (frame, rec) in &self.frames {
+            if !self.written {
+                frame.mark_dirty(Lsn(*rec), &self.pool.dirty);
+            }
+            frame.writing.store(false, Ordering::Release);
+        }
+        drop(self.pool.written.0.lock());
+        self.pool.written.1.notify_all();
+    }
+}
+
 impl Pool {
     /// Writes every page whose first change that the store lacks is before `lsn`. Waits for a batch that is being
     /// applied to end, if such a page is part of it: call it from no thread that the batch waits for.
@@ -112,7 +134,7 @@ impl Pool {
     ) -> Result<Outcome> {
         images.clear();
         let mut outcome = Outcome::default();
-        let mut claimed: Vec<(&Frame, u64)> = Vec::with_capacity(group.len());
+        let mut claimed = Claimed { pool: self, frames: Vec::with_capacity(group.len()), written: false };
         let mut newest = Lsn::ZERO;
         for &(id, index) in group {
             let Some(frame) = self.frames.get(index) else { continue };
@@ -134,20 +156,12 @@ impl Pool {
             // Changes from here on, which need the exclusive latch, make it dirty anew.
             frame.writing.store(true, Ordering::Release);
             frame.mark_clean(&self.dirty);
-            claimed.push((frame, rec));
+            claimed.frames.push((frame, rec));
         }
-        let result = self.write_images(backing, images, newest);
-        for (frame, rec) in &claimed {
-            if result.is_err() {
-                frame.mark_dirty(Lsn(*rec), &self.dirty);
-            }
-            frame.writing.store(false, Ordering::Release);
-        }
-        drop(self.written.0.lock());
-        self.written.1.notify_all();
-        result?;
-        outcome.written = claimed.len();
-        self.counters.writes.fetch_add(claimed.len() as u64, Ordering::Relaxed);
+        self.write_images(backing, images, newest)?;
+        claimed.written = true;
+        outcome.written = claimed.frames.len();
+        self.counters.writes.fetch_add(outcome.written as u64, Ordering::Relaxed);
         Ok(outcome)
     }
 

@@ -35,6 +35,7 @@ mod relocate;
 mod rescue;
 mod room;
 pub mod superblock;
+mod syncs;
 mod table_store;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_direc
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::rescue::begins_with_images;
 use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
+use super::syncs::Syncs;
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::io::Disk;
@@ -16,8 +17,8 @@ use crate::page::{Page, unpack};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// Whether log records name the places of the images being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,8 +114,7 @@ pub struct TableStore {
     damage: Option<String>,
     /// It is opened for what is left of it: what is damaged is left out, and what is found is believed.
     pub(super) rescued: bool,
-    /// The first failed sync: after it nothing can be promised any more.
-    pub(super) failed: OnceLock<String>,
+    syncs: Syncs,
 }
 
 impl std::fmt::Debug for TableStore {
@@ -196,7 +196,7 @@ impl TableStore {
             written: AtomicU64::new(0),
             damage: None,
             rescued: false,
-            failed: OnceLock::new(),
+            syncs: Syncs::default(),
         })
     }
 
@@ -346,20 +346,15 @@ impl TableStore {
         u32::try_from(self.state.lock().table.chunks() * CHUNK_PAGES).unwrap_or(u32::MAX)
     }
 
-    /// Returns once all images written so far are durable. After a failure nothing can be made durable any more.
+    /// Returns once all that was written before the call is durable. After a failure nothing can be made durable any more:
+    /// this and every later call gives [`Error::Poisoned`].
     pub fn sync(&self) -> Result<()> {
-        self.check_failed()?;
-        self.disk.sync().inspect_err(|error| {
-            self.failed.get_or_init(|| error.to_string());
-        })
+        self.syncs.sync(&*self.disk)
     }
 
     /// Refuses once a sync has failed.
-    pub(super) fn check_failed(&self) -> Result<()> {
-        match self.failed.get() {
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            None => Ok(()),
-        }
+    pub(crate) fn check_failed(&self) -> Result<()> {
+        self.syncs.check()
     }
 
     /// What it holds now.

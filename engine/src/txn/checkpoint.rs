@@ -6,7 +6,9 @@
 use super::engine::Engine;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
-use std::sync::atomic::Ordering;
+use crate::store::TableStore;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a checkpoint made of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,13 +19,34 @@ pub(crate) enum Segments {
     Stuck,
 }
 
+/// Which checkpoints there have been.
+#[derive(Default)]
+pub(crate) struct Checkpoints {
+    /// How many have begun; the number of each.
+    begun: AtomicU64,
+    /// The number of the last one that has succeeded, and what it made of the log; held while one runs.
+    succeeded: Mutex<Option<(u64, Segments)>>,
+}
+
 impl Engine {
-    /// Takes a checkpoint.
+    /// Takes a checkpoint of all that was committed before the call. Those who ask while one runs share the next one.
     pub(crate) fn checkpoint(&self) -> Result<Segments> {
         let Some(store) = &self.store else { return Ok(Segments::Changed) };
-        let mut segments = Segments::Changed;
-        let _one_at_a_time = self.checkpointing.lock();
+        let before = self.checkpoints.begun.load(Ordering::Acquire);
+        let mut succeeded = self.checkpoints.succeeded.lock();
         self.check_poison()?;
+        if let Some((_, segments)) = succeeded.filter(|(number, _)| *number > before) {
+            return Ok(segments);
+        }
+        let number = self.checkpoints.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let segments = self.whole("it took a checkpoint", || self.take_checkpoint(store));
+        let segments = segments.inspect_err(|cause| self.poison_if_unsynced(cause))?;
+        *succeeded = Some((number, segments));
+        Ok(segments)
+    }
+
+    fn take_checkpoint(&self, store: &TableStore) -> Result<Segments> {
+        let mut segments = Segments::Changed;
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits hardly wait for it.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;

@@ -60,7 +60,7 @@ impl Engine {
         }
         let outcome = match pins {
             Some(_) => self.apply_batch(steps, appends, catalog),
-            None => self.commit_large(steps, catalog),
+            None => self.whole("it applied a large transaction", || self.commit_large(steps, catalog)),
         };
         outcome.inspect_err(|cause| self.poison(cause))
     }
@@ -86,12 +86,24 @@ impl Engine {
     /// Applies steps as one batch and appends it to the log. Returns the batch's end.
     fn apply_batch<'a>(
         &self,
-        mut steps: impl Iterator<Item = Step<'a>> + Clone,
+        steps: impl Iterator<Item = Step<'a>> + Clone,
         appends: &[Append<'_>],
         catalog: &Tree,
     ) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
+        let end = self.whole("it applied a commit", || self.apply_steps(steps, appends, catalog, start));
+        *clock = end.inspect_err(|cause| self.poison(cause))?;
+        Ok(*clock)
+    }
+
+    fn apply_steps<'a>(
+        &self,
+        mut steps: impl Iterator<Item = Step<'a>> + Clone,
+        appends: &[Append<'_>],
+        catalog: &Tree,
+        start: Lsn,
+    ) -> Result<Lsn> {
         let applier = Applier::new(self, start, BatchBuffer::new());
         let near = |step: &Step<'_>| {
             let near = Some(step.near()).filter(|near| !applier.has_freed(near.leaf));
@@ -114,9 +126,7 @@ impl Engine {
             }
         }
         appends.iter().try_for_each(|append| self.append(&applier, append))?;
-        let end = self.append_batch(applier.finish(), start)?;
-        *clock = end;
-        Ok(end)
+        self.append_batch(applier.finish(), start)
     }
 
     /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
@@ -240,12 +250,15 @@ impl Engine {
         *self.apply.lock()
     }
 
-    /// Says that a commit waits for the device; to be called before the writer's lock is given up, so that no later
-    /// commit, whose publishing makes this one visible as well, overtakes it.
+    /// Says that a commit waits for the device, or is to be there after an interval; to be called before the writer's lock
+    /// is given up, so that no later commit, whose publishing makes this one visible as well, overtakes it.
     pub(crate) fn announce(&self, end: Lsn, durability: Durability) {
-        if durability == Durability::Commit {
-            self.awaited.fetch_max(end.0, Ordering::AcqRel);
-        }
+        let asked = match durability {
+            Durability::Commit => &self.awaited,
+            Durability::Interval => &self.lazy,
+            Durability::None => return,
+        };
+        asked.fetch_max(end.0, Ordering::AcqRel);
     }
 
     /// Waits until a commit that ends at `end`, and what was announced before it, is as durable as asked, then makes it
@@ -261,6 +274,15 @@ impl Engine {
             }
         }
         self.snapshots.publish(end);
+        Ok(())
+    }
+
+    /// Makes durable what was to be so after an interval.
+    pub(crate) fn sync_lazy(&self) -> Result<()> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        if log.durable().0 < self.lazy.load(Ordering::Acquire) {
+            log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        }
         Ok(())
     }
 }

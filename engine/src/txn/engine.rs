@@ -4,10 +4,11 @@
 //! |---|---|---|
 //! | `writer` | for a writing transaction's life | begin_write, compaction, reclaiming |
 //! | `apply` | from a batch's first change to its place in the log | commit; checkpoints, for their two short cuts |
-//! | `checkpointing` | for a checkpoint | one at a time |
+//! | `checkpoints` | for a checkpoint | one at a time |
 //!
-//! The writer's lock is taken before `apply`, and so is `checkpointing`; page latches come after all of them.
+//! The writer's lock is taken before `apply`, and so is `checkpoints`; page latches come after all of them.
 
+use super::checkpoint::Checkpoints;
 use super::large;
 use super::page_ids::PageIds;
 use super::reclaim::Waiting;
@@ -100,11 +101,13 @@ pub(crate) struct Engine {
     pub(crate) writer: Arc<Mutex<()>>,
     /// Guards the batch being applied; holds the end of the last one, which is the clock of an in-memory database.
     pub(crate) apply: Mutex<Lsn>,
-    pub(crate) checkpointing: Mutex<()>,
+    pub(crate) checkpoints: Checkpoints,
     /// Start of the large transaction that is being applied, which its logical record must outlive.
     pub(crate) unfinished: AtomicU64,
     /// The farthest commit that waits, or waited, for the device.
     pub(crate) awaited: AtomicU64,
+    /// The end of the last commit that is to be on the device after an interval.
+    pub(crate) lazy: AtomicU64,
     /// Roots of subtrees that were unlinked and wait to be freed.
     pub(crate) detached: Mutex<BTreeMap<PageId, Waiting>>,
     /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
@@ -134,9 +137,10 @@ impl Engine {
             ids: Mutex::new(ids),
             writer: Arc::default(),
             apply: Mutex::new(start),
-            checkpointing: Mutex::default(),
+            checkpoints: Checkpoints::default(),
             unfinished: AtomicU64::new(u64::MAX),
             awaited: AtomicU64::new(0),
+            lazy: AtomicU64::new(0),
             detached: Mutex::default(),
             released: AtomicU64::new(0),
             maps: Mutex::default(),
@@ -193,6 +197,23 @@ impl Engine {
         }
     }
 
+    /// Stops all writing if a failure comes from a sync: nobody knows what the device has then. Other failures may pass.
+    pub(crate) fn poison_if_unsynced(&self, cause: &Error) {
+        let stopped = self.log.get().is_some_and(|log| log.is_poisoned().is_some());
+        if stopped || self.store.as_ref().is_some_and(|store| store.check_failed().is_err()) {
+            self.poison(cause);
+        }
+    }
+
+    /// Does work of which a half must never be built on: a panic in it stops all writing before any lock that was taken
+    /// outside is given up. `doing` says what it is.
+    pub(crate) fn whole<T>(&self, doing: &str, work: impl FnOnce() -> T) -> T {
+        let unwinding = Unwinding { engine: self, doing };
+        let done = work();
+        std::mem::forget(unwinding);
+        done
+    }
+
     /// Throws away what no snapshot can ask for any more: before-images, and the pages of large values among them. Of
     /// what snapshots that have closed leave behind it takes a bounded piece.
     pub(crate) fn prune(&self) {
@@ -242,5 +263,18 @@ impl Engine {
             }
             self.ids.lock().give_back(id);
         }
+    }
+}
+
+/// Lives while work of [`Engine::whole`] is done, and is dropped only if that panics.
+struct Unwinding<'e> {
+    engine: &'e Engine,
+    doing: &'e str,
+}
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        let cause = format!("a thread has panicked while {}", self.doing);
+        self.engine.poison(&Error::Poisoned { cause });
     }
 }

@@ -71,6 +71,18 @@ impl Engine {
         catalog: &Tree,
     ) -> Result<(Lsn, bool)> {
         let mut clock = self.apply.lock();
+        let applied = self.whole("it applied a piece of a commit", || self.apply_some(steps, progress, catalog));
+        let (end, last) = applied.inspect_err(|cause| self.poison(cause))?;
+        *clock = end;
+        Ok((end, last))
+    }
+
+    fn apply_some<'a>(
+        &self,
+        steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
+        progress: &mut Progress,
+        catalog: &Tree,
+    ) -> Result<(Lsn, bool)> {
         let log = self.log()?;
         let start = log.next_lsn();
         let applier = Applier::new(self, start, BatchBuffer::new());
@@ -81,9 +93,7 @@ impl Engine {
             last = !self.apply_next(&applier, steps, progress, catalog)?;
         }
         applier.progress(progress.done, last);
-        let end = self.append_batch(applier.finish(), start)?;
-        *clock = end;
-        Ok((end, last))
+        Ok((self.append_batch(applier.finish(), start)?, last))
     }
 
     /// Applies the next step, or some that go together, or a part of one; false when there is none.

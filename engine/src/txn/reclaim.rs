@@ -61,9 +61,7 @@ impl Engine {
             store.ensure_room(self.pool.dirty_pages() + STEP_IMAGES)?;
         }
         self.prune();
-        let end = self
-            .free_piece(catalog, &Tree { root, table, layout: catalog.layout }, runs)
-            .inspect_err(|cause| self.poison(cause))?;
+        let end = self.free_piece(catalog, &Tree { root, table, layout: catalog.layout }, runs)?;
         drop(writer);
         self.settle(end, Durability::None)?;
         Ok(true)
@@ -73,6 +71,12 @@ impl Engine {
     fn free_piece(&self, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
+        let end = self.whole("it freed pages", || self.free_pages(catalog, subtree, runs, start));
+        *clock = end.inspect_err(|cause| self.poison(cause))?;
+        Ok(*clock)
+    }
+
+    fn free_pages(&self, catalog: &Tree, subtree: &Tree, runs: Runs, start: Lsn) -> Result<Lsn> {
         let applier = Applier::new(self, start, BatchBuffer::new());
         let large = |records: &[Record<'_>]| match runs {
             Runs::Free => large::free_now(self, &applier, records),
@@ -93,8 +97,6 @@ impl Engine {
             catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
             self.detached.lock().remove(&subtree.root);
         }
-        let end = self.append_batch(applier.finish(), start)?;
-        *clock = end;
-        Ok(end)
+        self.append_batch(applier.finish(), start)
     }
 }

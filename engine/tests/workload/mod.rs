@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod layouts;
+pub(crate) mod session;
 
 use duramen::db::DEFAULT_FILL;
 use duramen::db::types::TableOptions;
@@ -59,6 +60,11 @@ pub(crate) struct Workload {
 impl Workload {
     pub(crate) fn new(seed: u64) -> Workload {
         Workload { rng: fastrand::Rng::with_seed(seed), written: 0 }
+    }
+
+    /// One that goes on in a database which others have filled: its values are none of theirs.
+    pub(crate) fn later(seed: u64, generation: u64) -> Workload {
+        Workload { rng: fastrand::Rng::with_seed(seed ^ generation << 48), written: generation << 40 }
     }
 
     pub(crate) fn next(&mut self, now: &Tables) -> Step {

@@ -1,0 +1,74 @@
+//! Syncs of the database's file: one at a time, and none after one has failed. What is written before which sync is for
+//! others to say.
+
+use crate::base::{Error, Result};
+use crate::io::Disk;
+use parking_lot::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The one way to sync a file.
+///
+/// The system reports a lost write to one sync alone, and holds it for written afterwards: of two syncs beside each other,
+/// or one after the other, the second may succeed without what the first has lost.
+#[derive(Debug, Default)]
+pub(super) struct Syncs {
+    /// How many have begun; the number of each.
+    begun: AtomicU64,
+    /// The number of the last one that has succeeded; held while one runs.
+    succeeded: Mutex<u64>,
+    /// The first failure.
+    failed: OnceLock<String>,
+}
+
+impl Syncs {
+    /// Returns once all that was written to `disk` before the call is durable; a sync of another thread that begins after
+    /// the call is as good as an own one.
+    pub(super) fn sync(&self, disk: &dyn Disk) -> Result<()> {
+        self.sync_after(self.begun.load(Ordering::Acquire), disk)
+    }
+
+    /// The same, where the first `before` syncs had begun when it was asked for.
+    fn sync_after(&self, before: u64, disk: &dyn Disk) -> Result<()> {
+        let mut succeeded = self.succeeded.lock();
+        self.check()?;
+        if *succeeded > before {
+            return Ok(());
+        }
+        let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        if let Err(error) = disk.sync() {
+            self.failed.get_or_init(|| error.to_string());
+            return self.check();
+        }
+        *succeeded = number;
+        Ok(())
+    }
+
+    /// Refuses once a sync has failed.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::io::{MemoryVolume, OpenMode, Volume};
+
+    #[test]
+    fn a_sync_that_began_earlier_does_not_count_and_one_that_began_later_does() {
+        let disk = MemoryVolume::new().open("f", OpenMode::CreateNew).unwrap();
+        let syncs = Syncs::default();
+        syncs.sync(&*disk).unwrap();
+        // Two that were asked for while the first ran.
+        syncs.sync_after(1, &*disk).unwrap();
+        syncs.sync_after(1, &*disk).unwrap();
+        assert_eq!(*syncs.succeeded.lock(), 2);
+        syncs.sync(&*disk).unwrap();
+        assert_eq!(*syncs.succeeded.lock(), 3);
+    }
+}
