@@ -315,7 +315,9 @@ impl History {
         self.tell(|| "maintain".to_owned());
         while self.db().maintain()? {}
         let stats = self.db().stats();
-        assert!(stats.snapshots > 0 || (stats.versions, stats.detached) == (0, 0), "{stats:?}");
+        let kept = (stats.versions, stats.detached) != (0, 0);
+        // A thread may be about to free something.
+        assert!(stats.snapshots > 0 || !kept || self.background, "{stats:?}");
         Ok(())
     }
 
@@ -380,7 +382,7 @@ impl History {
         let db = self.db.take().unwrap();
         while db.maintain()? {}
         let stats = db.stats();
-        assert_eq!((stats.snapshots, stats.versions, stats.detached), (0, 0, 0), "{stats:?}");
+        assert!(self.background || (stats.snapshots, stats.versions, stats.detached) == (0, 0, 0), "{stats:?}");
         db.close()
     }
 }
