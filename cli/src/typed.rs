@@ -51,7 +51,7 @@ impl Half {
 /// has characters that nobody sees.
 pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
     let mut text = Vec::new();
-    let read = key_type.parse().and_then(|type_| Half::new(type_, false).decode(bytes, &mut text));
+    let read = Half::new(DynType::named(key_type, None), false).decode(bytes, &mut text);
     match (read, String::from_utf8(text)) {
         (Ok(()), Ok(text)) if !text.contains(char::is_control) => text,
         _ => format!("0x{}", hex::encode(bytes)),

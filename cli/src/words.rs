@@ -42,6 +42,8 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "codec" => "--codec",
         "separators" => "--separators",
         "auto_increment" => "--auto-increment",
+        "key_width" => "the length of keys",
+        "value_width" => "the length of values",
         "table name" => "the name of a table",
         "path" => "the path of a database",
         "type" => "a type of keys or values",

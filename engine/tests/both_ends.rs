@@ -119,15 +119,15 @@ proptest! {
             commit(&db, &mut model, &first)?;
             let (before, overtaken) = (model.clone(), db.begin_read()?.open_table(TABLE)?);
             let range = || (as_slices(&lower), as_slices(&upper));
-            read_by_turns!(overtaken.range::<&[u8]>(range()), within(&before, &lower, &upper), &turns);
+            read_by_turns!(overtaken.range(range()), within(&before, &lower, &upper), &turns);
             commit(&db, &mut model, &then)?;
-            read_by_turns!(overtaken.range::<&[u8]>(range()), within(&before, &lower, &upper), &turns);
+            read_by_turns!(overtaken.range(range()), within(&before, &lower, &upper), &turns);
             let now = db.begin_read()?.open_table(TABLE)?;
-            read_by_turns!(now.range::<&[u8]>(range()), within(&model, &lower, &upper), &turns);
+            read_by_turns!(now.range(range()), within(&model, &lower, &upper), &turns);
             let tx = db.begin_write()?;
             let mut table = tx.open_table(TABLE)?;
             write(&mut table, &mut model, &own)?;
-            read_by_turns!(table.range::<&[u8]>(range()), within(&model, &lower, &upper), &turns);
+            read_by_turns!(table.range(range()), within(&model, &lower, &upper), &turns);
             Ok(())
         };
         by_turns().expect("no error in memory");

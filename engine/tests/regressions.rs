@@ -359,3 +359,85 @@ fn a_bulk_load_that_is_not_finished_leaves_no_pages_behind() -> Result<()> {
     assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }
+
+/// The bounds of a range need no type beside the table's, whichever of them is left out.
+#[test]
+fn every_form_of_a_range_is_taken_for_every_type_of_keys() -> Result<()> {
+    macro_rules! ranges {
+        ($name:literal, $key:ty, $low:expr, $high:expr) => {{
+            const OF: TableDef<$key, ()> = TableDef::new($name);
+            let db = Database::in_memory()?;
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(OF)?;
+            table.put($low, ())?;
+            table.put($high, ())?;
+            assert_eq!(table.range(..).count(), 2);
+            assert_eq!((table.range($low..).count(), table.range(..$high).count()), (2, 1));
+            assert_eq!((table.range($low..$high).count(), table.range($low..=$high).count()), (1, 2));
+            table.remove_range($high..);
+            drop(table);
+            tx.commit()?;
+            let table = db.begin_read()?.open_table(OF)?;
+            assert_eq!((table.range(..).count(), table.range(&$low..=&$low).count()), (1, 1));
+            assert_eq!(duramen::query::Query::of(&table).range(..).run(&[])?.len(), 0);
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(OF)?;
+            table.remove_range(..);
+            assert!(table.is_empty()?);
+        }};
+    }
+    ranges!("text", &str, "a", "p");
+    ranges!("owned text", String, "a", "p");
+    ranges!("numbers", u32, 1, 2);
+    ranges!("signed numbers", i64, -1, 1);
+    ranges!("pairs", (&str, u64), ("a", 1), ("a", 2));
+    ranges!("bytes", &[u8], b"a".as_slice(), b"p".as_slice());
+    ranges!("arrays", [u8; 2], &[1, 2], &[1, 3]);
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    tx.open_table(TABLE)?.put(7, "oak")?;
+    tx.commit()?;
+    assert_eq!(db.begin_read()?.open_table(TABLE)?.keys(..).sum::<Result<u32>>()?, 7);
+    Ok(())
+}
+
+#[test]
+fn a_table_may_be_given_the_name_that_it_has_and_a_missing_one_is_named() -> Result<()> {
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    tx.open_table(TABLE)?.put(1, "oak")?;
+    tx.rename_table("t", "t")?;
+    let missing = |told: Result<()>| matches!(told, Err(Error::NoTable { table }) if table == "missing");
+    assert!(missing(tx.rename_table("missing", "t")) && missing(tx.rename_table("missing", "missing")));
+    tx.commit()?;
+    let tx = db.begin_write()?;
+    tx.rename_table("t", "t")?;
+    tx.drop_table("t")?;
+    assert!(matches!(tx.rename_table("t", "t"), Err(Error::NoTable { .. })));
+    tx.abort();
+    assert_eq!(db.begin_read()?.open_table(TABLE)?.len(), 1);
+    Ok(())
+}
+
+/// What a `main` that returns `duramen::Result` prints.
+#[test]
+fn an_error_debugs_as_it_displays() {
+    let error = Database::open("no such folder/t.duramen").map(drop).unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(format!("{error:?}").ends_with(": create it first"));
+}
+
+#[test]
+fn what_stopped_all_writing_is_told_once() -> Result<()> {
+    let volume = FailingVolume::new(5);
+    let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+    put(&db, 0..10, Durability::Commit)?;
+    volume.inject(duramen_sim::Fault::FailSync, duramen_sim::Trigger::once());
+    let failures = [put(&db, 10..20, Durability::Commit), put(&db, 20..30, Durability::Commit), db.checkpoint()];
+    for told in
+        failures.map(|failed| failed.unwrap_err().to_string()).into_iter().chain([db.close().unwrap_err().to_string()])
+    {
+        assert!(told.matches("all writing was stopped").count() <= 1, "{told}");
+    }
+    Ok(())
+}

@@ -111,17 +111,94 @@ impl duramen::Value for Own {
     }
 }
 
+impl duramen::Key for Own {}
+
 #[test]
-fn only_the_program_that_knows_a_type_writes_values_of_it() -> Result<()> {
+fn any_bytes_of_the_right_length_are_values_of_a_programs_own_type() -> Result<()> {
     const OWN: TableDef<&str, Own> = TableDef::new("t");
     let db = Database::in_memory()?;
     let tx = db.begin_write()?;
     tx.open_table(OWN)?.put("oak", 700)?;
     let mut untyped = tx.open_untyped("t")?;
     assert_eq!(untyped.get(b"oak")?, Some(700u16.to_le_bytes().to_vec()));
-    assert!(matches!(untyped.put(b"elm", &[1, 2, 3]), Err(Error::TableState { .. })));
+    for wrong in [&[1, 2, 3][..], &[1], &[]] {
+        assert!(matches!(untyped.put(b"elm", wrong), Err(Error::NotEncoded { .. })), "{wrong:?}");
+    }
+    assert!(matches!(untyped.put(b"\xFF", &[1, 2]), Err(Error::NotEncoded { .. })), "keys are text");
+    untyped.put(b"elm", &[1, 2])?;
+    untyped.put_stream(b"yew", 2, &mut &[3, 0][..])?;
     drop(untyped);
     tx.commit()?;
-    assert_eq!(db.begin_read()?.open_table(OWN)?.len(), 1);
+    let table = db.begin_read()?.open_table(OWN)?;
+    assert_eq!((table.len(), table.get("elm")?.map(|own| own.value())), (3, Some(0x201)));
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+/// A table of a program's own types that is made by their names opens under them, whatever keeps its keys, and its keys stay in
+/// the order of their bytes.
+#[test]
+fn a_table_made_by_the_names_of_a_programs_own_types_opens_under_them() -> Result<()> {
+    let widths = TableOptions { key_width: Some(2), value_width: Some(2), ..TableOptions::default() };
+    let fixed = TableOptions { keys: Some(duramen::db::types::KeyLayout::Fixed), ..widths };
+    for (what, options) in [("unknown widths", TableOptions::default()), ("widths", widths), ("fixed keys", fixed)] {
+        let db = Database::in_memory()?;
+        let tx = db.begin_write()?;
+        let mut bulk = tx.bulk_load("bulk", "own", "own", options, 1.0)?;
+        let mut table = tx.create_untyped("t", "own", "own", options)?;
+        for key in 0..2000u16 {
+            bulk.push(&key.to_be_bytes(), &[1, 2])?;
+            table.put(&(1999 - key).to_be_bytes(), &[1, 2])?;
+        }
+        if options.key_width.is_some() {
+            assert!(matches!(table.put(b"oak", &[1, 2]), Err(Error::NotEncoded { .. })), "{what}");
+            assert!(matches!(bulk.push(b"\xFF\xFF", &[1]), Err(Error::NotEncoded { .. })), "{what}");
+        }
+        drop(table);
+        bulk.finish()?;
+        tx.commit()?;
+        db.compact(|_| ())?;
+        for name in ["bulk", "t"] {
+            let typed: TableDef<Own, Own> = TableDef::new(name);
+            let tx = db.begin_write()?;
+            tx.open_table(typed)?.put(u16::from_le_bytes([0, 7]), 9)?;
+            tx.commit()?;
+            let tx = db.begin_read()?;
+            let table = tx.open_table(typed)?;
+            let keys: Vec<u16> =
+                table.iter().map(|e| e.map(|(key, _)| key.value().swap_bytes())).collect::<Result<_>>()?;
+            assert!(keys.into_iter().eq(0..2000), "{what}");
+            assert_eq!(table.get(u16::from_le_bytes([0, 7]))?.map(|own| own.value()), Some(9), "{what}");
+            let salvaged = tx.open_untyped(name)?;
+            let (mut salvage, mut entries) = (salvaged.salvage(..), 0);
+            while salvage.next_with(|_, _| ())?.is_some() {
+                entries += 1;
+            }
+            assert_eq!(entries, 2000);
+        }
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
+
+#[test]
+fn widths_are_for_types_of_a_programs_own() -> Result<()> {
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    let widths = TableOptions { key_width: Some(4), value_width: Some(3), ..TableOptions::default() };
+    drop(tx.create_untyped("own values", "u32", "own", widths)?);
+    assert!(matches!(tx.create_untyped("t", "u64", "own", widths), Err(Error::Option { option: "key_width", .. })));
+    assert!(matches!(tx.create_untyped("t", "u32", "str", widths), Err(Error::Option { option: "value_width", .. })));
+    assert!(matches!(tx.create_untyped("t", "f64", "own", widths), Err(Error::Option { option: "key type", .. })));
+    // However long names are, there is a table or an error that says why not.
+    for len in [10, 1000, 3000, 5000, 100_000] {
+        let name = "long".repeat(len / 4);
+        match tx.create_untyped(&format!("t{len}"), &name, &name, TableOptions::default()) {
+            Ok(mut table) => table.put(b"oak", b"7")?,
+            Err(error) => assert!(len >= 1000 && error.to_string().contains("name"), "{len}: {error}"),
+        }
+    }
+    tx.commit()?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }

@@ -116,7 +116,7 @@ impl<K: TableKey> Store for Table<K> {
     fn cursor(&self) -> Result<u64> {
         let table = self.open()?;
         let mut all = 0;
-        for key in table.keys::<K>(..) {
+        for key in table.keys(..) {
             all = fold(all, key?.into());
         }
         Ok(all)

@@ -17,7 +17,7 @@ pub(super) fn run(args: &Del) -> Result<Found> {
     let tx = db.begin_write()?;
     let found = {
         let mut table = tx.open_untyped(&args.table)?;
-        let (keys, _) = open::halves(&table.info(), args.hex)?;
+        let (keys, _) = open::halves(&table.info(), args.hex);
         if args.keys.is_empty() { range(args, &mut table, &keys)? } else { each(args, &mut table, &keys)? }
     };
     tx.commit()?;

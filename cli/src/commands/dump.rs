@@ -6,6 +6,7 @@ use crate::args::Dump;
 use crate::dump::{Head, Target, Writer};
 use crate::failure::{Failure, Found, Result};
 use crate::progress::{Meter, Unit};
+use duramen::db::types::DynType;
 use duramen::db::{ReadOnlyUntypedTable, ReadTransaction, Salvaged};
 use duramen::{Error, TableInfo};
 use std::io::BufWriter;
@@ -104,9 +105,12 @@ impl Dumping {
 }
 
 fn head(table: TableInfo) -> Head {
-    let TableInfo { name, key_type, value_type, keys, codec, next_key, separators, .. } = table;
+    let TableInfo { name, key_type, value_type, key_width, value_width, keys, codec, next_key, separators, .. } = table;
+    let of_own = |name: &str, width: Option<usize>| width.filter(|_| DynType::named(name, None).is_own());
     Head {
         table: name,
+        key_width: of_own(&key_type, key_width),
+        value_width: of_own(&value_type, value_width),
         key_type,
         value_type,
         keys: keys.to_owned(),

@@ -64,7 +64,10 @@ impl Losses {
         if self.ranges == 0 && !self.damaged {
             return Ok(Found::There);
         }
-        let of = of.filter(|_| !self.log).map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
+        // Older states of leaves may have more than there should be.
+        let of = of
+            .filter(|total| !self.log && read <= *total)
+            .map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
         let mut told = format!("{}{of} entries are {done}", HumanCount(read));
         if self.ranges == 0 && !self.log {
             return Err(Failure::Incomplete(format!(

@@ -120,7 +120,7 @@ impl Target {
     /// The types of the table's keys and values: its own, or what was asked for, or bytes.
     pub(super) fn halves(&self, new: &args::NewTable, hex: bool) -> Result<(Half, Half)> {
         if let Some(table) = &self.table {
-            return halves(table, hex);
+            return Ok(halves(table, hex));
         }
         let half = |asked: &Option<DynType>| -> Result<Half> {
             Ok(Half::new(asked.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
@@ -159,18 +159,25 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
 
 /// The options of a new table.
 pub(super) fn options(new: &args::NewTable) -> TableOptions {
-    TableOptions { keys: new.keys, codec: new.codec, separators: new.separators, auto_increment: new.auto_increment }
+    TableOptions {
+        keys: new.keys,
+        codec: new.codec,
+        separators: new.separators,
+        auto_increment: new.auto_increment,
+        ..TableOptions::default()
+    }
 }
 
 /// The types of a table, to read and write texts.
-pub(super) fn halves(table: &TableInfo, hex: bool) -> Result<(Half, Half)> {
-    Ok((Half::new(table.key_type.parse()?, hex), Half::new(table.value_type.parse()?, hex)))
+pub(super) fn halves(table: &TableInfo, hex: bool) -> (Half, Half) {
+    let half = |name, width| Half::new(DynType::named(name, width), hex);
+    (half(&table.key_type, table.key_width), half(&table.value_type, table.value_width))
 }
 
 /// Opens a table to read it.
 pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUntypedTable, Half, Half)> {
     let table = db.begin_read()?.open_untyped(name)?;
-    let (keys, values) = halves(&table.info(), hex)?;
+    let (keys, values) = halves(&table.info(), hex);
     Ok((table, keys, values))
 }
 

@@ -13,7 +13,7 @@ pub(super) fn run(args: &Push) -> Result<Found> {
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
     let target = Target::open(&args.database, &args.table, &new)?;
     let (keys, values) = match &target.table {
-        Some(table) => halves(table, args.hex)?,
+        Some(table) => halves(table, args.hex),
         None => {
             let type_ = |asked: &Option<_>, default: &str| asked.clone().map_or_else(|| default.parse(), Ok);
             let (keys, values) = (type_(&args.key_type, "u64")?, type_(&args.value_type, "bytes")?);

@@ -63,10 +63,12 @@ impl Rest {
         self.tables.iter().map(|table| table.entries).sum()
     }
 
-    /// How many there should be; `None` where commits are lost, and nobody knows.
+    /// How many there should be; `None` where commits are lost, and nobody knows, and where more are found than there should
+    /// be: older states of leaves have entries that are removed by now.
     pub(super) fn total(&self) -> Option<u64> {
         let known = !self.damage.iter().any(is_of_log);
-        known.then(|| self.tables.iter().map(|table| table.info.entries).sum())
+        let total = known.then(|| self.tables.iter().map(|table| table.info.entries).sum());
+        total.filter(|total| self.entries() <= *total)
     }
 
     /// Some of them may be older ones.

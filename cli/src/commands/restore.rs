@@ -85,6 +85,8 @@ pub(super) fn run(args: &Restore) -> Result<Found> {
             codec: head.codec.as_deref().map(codec).transpose()?,
             separators: Some(head.separators.parse()?),
             auto_increment: head.auto_increment,
+            key_width: head.key_width,
+            value_width: head.value_width,
         };
         let new = NewTable {
             name: &head.table,

@@ -22,6 +22,12 @@ pub(crate) struct Head {
     pub(crate) key_type: String,
     /// Likewise.
     pub(crate) value_type: String,
+    /// The length of every key, if there is one and their type is a program's own, which alone knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key_width: Option<usize>,
+    /// The same of every value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) value_width: Option<usize>,
     /// How its pages keep keys.
     pub(crate) keys: String,
     /// How its blocks are compressed, if it has any.
@@ -49,6 +55,8 @@ mod tests {
             table: table.to_owned(),
             key_type,
             value_type,
+            key_width: None,
+            value_width: Some(7),
             keys,
             codec: None,
             auto_increment: false,

@@ -165,3 +165,84 @@ fn a_restore_that_is_killed_leaves_nothing_that_looks_like_a_database() {
     assert_eq!(place.ok("scan u.duramen numbers --count", ""), "30000\n");
     assert!(place.error("restore u.duramen t.dump", "").contains("exists already"));
 }
+
+/// Values and keys of a type that this test alone knows.
+struct Metres;
+
+impl duramen::Value for Metres {
+    type Ref<'a> = u16;
+    type View<'a> = u16;
+
+    fn type_name() -> String {
+        "metres".to_owned()
+    }
+    fn fixed_width() -> Option<usize> {
+        Some(2)
+    }
+    fn encode(value: &u16, out: &mut Vec<u8>) {
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+    fn decode(bytes: &[u8]) -> Result<u16, &'static str> {
+        bytes.try_into().map(u16::from_be_bytes).map_err(|_| "it has not two bytes")
+    }
+}
+
+impl duramen::Key for Metres {}
+
+#[test]
+fn tables_of_a_programs_own_types_are_dumped_restored_and_read_as_bytes() {
+    use duramen::db::types::KeyLayout;
+    use duramen::{Database, TableDef};
+    const HEIGHTS: TableDef<&str, Metres> = TableDef::new("heights");
+    const BY_HEIGHT: TableDef<Metres, Option<u8>> = TableDef::new("by height").keys(KeyLayout::Fixed);
+    let place = forest();
+    let db = Database::open(place.path("t.duramen")).unwrap();
+    let tx = db.begin_write().unwrap();
+    {
+        let (mut heights, mut by_height) = (tx.open_table(HEIGHTS).unwrap(), tx.open_table(BY_HEIGHT).unwrap());
+        for metre in 0..3000u16 {
+            heights.put(format!("tree {metre}").as_str(), 0x4100 + metre % 26).unwrap();
+            by_height.put(metre, Some(7)).unwrap();
+        }
+    }
+    tx.commit().unwrap();
+    db.close().unwrap();
+
+    place.ok("compact t.duramen -q", "");
+    place.ok("dump t.duramen d -q", "");
+    place.ok("dump t.duramen e --skip-damaged -q", "");
+    place.ok("restore u.duramen d -q", "");
+    place.ok("restore v.duramen e -q --page-size 16K", "");
+    let tables = place.ok("tables t.duramen", "");
+    for database in ["u.duramen", "v.duramen"] {
+        assert_eq!(place.ok(&format!("tables {database}"), ""), tables);
+        place.ok(&format!("check {database} -q"), "");
+        let db = Database::open(place.path(database)).unwrap();
+        let tx = db.begin_read().unwrap();
+        let heights = tx.open_table(HEIGHTS).unwrap();
+        assert_eq!((heights.len(), heights.get("tree 7").unwrap().unwrap().value()), (3000, 0x4107));
+        let by_height = tx.open_table(BY_HEIGHT).unwrap();
+        assert!(by_height.iter().map(|entry| entry.unwrap().0.value()).eq(0..3000));
+    }
+    assert_eq!(place.run_args(&["get", "u.duramen", "heights", "tree 25"], "").out, b"A\x19\n");
+    assert_eq!(
+        place.run_args(&["scan", "u.duramen", "by height", "--hex", "--limit", "2"], "").out,
+        b"0000\t0107\n0001\t0107\n"
+    );
+    assert_eq!(place.run_args(&["scan", "u.duramen", "by height", "--from", "\x0b\x09", "--count"], "").out, b"175\n");
+    assert_eq!(place.run_args(&["put", "u.duramen", "heights", "new", "BC"], "").status, 0);
+    let refused = place.run_args(&["put", "u.duramen", "heights", "new", "BCD"], "");
+    assert!(refused.status == 2 && refused.err.contains("metres"), "{}", refused.err);
+    assert_eq!(
+        place.run_args(&["get", "u.duramen", "heights", "new", "--hex"], "").status,
+        2,
+        "keys are hexadecimal, too"
+    );
+    assert_eq!(place.run_args(&["get", "u.duramen", "heights", "6e6577", "--hex"], "").out, b"4243\n");
+    assert_eq!(place.run_args(&["del", "u.duramen", "by height", "\x0b\x09"], "").status, 0);
+    place.ok("load u.duramen heights", "loaded\tXY\n");
+    assert_eq!(place.ok("scan u.duramen heights --count", ""), "3002\n");
+    assert!(place.error("load w.duramen t --value-type metres", "").contains("\"metres\""), "a slip of the pen");
+    let sums = place.run_args(&["query", "u.duramen", "COUNT(value), SUM(value) FROM heights"], "");
+    assert!(sums.status == 2 && sums.err.contains("metres"), "{}", sums.err);
+}

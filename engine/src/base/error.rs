@@ -1,6 +1,7 @@
 //! The one error type: each variant says what went wrong, where, and what to do about it.
 
 use super::ids::{Lsn, PageId};
+use std::fmt;
 use std::path::PathBuf;
 
 /// `Result` with the engine's [`enum@Error`].
@@ -32,7 +33,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(count, 0);
 /// # Ok::<(), duramen::Error>(())
 /// ```
-#[derive(thiserror::Error, Debug)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused a read, write, sync or resize.
@@ -287,6 +288,13 @@ pub enum Error {
     },
 }
 
+impl fmt::Debug for Error {
+    /// The same words as `Display`: a `main` that returns [`Result`] tells them, with what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// A corrupt page, in words.
     ///
@@ -325,6 +333,14 @@ impl Error {
                 let told = other.to_string();
                 told.strip_suffix(other.advice()).map_or(told.clone(), str::to_owned)
             }
+        }
+    }
+
+    /// The failure that this error is, or that it tells as its cause: what an [`Error::Poisoned`] is to name.
+    pub(crate) fn first_cause(&self) -> String {
+        match self {
+            Error::Poisoned { cause } => cause.clone(),
+            other => other.to_string(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::types::{Key, Value};
 use crate::base::bytes;
-use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ops::{Bound, RangeBounds};
 use std::thread::LocalKey;
@@ -11,10 +10,10 @@ use std::thread::LocalKey;
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Encodes a range of keys.
-pub(crate) fn encode<'k, K: Key, Q: Borrow<K::Ref<'k>>>(range: &impl RangeBounds<Q>) -> Bounds {
-    let encode = |key: &Q| {
+pub(crate) fn encode<'k, K: Key>(range: &impl RangeBounds<K::Ref<'k>>) -> Bounds {
+    let encode = |key: &K::Ref<'k>| {
         let mut bytes = Vec::new();
-        K::encode(key.borrow(), &mut bytes);
+        K::encode(key, &mut bytes);
         bytes
     };
     (range.start_bound().map(encode), range.end_bound().map(encode))

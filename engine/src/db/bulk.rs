@@ -218,8 +218,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for types that are not known or a name that no table can
-    /// have.
+    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for a layout that does not suit the types or a name that no
+    /// table can have. A name that is none of the engine's types names a program's own.
     pub fn bulk_load(
         &self,
         name: &str,

@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | table id u32, runs u8 (0: they go with it, 1: kept): a detached subtree that waits to be freed |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8); of a table that gives out keys the next one, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8), width of all keys, of all values (varint, 0: it varies, or one more); of a table that gives out keys the next one, u64 |
 
 use crate::base::bytes::{push_varint, take, take_varint};
+use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};
 use crate::base::{Error, PageId, Result, TableId};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::{Tree, TreeLayout};
@@ -24,6 +25,10 @@ pub(crate) struct TableEntry {
     pub(crate) entries: u64,
     pub(crate) key_type: String,
     pub(crate) value_type: String,
+    /// The length of every encoding of the key type, `None` where it varies: of a program's own type nothing else says it.
+    pub(crate) key_width: Option<usize>,
+    /// The same of the value type.
+    pub(crate) value_width: Option<usize>,
     /// The next key that the table gives out, if it gives out any; above every key that it ever had.
     pub(crate) next_key: Option<u64>,
 }
@@ -73,6 +78,9 @@ impl TableEntry {
             push_varint(&mut out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
         }
+        for width in [self.key_width, self.value_width] {
+            push_varint(&mut out, width.map_or(0, |width| (width as u64).saturating_add(1)));
+        }
         out.extend(self.next_key.iter().flat_map(|next| next.to_le_bytes()));
         out
     }
@@ -111,11 +119,23 @@ impl TableEntry {
             String::from_utf8(take(input, len)?.to_vec()).ok()
         };
         let (key_type, value_type) = (name()?, name()?);
+        let mut width = || match take_varint(input)?.checked_sub(1) {
+            Some(width) => usize::try_from(width).ok().map(Some),
+            None => Some(None),
+        };
+        let (key_width, value_width) = (width()?, width()?);
+        // What such lists take is known by these alone.
+        let lies = |width: Option<usize>, most: usize| width.is_none_or(|width| width > most);
+        let keys_lie = layout.leaf == KeyListKind::Fixed && lies(key_width, MAX_KEY);
+        if keys_lie || layout.records == RecordListKind::Fixed && lies(value_width, MAX_PAGE_SIZE) {
+            return None;
+        }
         let next_key = match input.len() {
             0 => None,
             _ => Some(u64::from_le_bytes(take(input, 8)?.try_into().ok()?)),
         };
-        Some(TableEntry { tree: Tree { root, table, layout }, entries, key_type, value_type, next_key })
+        let tree = Tree { root, table, layout };
+        Some(TableEntry { tree, entries, key_type, value_type, key_width, value_width, next_key })
     }
 }
 
@@ -137,6 +157,8 @@ mod tests {
             entries: 1 << 40,
             key_type: "str".into(),
             value_type: "u64".into(),
+            key_width: None,
+            value_width: Some(8),
             next_key: None,
         }
     }

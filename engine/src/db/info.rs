@@ -29,6 +29,10 @@ pub struct TableInfo {
     pub key_type: String,
     /// The type of its values.
     pub value_type: String,
+    /// The length of every key in bytes, as the type had it when the table was made; `None` where it varies.
+    pub key_width: Option<usize>,
+    /// The same of every value.
+    pub value_width: Option<usize>,
     /// How many entries it has.
     pub entries: u64,
     /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
@@ -50,6 +54,8 @@ impl TableInfo {
             name,
             key_type: entry.key_type.clone(),
             value_type: entry.value_type.clone(),
+            key_width: entry.key_width,
+            value_width: entry.value_width,
             entries: entry.entries,
             keys: match entry.tree.layout.leaf {
                 KeyListKind::Plain => "plain",

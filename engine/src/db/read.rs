@@ -410,8 +410,8 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// assert_eq!(trees.range("oak"..).count(), 2);
     /// # Ok::<(), duramen::Error>(())
     /// ```
-    pub fn range<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Range<'_, K, V> {
-        Range::new(self.untyped.cursor(bounds::encode::<K, Q>(&range)), self.untyped.name.clone())
+    pub fn range<'k>(&self, range: impl RangeBounds<K::Ref<'k>>) -> Range<'_, K, V> {
+        Range::new(self.untyped.cursor(bounds::encode::<K>(&range)), self.untyped.name.clone())
     }
 
     /// All entries.
@@ -450,11 +450,11 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn keys<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Keys<'_, K>
+    pub fn keys<'k>(&self, range: impl RangeBounds<K::Ref<'k>>) -> Keys<'_, K>
     where
         K: for<'a> Key<View<'a> = K>,
     {
-        let (lower, upper) = bounds::encode::<K, Q>(&range);
+        let (lower, upper) = bounds::encode::<K>(&range);
         let (engine, tree, snapshot) = self.untyped.source();
         Keys::new(Cursor::new(engine, *tree, View::At(snapshot), lower, upper), self.untyped.name.clone())
     }

@@ -24,14 +24,21 @@ const MAX_FIXED_RECORD: usize = 64;
 impl<'a> TableSpec<'a> {
     /// A spec for types known by name only.
     pub(crate) fn of_names(key_type: &'a str, value_type: &'a str, options: TableOptions) -> Result<TableSpec<'a>> {
-        let keys = key_type.parse::<DynType>()?;
+        let keys = DynType::named(key_type, options.key_width);
+        let values = DynType::named(value_type, options.value_width);
         if !keys.is_key() {
             let expected =
                 "a type whose bytes order as its values do: an integer, str, bytes, bool, or a tuple of them";
             return Err(Error::Option { option: "key type", value: key_type.into(), expected: expected.into() });
         }
-        let key_width = keys.fixed_width();
-        let value_width = value_type.parse::<DynType>()?.fixed_width();
+        let (key_width, value_width) = (keys.fixed_width(), values.fixed_width());
+        let asked = [("key_width", options.key_width, key_width), ("value_width", options.value_width, value_width)];
+        for (option, asked, width) in asked {
+            if let Some(asked) = asked.filter(|asked| Some(*asked) != width) {
+                let expected = "left out for a type of the engine's, which says it".to_owned();
+                return Err(Error::Option { option, value: asked.to_string(), expected });
+            }
+        }
         Ok(TableSpec { key_type, value_type, key_width, value_width, options })
     }
 

@@ -275,8 +275,8 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// assert!(trees.get("elm")?.is_none() && trees.get("oak")?.is_some());
     /// # Ok::<(), duramen::Error>(())
     /// ```
-    pub fn remove_range<'k, Q: Borrow<K::Ref<'k>>>(&mut self, range: impl RangeBounds<Q>) {
-        self.untyped.clear(bounds::encode::<K, Q>(&range));
+    pub fn remove_range<'k>(&mut self, range: impl RangeBounds<K::Ref<'k>>) {
+        self.untyped.clear(bounds::encode::<K>(&range));
     }
 
     /// The entries of a key range, as `"a".."m"`, with this transaction's writes.
@@ -291,8 +291,8 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// assert_eq!(trees.range("a".."m").count(), 1);
     /// # Ok::<(), duramen::Error>(())
     /// ```
-    pub fn range<'k, Q: Borrow<K::Ref<'k>>>(&self, range: impl RangeBounds<Q>) -> Range<'_, K, V> {
-        Range::new(self.untyped.cursor(bounds::encode::<K, Q>(&range)), self.untyped.state.name.clone())
+    pub fn range<'k>(&self, range: impl RangeBounds<K::Ref<'k>>) -> Range<'_, K, V> {
+        Range::new(self.untyped.cursor(bounds::encode::<K>(&range)), self.untyped.state.name.clone())
     }
 
     /// All entries, with this transaction's writes.

@@ -2,7 +2,7 @@
 //! a page, where a fixed-length list could only fail. No table is read or written here.
 
 use super::catalog::TableEntry;
-use super::types::{DynType, Key, Value};
+use super::types::DynType;
 use crate::base::limits::MAX_KEY;
 use crate::base::{Error, Result};
 use crate::page::{KeyListKind, RecordListKind};
@@ -18,8 +18,6 @@ pub(crate) struct Takes {
     value_width: Option<usize>,
     /// To check the bytes themselves with, where they come from somebody who may not know the types.
     types: Option<(DynType, DynType)>,
-    /// The types are a program's own, and the lists have but one length, which only that program knows.
-    opaque: bool,
 }
 
 /// Of bytes that are no encoding.
@@ -27,39 +25,31 @@ const LENGTH: &str = "the bytes are not as many as the type has";
 
 impl Takes {
     /// For keys and values that are made by their types.
-    pub(crate) fn typed<K: Key, V: Value>(table: &str, entry: &TableEntry) -> Takes {
-        Takes::new(table, entry, K::fixed_width(), V::fixed_width())
+    pub(crate) fn typed(table: &str, entry: &TableEntry) -> Takes {
+        Takes::new(table, entry, None)
     }
 
-    /// For keys and values that come as bytes, whatever these are.
+    /// For keys and values that come as bytes, whatever these are. Of a program's own types any bytes of the right length
+    /// are taken: only that program knows better.
     pub(crate) fn untyped(table: &str, entry: &TableEntry) -> Takes {
-        match (entry.key_type.parse::<DynType>(), entry.value_type.parse::<DynType>()) {
-            (Ok(key), Ok(value)) => {
-                let takes = Takes::new(table, entry, key.fixed_width(), value.fixed_width());
-                Takes { types: Some((key, value)), ..takes }
-            }
-            _ => {
-                let layout = &entry.tree.layout;
-                let opaque = layout.leaf == KeyListKind::Fixed || layout.records == RecordListKind::Fixed;
-                Takes { opaque, ..Takes::new(table, entry, None, None) }
-            }
-        }
+        let keys = DynType::named(&entry.key_type, entry.key_width);
+        let values = DynType::named(&entry.value_type, entry.value_width);
+        Takes::new(table, entry, Some((keys, values)))
     }
 
-    fn new(table: &str, entry: &TableEntry, key_width: Option<usize>, value_width: Option<usize>) -> Takes {
+    fn new(table: &str, entry: &TableEntry, types: Option<(DynType, DynType)>) -> Takes {
         let layout = &entry.tree.layout;
         Takes {
             table: table.to_owned(),
             key_type: entry.key_type.clone(),
             value_type: entry.value_type.clone(),
-            key_width: if layout.leaf == KeyListKind::Fixed { key_width } else { layout.leaf.key_len() },
+            key_width: if layout.leaf == KeyListKind::Fixed { entry.key_width } else { layout.leaf.key_len() },
             value_width: match layout.records {
                 RecordListKind::None => Some(0),
-                RecordListKind::Fixed => value_width,
+                RecordListKind::Fixed => entry.value_width,
                 RecordListKind::Variable => None,
             },
-            types: None,
-            opaque: false,
+            types,
         }
     }
 
@@ -71,7 +61,7 @@ impl Takes {
     /// Fails for what cannot be a key.
     #[inline(always)]
     pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
-        let may_be = self.types.is_none() && !self.opaque && key.len() <= MAX_KEY;
+        let may_be = self.types.is_none() && key.len() <= MAX_KEY;
         if may_be && self.key_width.is_none_or(|width| width == key.len()) { Ok(()) } else { self.look_at_key(key) }
     }
 
@@ -85,10 +75,6 @@ impl Takes {
         }
         if let Some(expected) = self.key_width.filter(|width| *width != key.len()) {
             return Err(Error::KeyLength { len: key.len(), expected });
-        }
-        if self.opaque {
-            let why = "its types are a program's own, so only that can write to it: open it with its types".to_owned();
-            return Err(Error::TableState { table: self.table.clone(), why });
         }
         Ok(())
     }

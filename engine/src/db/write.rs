@@ -9,7 +9,7 @@ use super::table::Table;
 use super::takes::Takes;
 use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
-use crate::base::limits::MAX_TABLE_NAME;
+use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::page::Record;
 use crate::store::Location;
@@ -137,7 +137,7 @@ impl WriteTransaction {
         };
         let state = self.open(table.name(), Some(&spec))?;
         check_types::<K, V>(table.name(), &state.entry)?;
-        let takes = Takes::typed::<K, V>(table.name(), &state.entry);
+        let takes = Takes::typed(table.name(), &state.entry);
         Ok(Table::new(UntypedTable::new(self, state, takes)))
     }
 
@@ -177,7 +177,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TableExists`], and [`Error::Option`] for types that are not known or a layout that does not suit them.
+    /// [`Error::TableExists`], and [`Error::Option`] for a layout that does not suit the types. A name that is none of the
+    /// engine's types names a program's own: [`super::types::DynType::named`].
     pub fn create_untyped(
         &self,
         name: &str,
@@ -265,7 +266,7 @@ impl WriteTransaction {
         Ok(true)
     }
 
-    /// Gives a table another name.
+    /// Gives a table another name. The name that it has is one, too.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -280,14 +281,23 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that no table can have, and
-    /// [`Error::TableState`] if this transaction has it open.
+    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that no table can have, or that leaves the
+    /// catalog no room for the names of its types, and [`Error::TableState`] if this transaction has it open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         check_name(to)?;
+        let missing = || Error::NoTable { table: from.to_owned() };
+        if !self.exists(from)? {
+            return Err(missing());
+        }
+        if from == to {
+            return Ok(());
+        }
         self.check_new(to)?;
-        let Some(mut state) = self.take_name(from)? else {
-            return Err(Error::NoTable { table: from.to_owned() });
-        };
+        let mut state = self.take_name(from)?.ok_or_else(missing)?;
+        if let Err(too_long) = check_entry(to, &state.entry, self.shared.engine.pool.page_size()) {
+            self.names.lock().insert(from.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+            return Err(too_long);
+        }
         state.name = to.into();
         state.moved = true;
         self.names.lock().insert(to.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
@@ -477,8 +487,18 @@ impl WriteTransaction {
     pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
         check_name(name)?;
         let engine = &self.shared.engine;
-        let layout = spec.layout(engine.store.is_none(), engine.pool.page_size())?;
-        let next_key = spec.next_key()?;
+        let page_size = engine.pool.page_size();
+        let layout = spec.layout(engine.store.is_none(), page_size)?;
+        let mut entry = TableEntry {
+            tree: Tree { root: PageId::NONE, table: TableId(0), layout },
+            entries: 0,
+            key_type: spec.key_type.into(),
+            value_type: spec.value_type.into(),
+            key_width: spec.key_width,
+            value_width: spec.value_width,
+            next_key: spec.next_key()?,
+        };
+        check_entry(name, &entry, page_size)?;
         let mut next = self.next_table.lock();
         let id = match *next {
             Some(id) => id,
@@ -487,14 +507,8 @@ impl WriteTransaction {
         *next = Some(id + 1);
         let root = engine.ids.lock().take()?;
         self.adopted.lock().push((root, None));
-        let tree = Tree { root, table: TableId(id), layout };
-        Ok(TableEntry {
-            tree,
-            entries: 0,
-            key_type: spec.key_type.into(),
-            value_type: spec.value_type.into(),
-            next_key,
-        })
+        entry.tree = Tree { root, table: TableId(id), layout };
+        Ok(entry)
     }
 
     /// Takes a table out of the transaction's view of the catalog.
@@ -541,6 +555,18 @@ fn check_name(name: &str) -> Result<()> {
     }
     let value = if name.is_empty() { "empty".to_owned() } else { format!("{} bytes long", name.len()) };
     Err(Error::Option { option: "table name", value, expected: format!("1 to {MAX_TABLE_NAME} bytes long") })
+}
+
+/// Fails where the catalog has no room for a table of that name, because of the names of its types.
+fn check_entry(name: &str, entry: &TableEntry, page_size: usize) -> Result<()> {
+    let (len, most) = (entry.encode().len(), max_record(page_size, catalog::table_key(name).len()));
+    if len <= most {
+        return Ok(());
+    }
+    let names = entry.key_type.len() + entry.value_type.len();
+    let expected =
+        format!("at most {} bytes, in the catalog of pages of {page_size}", most.saturating_sub(len - names));
+    Err(Error::Option { option: "names of types", value: format!("{names} bytes long together"), expected })
 }
 
 fn open_twice(name: &str) -> Error {

@@ -101,7 +101,7 @@ impl Leader<'_> {
 
     /// A sync failed: nothing later is ever acknowledged. Returns what everyone who waits will get.
     pub(super) fn fail(self, error: &Error) -> Error {
-        self.group.poison(error.to_string());
+        self.group.poison(error.first_cause());
         Error::Poisoned { cause: self.group.cause().unwrap_or_default() }
     }
 }

@@ -146,7 +146,7 @@ impl Log {
         };
         let (bytes, chain) = buffer.seal(&stamp)?;
         if let Err(error) = tail.disk.write_at(tail.offset, bytes) {
-            self.group.poison(error.to_string());
+            self.group.poison(error.first_cause());
             return Err(error);
         }
         let end = stamp.start.plus(bytes.len());

@@ -29,7 +29,6 @@ use crate::db::types::{Key, Value};
 use crate::db::{ReadOnlyTable, encode_bounds};
 use crate::txn::Stretch;
 use run::Plan;
-use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::LazyLock;
@@ -135,8 +134,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
 
     /// Only entries with keys in this range count.
     #[must_use]
-    pub fn range<'k, Q: Borrow<K::Ref<'k>>>(mut self, range: impl RangeBounds<Q>) -> Query<'t, K, V> {
-        let (lower, upper) = encode_bounds::<K, Q>(&range);
+    pub fn range<'k>(mut self, range: impl RangeBounds<K::Ref<'k>>) -> Query<'t, K, V> {
+        let (lower, upper) = encode_bounds::<K>(&range);
         self.range = Stretch::of(lower, upper);
         self
     }

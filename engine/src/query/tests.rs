@@ -185,7 +185,7 @@ fn the_keys_alone_are_those_of_a_scan_also_at_an_older_snapshot() {
             let table = tx.open_table(TABLE).unwrap();
             let all: Vec<u32> = table.iter().map(|entry| entry.unwrap().0.value()).collect();
             let keys = |range: std::ops::Range<u32>| table.keys(range).map(Result::unwrap).collect::<Vec<u32>>();
-            assert_eq!(table.keys::<u32>(..).map(Result::unwrap).collect::<Vec<_>>(), all);
+            assert_eq!(table.keys(..).map(Result::unwrap).collect::<Vec<_>>(), all);
             for range in [0..1, 5..900, 699..21_008, 3000..3000, 30_000..u32::MAX] {
                 let inside = all.iter().copied().filter(|key| range.contains(key)).collect::<Vec<_>>();
                 assert_eq!(keys(range), inside, "{codec}");

@@ -192,7 +192,7 @@ impl Engine {
     pub(crate) fn poison(&self, cause: &Error) {
         let mut first = self.cause.lock();
         if !self.poisoned.swap(true, Ordering::AcqRel) {
-            *first = cause.to_string();
+            *first = cause.first_cause();
             tracing::error!(%cause, "writing stopped");
         }
     }

@@ -183,6 +183,8 @@ fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
         entries: pages.entries,
         key_type: key_type.to_owned(),
         value_type: value_type.to_owned(),
+        key_width: leaf.key_len(),
+        value_width: (records == RecordListKind::None).then_some(0),
         next_key: None,
     })
 }

@@ -35,7 +35,14 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     pub const fn new(name: &'n str) -> TableDef<'n, K, V> {
         TableDef {
             name,
-            options: TableOptions { keys: None, codec: None, separators: None, auto_increment: false },
+            options: TableOptions {
+                keys: None,
+                codec: None,
+                separators: None,
+                auto_increment: false,
+                key_width: None,
+                value_width: None,
+            },
             types: PhantomData,
         }
     }

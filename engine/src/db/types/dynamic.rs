@@ -43,6 +43,11 @@ pub(super) enum Shape {
     Array(usize),
     Tuple(Vec<Shape>),
     Option(Box<Shape>),
+    /// A type of a program's own.
+    Own {
+        name: Box<str>,
+        width: Option<usize>,
+    },
 }
 
 /// A type that the standard library reads and writes as text; `bool` is one, too.
@@ -96,7 +101,37 @@ numbers! {
 }
 
 impl DynType {
-    /// True if encodings order as values do, so that a table can have keys of this type.
+    /// The type of that name, whoever has made it: where it is none of the engine's, a type of a program's own, all of whose
+    /// encodings have `width` bytes, if that is given. Only that program knows its values: as text they are their bytes.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// assert_eq!(DynType::named("u32", None), "u32".parse()?);
+    /// let metres = DynType::named("metres", Some(2));
+    /// assert!("metres".parse::<DynType>().is_err(), "a name that somebody types in must be known");
+    /// assert_eq!((metres.encode_text(b"\0\x07")?, metres.to_string().as_str()), (vec![0, 7], "metres"));
+    /// assert!(metres.encode_text(b"seven").is_err(), "it has two bytes");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn named(name: &str, width: Option<usize>) -> DynType {
+        let own = || Shape::Own { name: name.into(), width };
+        DynType { shape: Shape::named(name, MAX_NESTING).unwrap_or_else(own) }
+    }
+
+    /// True if it is a type of a program's own.
+    ///
+    /// ```
+    /// use duramen::db::types::DynType;
+    ///
+    /// assert!(DynType::named("metres", None).is_own() && !DynType::named("u32", None).is_own());
+    /// ```
+    pub fn is_own(&self) -> bool {
+        matches!(self.shape, Shape::Own { .. })
+    }
+
+    /// True if encodings order as values do, so that a table can have keys of this type. Of a program's own types only the
+    /// program can say: they are taken at their word.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -109,7 +144,7 @@ impl DynType {
         match &self.shape {
             Shape::Option(_) => false,
             Shape::Number(number) => number.key,
-            Shape::Bytes | Shape::Str | Shape::Unit | Shape::Array(_) | Shape::Tuple(_) => true,
+            Shape::Bytes | Shape::Str | Shape::Unit | Shape::Array(_) | Shape::Tuple(_) | Shape::Own { .. } => true,
         }
     }
 
@@ -134,6 +169,7 @@ impl Shape {
             Shape::Unit => Some(0),
             Shape::Number(number) => Some(number.width),
             Shape::Array(width) => Some(*width),
+            Shape::Own { width, .. } => *width,
             Shape::Tuple(parts) => parts.iter().try_fold(0, |sum: usize, part| sum.checked_add(part.width()?)),
             Shape::Option(inner) => inner.width()?.checked_add(1),
         }
@@ -194,6 +230,7 @@ impl fmt::Display for Shape {
                 write!(f, "({})", parts.iter().map(Shape::to_string).collect::<Vec<_>>().join(","))
             }
             Shape::Option(inner) => write!(f, "option<{inner}>"),
+            Shape::Own { name, .. } => f.write_str(name),
         }
     }
 }

@@ -115,6 +115,11 @@ pub struct TableOptions {
     pub separators: Option<Separators>,
     /// The table gives out keys of its own, 1, 2, 3 and so on: see [`crate::Table::push`]. Only for keys `u32` and `u64`.
     pub auto_increment: bool,
+    /// The length of every key in bytes, where their type is a program's own and is known by its name only
+    /// ([`crate::WriteTransaction::create_untyped`]). Of all others the type says it.
+    pub key_width: Option<usize>,
+    /// The same of every value.
+    pub value_width: Option<usize>,
 }
 
 impl TableOptions {

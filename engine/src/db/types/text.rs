@@ -121,6 +121,10 @@ impl Shape {
             }
             Shape::Array(width) if text.len() == *width => out.extend_from_slice(text),
             Shape::Array(width) => return Err(format!("it must have {width} bytes, not {}", text.len())),
+            Shape::Own { width: Some(width), .. } if text.len() != *width => {
+                return Err(format!("it must have {width} bytes, not {}", text.len()));
+            }
+            Shape::Own { .. } => out.extend_from_slice(text),
             Shape::Tuple(parts) => encode_tuple(parts, text, out)?,
             Shape::Option(inner) => match text.strip_prefix(b"some:") {
                 Some(value) => {
@@ -142,7 +146,8 @@ impl Shape {
             Shape::Unit => <()>::decode(bytes)?,
             Shape::Number(number) => (number.print)(bytes, out)?,
             Shape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
-            Shape::Array(_) => return Err("the bytes are not as many as the type has"),
+            Shape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => out.extend_from_slice(bytes),
+            Shape::Array(_) | Shape::Own { .. } => return Err("the bytes are not as many as the type has"),
             Shape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
             Shape::Option(inner) => match bytes.split_first() {
                 Some((1, value)) => {
@@ -165,7 +170,7 @@ impl Shape {
     fn encode_prefix(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             // Text, too, may be any bytes here: a prefix may end inside a character.
-            Shape::Bytes | Shape::Str => out.extend_from_slice(text),
+            Shape::Bytes | Shape::Str | Shape::Own { .. } => out.extend_from_slice(text),
             Shape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
             Shape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
             Shape::Tuple(parts) => encode_tuple_prefix(parts, text, out)?,
