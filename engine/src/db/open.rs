@@ -316,7 +316,10 @@ impl Opened {
     /// Fails where it is not known which places and pages are free: nothing must be written then.
     fn check_writable(&self) -> Result<()> {
         self.store.damage().map_or(Ok(()), Err)?;
-        self.maps().try_for_each(|map| self.pool.read(map).map(drop))
+        self.maps().try_for_each(|map| match self.pool.read(map) {
+            Err(Error::Corrupt { page, what }) => Err(map_damaged(page, &what)),
+            read => read.map(drop),
+        })
     }
 
     /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
@@ -381,7 +384,7 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
     store.secure()?;
     Redo::reserve_places(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    let redone = Redo::new(pool, store, meta.table).run(&mut reader)?;
+    let redone = Redo::new(pool, store, meta.table, meta.high_water).run(&mut reader)?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     match Log::resume(reader) {
         Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),
@@ -394,12 +397,13 @@ fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> R
 /// map stops all writing.
 fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
     let per_map = ids_per_map(engine.pool.page_size());
-    let mut ids = engine.ids.lock();
+    let residents = engine.pool.residents();
     for map in (0..high).step_by(per_map as usize).map(PageId) {
+        let end = PageId(high.min(map.0.saturating_add(per_map)));
         let known = match engine.pool.exists(map).then(|| engine.pool.read(map)).transpose() {
-            Err(cause @ Error::Corrupt { .. }) => {
+            Err(Error::Corrupt { page, what }) => {
                 engine.map_created(map);
-                engine.poison(&cause);
+                engine.poison(&map_damaged(page, &what));
                 continue;
             }
             known => known?,
@@ -407,20 +411,49 @@ fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<
         if known.is_some() {
             engine.map_created(map);
         }
-        let taken = |bit: u32| known.as_ref().is_some_and(|page| Page::new(page).bit(bit));
-        for bit in (1..per_map).take_while(|bit| map.0 + bit < high) {
-            let id = PageId(map.0 + bit);
-            if taken(bit) || reserved.contains(&id) {
-                continue;
-            }
+        let is_free = |id: PageId| {
+            let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
+            id > map && !taken && !reserved.contains(&id)
+        };
+        let of_map = residents.iter().copied().filter(|id| (map..end).contains(id));
+        let stored = engine.store.iter().flat_map(|store| store.pages_between(map, end));
+        for id in stored.chain(of_map).filter(|id| is_free(*id)) {
             engine.pool.forget(id);
             if let Some(store) = &engine.store {
                 store.drop_page(id);
             }
-            ids.give_back(id);
         }
+        give_back(engine, map, end, known.is_none() && reserved.range(map..end).next().is_none(), is_free);
     }
     Ok(())
+}
+
+/// Makes the free ids of a map those that may be taken; `all`: none of them is taken.
+fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl Fn(PageId) -> bool) {
+    let mut ids = engine.ids.lock();
+    let first = map.0 + 1;
+    if all {
+        return ids.give_back_run(PageId(first), end.0.saturating_sub(first));
+    }
+    let (mut start, mut count) = (first, 0);
+    for id in first..end.0 {
+        if is_free(PageId(id)) {
+            count += 1;
+            continue;
+        }
+        ids.give_back_run(PageId(start), count);
+        (start, count) = (id + 1, 0);
+    }
+    ids.give_back_run(PageId(start), count);
+}
+
+/// What keeps everybody from writing where an allocation map is damaged, and what to do.
+fn map_damaged(map: PageId, what: &str) -> Error {
+    let why = format!(
+        "page {map}: {what}; nothing is lost, but nothing can be written: dump the database with `duramen dump \
+         --skip-damaged` and restore that"
+    );
+    Error::CorruptMeta { what: "the allocation map", why }
 }
 
 /// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.

@@ -1,58 +1,54 @@
 //! Which grains of the file are free, and which of them to give out next. Knows nothing of pages, and nothing of the
 //! file but its length in grains.
 //!
-//! A bitmap, 1 bit for a grain of 512 bytes, in regions of 1 MiB: its size is fixed by the file's (1/4096 of it)
-//! however fragmented the file is, which no tree of extents can promise. Lowest place first, so that the end of the
-//! file empties and can be cut off. For each length the lowest region that may have such a run is remembered, so
-//! that full regions are not searched again and again.
+//! A bitmap, 1 bit for a grain of 512 bytes, in regions of 1 MiB, of which only those are kept that have a used grain: its
+//! size follows from what is used (1/4096 of the regions that is in) however fragmented, and however long, the file is.
+//! Lowest place first, so that the end of the file empties and can be cut off. For each length the lowest region that may
+//! have such a run is remembered, so that full regions are not searched again and again.
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
+use std::collections::BTreeMap;
 
 /// The free map.
 #[derive(Debug)]
 pub(crate) struct PlaceAllocator {
-    regions: Vec<Region>,
-    /// For each region an upper bound of its longest free run.
-    longest: Vec<u32>,
+    /// The regions with a used grain.
+    slots: BTreeMap<usize, Slot>,
+    /// How many regions there are; those without a slot are free.
+    count: usize,
     /// For each length: no region before this one has a free run so long.
     lowest: Vec<usize>,
     used: u64,
     berths: Berths,
 }
 
-/// How many images of the greatest length each region has room for. However the gaps lie, placing an image that is no
+/// A region that is not free.
+#[derive(Debug)]
+struct Slot {
+    region: Region,
+    /// An upper bound of its longest free run.
+    longest: u32,
+    /// Its berths; `None` where it has changed since they were counted.
+    berths: Option<u32>,
+}
+
+/// How many images of the greatest length the regions have room for. However the gaps lie, placing an image that is no
 /// longer takes at most one of these berths, so that so many images will find their places.
 #[derive(Debug)]
 struct Berths {
     /// Grains of a berth.
     grains: u32,
-    /// For each region; `None` where it has changed since.
-    regions: Vec<Option<u32>>,
-    /// The regions that are `None`, some perhaps twice.
+    /// The regions whose berths are not counted, some perhaps twice.
     changed: Vec<usize>,
+    /// Of those that are.
     total: u64,
 }
 
 impl Berths {
-    fn changed(&mut self, index: usize) {
-        if self.regions.len() <= index {
-            self.changed.extend(self.regions.len()..index);
-            self.regions.resize(index + 1, None);
-            self.changed.push(index);
-        } else if let Some(known) = self.regions.get_mut(index).and_then(Option::take) {
-            self.total -= u64::from(known);
-            self.changed.push(index);
-        }
-    }
-
-    /// Forgets the regions from `count` on.
-    fn truncate(&mut self, count: usize) {
-        for index in count..self.regions.len() {
-            self.changed(index);
-        }
-        self.regions.truncate(count);
-        self.changed.retain(|&index| index < count);
+    fn changed(&mut self, index: usize, counted: Option<u32>) {
+        self.total -= counted.map_or(0, u64::from);
+        self.changed.push(index);
     }
 }
 
@@ -69,9 +65,9 @@ fn join(region: usize, at: u32) -> u64 {
 impl PlaceAllocator {
     /// A file in which only the superblocks' grains are used. No image will be longer than `berth` grains.
     pub(crate) fn new(berth: u32) -> PlaceAllocator {
-        let berths = Berths { grains: berth, regions: Vec::new(), changed: Vec::new(), total: 0 };
-        let (regions, longest, lowest) = (Vec::new(), Vec::new(), vec![0; REGION as usize + 1]);
-        let mut allocator = PlaceAllocator { regions, longest, lowest, used: 0, berths };
+        let berths = Berths { grains: berth, changed: Vec::new(), total: 0 };
+        let lowest = vec![0; REGION as usize + 1];
+        let mut allocator = PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, berths };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
     }
@@ -83,50 +79,36 @@ impl PlaceAllocator {
 
     /// The grain after the last used one.
     pub(crate) fn end(&self) -> u64 {
-        let last = self.regions.iter().enumerate().rev().find(|(_, region)| region.free() < REGION);
-        last.map_or(0, |(index, region)| join(index, region.end()))
+        self.slots.last_key_value().map_or(0, |(index, slot)| join(*index, slot.region.end()))
     }
 
     /// Forgets the regions after the last used grain.
     pub(crate) fn trim(&mut self) {
-        while self.regions.last().is_some_and(|region| region.free() == REGION) {
-            self.regions.pop();
-            self.longest.pop();
-        }
-        let count = self.regions.len();
-        self.berths.truncate(count);
+        self.count = self.slots.last_key_value().map_or(0, |(last, _)| last + 1);
         for lowest in &mut self.lowest {
-            *lowest = count.min(*lowest);
+            *lowest = self.count.min(*lowest);
         }
-    }
-
-    fn push_region(&mut self) -> usize {
-        self.regions.push(Region::new());
-        self.longest.push(REGION);
-        self.berths.changed(self.regions.len() - 1);
-        self.regions.len() - 1
     }
 
     /// How many images of any length find room before grain `end`.
     pub(crate) fn berths(&mut self, end: u64) -> u64 {
         let grains = self.berths.grains;
         for index in std::mem::take(&mut self.berths.changed) {
-            if let (Some(region), Some(berths @ None)) = (self.regions.get(index), self.berths.regions.get_mut(index)) {
-                let count = region.berths(grains, REGION);
-                *berths = Some(count);
+            if let Some(slot) = self.slots.get_mut(&index).filter(|slot| slot.berths.is_none()) {
+                let count = slot.region.berths(grains, REGION);
+                slot.berths = Some(count);
                 self.berths.total += u64::from(count);
             }
         }
-        let mut total = self.berths.total;
-        // Of what lies beyond the end nothing counts; regions that are still to come are free.
+        // Of what lies beyond the end nothing counts; regions without a slot are free.
         let (last, within) = split(end).unwrap_or_default();
-        for index in last..self.regions.len().max(last + 1) {
-            let end = if index == last { within } else { 0 };
-            let known = self.berths.regions.get(index).copied().flatten().unwrap_or(0);
-            let before = self.regions.get(index).map_or(end / grains.max(1), |region| region.berths(grains, end));
-            total = total - u64::from(known) + u64::from(before);
+        let (mut beyond, mut behind) = (0, 0);
+        for slot in self.slots.range(last..).map(|(_, slot)| slot) {
+            (beyond, behind) = (beyond + 1, behind + u64::from(slot.berths.unwrap_or(0)));
         }
-        total + last.saturating_sub(self.regions.len()) as u64 * u64::from(REGION / grains.max(1))
+        let cut = self.slots.get(&last).map_or(within / grains.max(1), |slot| slot.region.berths(grains, within));
+        let free = last.saturating_sub(self.slots.len() - beyond) as u64;
+        self.berths.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
     }
 
     /// Takes exactly these grains. False, with nothing changed, where one of them is in use or beyond what a file
@@ -136,9 +118,6 @@ impl PlaceAllocator {
             return false;
         }
         let Some((last, _)) = split(extent.end() - 1) else { return false };
-        while self.regions.len() <= last {
-            self.push_region();
-        }
         let mut done = Extent { first: extent.first, grains: 0 };
         for piece in pieces(extent) {
             if !self.mark(piece, true) {
@@ -148,6 +127,7 @@ impl PlaceAllocator {
             done.grains += piece.grains;
         }
         self.used += extent.grains;
+        self.count = self.count.max(last + 1);
         true
     }
 
@@ -159,21 +139,28 @@ impl PlaceAllocator {
 
     fn mark(&mut self, piece: Extent, used: bool) -> bool {
         let Some((index, at)) = split(piece.first) else { return false };
-        let (Some(region), Ok(grains)) = (self.regions.get_mut(index), u32::try_from(piece.grains)) else {
-            return false;
-        };
-        if !region.mark(at, grains, used) {
+        let Ok(grains) = u32::try_from(piece.grains) else { return false };
+        if used {
+            let free = || Slot { region: Region::new(), longest: REGION, berths: None };
+            let slot = self.slots.entry(index).or_insert_with(free);
+            let marked = slot.region.mark(at, grains, true);
+            if marked {
+                self.berths.changed(index, slot.berths.take());
+            }
+            return marked;
+        }
+        let Some(slot) = self.slots.get_mut(&index) else { return false };
+        if !slot.region.mark(at, grains, false) {
             return false;
         }
-        self.berths.changed(index);
-        if !used {
-            let run = region.run_around(at);
-            if let Some(longest) = self.longest.get_mut(index) {
-                *longest = run.max(*longest);
-            }
-            for lowest in self.lowest.iter_mut().take(run as usize + 1) {
-                *lowest = index.min(*lowest);
-            }
+        self.berths.changed(index, slot.berths.take());
+        let run = slot.region.run_around(at);
+        slot.longest = run.max(slot.longest);
+        for lowest in self.lowest.iter_mut().take(run as usize + 1) {
+            *lowest = index.min(*lowest);
+        }
+        if slot.region.free() == REGION {
+            self.slots.remove(&index);
         }
         true
     }
@@ -192,16 +179,21 @@ impl PlaceAllocator {
     /// The lowest free run of `grains` (at most a region) in the regions there are.
     fn find(&mut self, grains: u32) -> Option<u64> {
         let start = self.lowest.get(grains as usize).copied().unwrap_or(0);
-        let mut found = None;
-        let mut index = start;
-        while let (Some(region), Some(longest)) = (self.regions.get(index), self.longest.get_mut(index)) {
-            if *longest >= grains {
-                match region.find(grains) {
+        let mut slots = self.slots.range_mut(start..);
+        let (mut found, mut index) = (None, start);
+        while index < self.count {
+            // A region without a slot is free.
+            let Some((_, slot)) = slots.next().filter(|(at, _)| **at == index) else {
+                found = Some(join(index, 0));
+                break;
+            };
+            if slot.longest >= grains {
+                match slot.region.find(grains) {
                     Ok(at) => {
                         found = Some(join(index, at));
                         break;
                     }
-                    Err(exact) => *longest = exact,
+                    Err(exact) => slot.longest = exact,
                 }
             }
             index += 1;
@@ -222,7 +214,7 @@ impl PlaceAllocator {
     /// Takes `grains` grains in one piece; `None` when the file cannot be larger.
     pub(crate) fn allocate(&mut self, grains: u64) -> Option<Extent> {
         let first = match u32::try_from(grains) {
-            Ok(small) if small <= REGION => self.find(small).unwrap_or_else(|| join(self.regions.len(), 0)),
+            Ok(small) if small <= REGION => self.find(small).unwrap_or_else(|| join(self.count, 0)),
             _ => self.find_regions(grains.div_ceil(u64::from(REGION))),
         };
         let extent = Extent { first, grains };
@@ -232,13 +224,11 @@ impl PlaceAllocator {
     /// The first grain of `count` wholly free regions in a row; those missing at the end are yet to be added.
     fn find_regions(&self, count: u64) -> u64 {
         let mut start = 0;
-        for (index, region) in self.regions.iter().enumerate() {
-            if (index - start) as u64 == count {
+        for index in self.slots.keys() {
+            if (index - start) as u64 >= count {
                 break;
             }
-            if region.free() < REGION {
-                start = index + 1;
-            }
+            start = index + 1;
         }
         join(start, 0)
     }
@@ -283,7 +273,7 @@ impl PlaceAllocator {
                 return Extent { first, grains: u64::from(want) };
             }
             if want == size {
-                return Extent { first: join(self.regions.len(), 0), grains: u64::from(total.min(REGION).max(size)) };
+                return Extent { first: join(self.count, 0), grains: u64::from(total.min(REGION).max(size)) };
             }
             want = (want / 2).max(size);
         }
@@ -439,6 +429,20 @@ mod tests {
             assert!(allocator.allocate_batch(&[16; 10], &mut Vec::new()));
         }
         assert!(allocator.end() <= u64::from(REGION), "60 images in 50 gaps and the rest of the region");
+    }
+
+    #[test]
+    fn the_map_is_as_large_as_what_is_used_and_not_as_the_file() {
+        let mut allocator = PlaceAllocator::new(17);
+        let far = Extent { first: MAX_GRAINS - 17, grains: 17 };
+        assert!(allocator.claim(far));
+        assert_eq!((allocator.slots.len(), allocator.end()), (2, MAX_GRAINS));
+        let berths = MAX_GRAINS / u64::from(REGION) * u64::from(REGION / 17);
+        assert!((berths - 3..=berths).contains(&allocator.berths(MAX_GRAINS)));
+        assert_eq!(allocator.allocate(5000).map(|extent| extent.first), Some(u64::from(REGION)));
+        allocator.release(far);
+        allocator.trim();
+        assert_eq!((allocator.slots.len(), allocator.count), (4, 4));
     }
 
     #[test]

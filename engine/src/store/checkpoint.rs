@@ -12,6 +12,7 @@ use super::superblock::{Meta, SUPERBLOCK, Superblock};
 use super::table_store::{State, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
+use std::sync::atomic::Ordering;
 
 /// The page table as it was at a freeze: the chunks that changed since the last durable checkpoint.
 pub struct Frozen {
@@ -109,13 +110,33 @@ impl TableStore {
     }
 
     /// Writes to the slot whose superblock is the older one.
-    fn write_superblock(&self, current: &mut super::table_store::Current, next: Superblock) -> Result<()> {
+    /// Sees to it that both superblocks know of every page below `high`, as far as the log, which is going to name them,
+    /// needs that: see [`ID_SLACK`](super::superblock::ID_SLACK).
+    ///
+    /// # Errors
+    /// Errors of writing: the log must not name them then.
+    pub fn make_known(&self, high: u32) -> Result<()> {
+        while high > self.ids_known() {
+            let mut current = self.current.lock();
+            self.check_failed()?;
+            self.raised.fetch_max(high, Ordering::AcqRel);
+            let next = current.superblock;
+            self.write_superblock(&mut current, next)?;
+        }
+        Ok(())
+    }
+
+    fn write_superblock(&self, current: &mut super::table_store::Current, mut next: Superblock) -> Result<()> {
         let slot = 1 - current.slot.min(1);
+        // A checkpoint has read the high water before it came here.
+        next.meta.high_water = next.meta.high_water.max(self.raised.load(Ordering::Acquire));
         // The sequence moves on even if this fails: the next try goes to the same slot and must outdo this one.
         current.superblock.sequence += 1;
         let next = Superblock { sequence: current.superblock.sequence, ..next };
         self.disk.write_at((slot * SUPERBLOCK) as u64, &next.encode())?;
         self.sync()?;
+        let both = next.meta.high_water.min(current.superblock.meta.high_water);
+        self.high_water.store(both, Ordering::Release);
         current.superblock = next;
         current.slot = slot;
         current.other_damaged = false;

@@ -48,5 +48,5 @@ pub use place::{GRAIN, Location, Place};
 pub use pool::{Backing, Pool, PoolStats};
 pub use prefetch::Ahead;
 pub use rescue::{Believed, FoundImage, RescuedStore, Trust};
-pub use superblock::Meta;
+pub use superblock::{ID_SLACK, Meta};
 pub use table_store::{StoreStats, TableStore, WriteKind};

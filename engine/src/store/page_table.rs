@@ -156,11 +156,19 @@ impl PageTable {
     }
 
     /// Calls `visit` with every page that has an image.
-    pub(crate) fn each(&self, mut visit: impl FnMut(PageId, Place)) {
-        for (index, chunk) in self.chunks.iter().enumerate() {
+    pub(crate) fn each(&self, visit: impl FnMut(PageId, Place)) {
+        self.each_between(PageId(0), PageId(u32::MAX), visit);
+    }
+
+    /// The same of the pages from `from` to before `to`.
+    pub(crate) fn each_between(&self, from: PageId, to: PageId, mut visit: impl FnMut(PageId, Place)) {
+        let (first, last) = (split(from).0, split(to).0);
+        for (index, chunk) in self.chunks.iter().enumerate().take(last + 1).skip(first) {
             let Some(chunk) = chunk.as_deref() else { continue };
             for (slot, (&place, &crc)) in chunk.places.iter().zip(&chunk.crcs).enumerate() {
-                if let (Some(entry), Ok(id)) = (entry(place, crc), u32::try_from(index * CHUNK_PAGES + slot)) {
+                if let (Some(entry), Ok(id)) = (entry(place, crc), u32::try_from(index * CHUNK_PAGES + slot))
+                    && (from.0..to.0).contains(&id)
+                {
                     visit(PageId(id), entry.location.place);
                 }
             }

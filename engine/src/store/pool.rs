@@ -261,6 +261,15 @@ impl Pool {
         self.frame_of(id).is_some_and(|frame| frame.holds(id))
     }
 
+    /// The pages that are in memory now, in order.
+    pub fn residents(&self) -> Vec<PageId> {
+        let used = self.used.load(Ordering::Relaxed);
+        let ids = (0..used).filter_map(|index| Some(self.frames.get(index)?.id.load(Ordering::Relaxed)));
+        let mut ids: Vec<PageId> = ids.filter(|id| *id != NO_PAGE).map(PageId).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// True if a page has content, in memory or in the store.
     pub fn exists(&self, id: PageId) -> bool {
         self.is_resident(id) || self.is_stored(id)

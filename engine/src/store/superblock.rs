@@ -12,6 +12,9 @@ use std::path::Path;
 pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
 /// The format version that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
+/// The log names no page so far, or further, beyond the high water of either superblock: whoever comes that far with new
+/// pages writes both anew first. So a page id that is nobody's is told before anything is made for it.
+pub const ID_SLACK: u32 = 1 << 20;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 4096;
 
@@ -49,7 +52,7 @@ pub struct Meta {
     pub table: Lsn,
     /// No LSN given out so far is larger; those of the next epoch begin after it.
     pub last: Lsn,
-    /// Every page id ever given out is smaller.
+    /// Every page id that the page table has is smaller.
     pub high_water: u32,
 }
 
@@ -237,7 +240,7 @@ pub(crate) mod tests {
             redo: Lsn(100),
             table: Lsn(120),
             last: Lsn(200),
-            high_water: 77,
+            high_water: 100_000,
         }
     }
 

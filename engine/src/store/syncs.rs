@@ -37,7 +37,7 @@ impl Syncs {
         }
         let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(error) = disk.sync() {
-            self.failed.get_or_init(|| error.to_string());
+            self.failed.get_or_init(|| error.first_cause());
             return self.check();
         }
         *succeeded = number;

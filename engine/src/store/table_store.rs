@@ -8,7 +8,7 @@ use super::image::{IMAGE_HEADER, ImageBatch, open_image};
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::rescue::begins_with_images;
-use super::superblock::{self, Meta, SUPERBLOCK, Superblock};
+use super::superblock::{self, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Whether log records name the places of the images being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +110,10 @@ pub struct TableStore {
     pub(super) len: Mutex<u64>,
     buffers: Mutex<Vec<Vec<u8>>>,
     written: AtomicU64,
+    /// Both superblocks have at least this high water; 0 as long as one is not known.
+    pub(super) high_water: AtomicU32,
+    /// What [`TableStore::make_known`] was asked for: no later superblock may have less.
+    pub(super) raised: AtomicU32,
     /// What of the page table could not be read: its pages are lost, and where they lie is unknown.
     damage: Option<String>,
     /// It is opened for what is left of it: what is damaged is left out, and what is found is believed.
@@ -194,6 +198,8 @@ impl TableStore {
             len: Mutex::new(len),
             buffers: Mutex::new(Vec::new()),
             written: AtomicU64::new(0),
+            high_water: AtomicU32::new(0),
+            raised: AtomicU32::new(0),
             damage: None,
             rescued: false,
             syncs: Syncs::default(),
@@ -307,6 +313,16 @@ impl TableStore {
         Ok(())
     }
 
+    /// The log may name pages below this one; from there on [`TableStore::make_known`] must be called before.
+    pub fn ids_known(&self) -> u32 {
+        self.high_water.load(Ordering::Acquire).saturating_add(ID_SLACK)
+    }
+
+    /// Whether a place is inside the file.
+    pub fn reaches(&self, location: Location) -> bool {
+        location.place.extent().end() <= *self.len.lock() / GRAIN as u64
+    }
+
     /// Redo of a location record: the page's image is at `location`. [`Error::CorruptMeta`] where that place is
     /// another's.
     pub fn install(&self, id: PageId, location: Location) -> Result<()> {
@@ -334,6 +350,13 @@ impl TableStore {
         if state.allocator.claim(extent) {
             state.reserved.insert(extent.first, extent);
         }
+    }
+
+    /// The pages with ids from `from` to before `to` that have an image, in order.
+    pub fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+        let mut pages = Vec::new();
+        self.state.lock().table.each_between(from, to, |page, _| pages.push(page));
+        pages
     }
 
     /// Empties the entry of a page that has been freed; its place is used again as soon as that is safe.
@@ -427,6 +450,10 @@ pub(super) fn load_table(
         return Ok(damaged);
     }
     let (end, lenient) = (size / GRAIN as u64, reading == Reading::WhatIsLeft);
+    let high_water = superblock.meta.high_water;
+    if superblock.directory_len > u64::from(high_water).div_ceil(CHUNK_PAGES as u64) * Location::BYTES as u64 {
+        return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+    }
     claim(&mut state.allocator, end, extent, || "its directory".into())?;
     let mut bytes = vec![0; usize::try_from(superblock.directory_len).unwrap_or(0)];
     disk.read_at(extent.offset(), &mut bytes)?;
@@ -445,6 +472,9 @@ pub(super) fn load_table(
             continue;
         }
         table.load_chunk(index, home, &chunk, |id, location| {
+            if id.0 >= high_water {
+                return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
+            }
             if location.place.grains() > most {
                 return Err(corrupt(format!("the image of page {id} is longer than a page")));
             }

@@ -6,7 +6,7 @@
 use super::engine::Engine;
 use super::page_ids::ids_per_map;
 use super::record::{Record, encode_operation};
-use crate::base::{Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
 use crate::page::{self, NewEntry, Page, PageOp};
 use crate::store::{Location, Pool, ReadGuard, WriteGuard};
@@ -202,6 +202,9 @@ impl<'e> Applier<'e> {
     fn clear_allocated(&self, first: PageId, count: u32) -> Result<()> {
         if !self.engine.is_logged() {
             return Ok(());
+        }
+        if first.0.saturating_add(count) > self.engine.ids.lock().high() {
+            return Err(Error::corrupt(first, "it is to be freed, and there is no such page"));
         }
         let (map, bit) = self.map_of(first);
         let mut page = self.engine.pool.latch(map)?;

@@ -129,11 +129,20 @@ impl Engine {
         self.append_batch(applier.finish(), start)
     }
 
+    /// The log names only pages that recovery will believe it: what comes before each batch.
+    pub(super) fn make_ids_known(&self) -> Result<()> {
+        let high = self.ids.lock().high();
+        self.store.as_ref().map_or(Ok(()), |store| store.make_known(high))
+    }
+
     /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
     pub(crate) fn append_batch(&self, finished: FinishedBatch, start: Lsn) -> Result<Lsn> {
         let FinishedBatch { mut batch, ops, freed } = finished;
         let end = match self.log.get() {
-            Some(log) => log.append_buffer(OPERATIONS, &mut batch)?,
+            Some(log) => {
+                self.make_ids_known()?;
+                log.append_buffer(OPERATIONS, &mut batch)?
+            }
             None => start.plus(ops + 2),
         };
         self.release_pages(&freed);

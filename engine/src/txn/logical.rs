@@ -197,6 +197,15 @@ impl LogicalTransaction {
         })
     }
 
+    /// The pages that it names: those that it adopts, and the roots of its trees.
+    pub(crate) fn named(&self) -> impl Iterator<Item = PageId> {
+        self.items().filter_map(|item| match item {
+            Item::Tree(tree) => Some(tree.root),
+            Item::Adopt { page, .. } => Some(page),
+            _ => None,
+        })
+    }
+
     /// The pages written outside the log that belong to the transaction.
     pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> {
         self.steps().filter_map(|step| match step {

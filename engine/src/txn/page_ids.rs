@@ -92,7 +92,15 @@ impl PageIds {
 
     /// Gives an id back, to be taken again.
     pub(crate) fn give_back(&mut self, id: PageId) {
-        let (mut start, mut len) = (id.0, 1);
+        self.give_back_run(id, 1);
+    }
+
+    /// The same of `count` ids that follow one another, from `first` on, in one go.
+    pub(crate) fn give_back_run(&mut self, first: PageId, count: u32) {
+        let (mut start, mut len) = (first.0, count);
+        if count == 0 {
+            return;
+        }
         if let Some((&before, &before_len)) = self.free.range(..start).next_back()
             && before + before_len == start
         {

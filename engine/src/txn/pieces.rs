@@ -34,6 +34,7 @@ impl Engine {
         {
             // A checkpoint must not begin behind the record and before it is known to be needed.
             let _between_batches = self.apply.lock();
+            self.make_ids_known()?;
             let start = logical::write(self.log()?, steps.clone())?;
             self.unfinished.store(start.0, Ordering::Release);
         }

@@ -10,7 +10,7 @@ use super::record::{LOGICAL, OPERATIONS, Record};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
 use crate::page::{self, Page, PageOp};
-use crate::store::{Pool, TableStore, WriteGuard};
+use crate::store::{ID_SLACK, Location, Pool, TableStore, WriteGuard};
 use std::collections::BTreeSet;
 
 /// What redo found.
@@ -39,6 +39,8 @@ pub(crate) struct Redo<'a> {
     pool: &'a Pool,
     store: &'a TableStore,
     table_lsn: Lsn,
+    /// No page from here on is believed.
+    limit: u32,
     pieces: Pieces,
     /// Pages that could not be read: their operations are lost with them, the rest of the database is not.
     broken: BTreeSet<PageId>,
@@ -46,9 +48,12 @@ pub(crate) struct Redo<'a> {
 }
 
 impl<'a> Redo<'a> {
-    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn`.
-    pub(crate) fn new(pool: &'a Pool, store: &'a TableStore, table_lsn: Lsn) -> Redo<'a> {
-        Redo { pool, store, table_lsn, pieces: Pieces::default(), broken: BTreeSet::new(), found: Redone::default() }
+    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn` and knew of no
+    /// page from `high_water` on.
+    pub(crate) fn new(pool: &'a Pool, store: &'a TableStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
+        let limit = high_water.saturating_add(ID_SLACK);
+        let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
+        Redo { pool, store, table_lsn, limit, pieces, broken, found }
     }
 
     /// Keeps the places that location records name from being given out before redo comes to them: the first pass.
@@ -59,7 +64,7 @@ impl<'a> Redo<'a> {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
                     && batch.end > table_lsn
                 {
-                    transaction.locations().for_each(|(_, location)| store.reserve(location));
+                    transaction.locations().try_for_each(|(_, location)| reserve(store, location, batch.start))?;
                 }
                 continue;
             }
@@ -69,7 +74,7 @@ impl<'a> Redo<'a> {
                 if let Record::Location { location, .. } = Record::decode(&mut input, lsn)?
                     && lsn >= table_lsn
                 {
-                    store.reserve(location);
+                    reserve(store, location, lsn)?;
                 }
             }
         }
@@ -100,8 +105,8 @@ impl<'a> Redo<'a> {
             match Record::decode(&mut input, lsn)? {
                 Record::Operation { page, op } => self.operation(page, &op, lsn)?,
                 Record::Location { page, location } => {
-                    self.saw(page);
-                    if lsn >= self.table_lsn {
+                    self.saw(page, lsn)?;
+                    if lsn >= self.table_lsn && self.store.reaches(location) {
                         self.pool.forget(page);
                         self.store.install(page, location)?;
                     }
@@ -125,9 +130,9 @@ impl<'a> Redo<'a> {
 
     fn logical_piece(&mut self, batch: &Batch) -> Result<()> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
-            transaction.reserved().for_each(|page| self.saw(page));
+            transaction.named().try_for_each(|page| self.saw(page, batch.start))?;
             if batch.end > self.table_lsn {
-                for (page, location) in transaction.locations() {
+                for (page, location) in transaction.locations().filter(|(_, at)| self.store.reaches(*at)) {
                     self.store.install(page, location)?;
                 }
             }
@@ -136,12 +141,18 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    fn saw(&mut self, page: PageId) {
-        self.found.high = self.found.high.max(page.0.saturating_add(1));
+    /// Notes that the log names a page. One that there cannot be must not make anything grow.
+    fn saw(&mut self, page: PageId, lsn: Lsn) -> Result<()> {
+        if page.0 >= self.limit {
+            let what = format!("it names page {page}, and there is none from page {} on", self.limit);
+            return Err(Error::CorruptLog { lsn, what });
+        }
+        self.found.high = self.found.high.max(page.0 + 1);
+        Ok(())
     }
 
     fn operation(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
-        self.saw(id);
+        self.saw(id, lsn)?;
         if matches!(op, PageOp::Format { .. }) {
             self.broken.remove(&id);
         } else if self.broken.contains(&id) {
@@ -156,7 +167,7 @@ impl<'a> Redo<'a> {
                 }
                 match op {
                     PageOp::ClearBits { .. } => self.freed(id, from, count, lsn),
-                    _ => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1))),
+                    _ => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1)), lsn)?,
                 }
             }
             _ => {}
@@ -250,4 +261,19 @@ impl<'a> Redo<'a> {
             }
         }
     }
+}
+
+/// Keeps the place of a page from being given out. The image was on the device before the log named it: a place that the
+/// file does not reach is none.
+fn reserve(store: &TableStore, location: Location, lsn: Lsn) -> Result<()> {
+    match store.reaches(location) {
+        true => store.reserve(location),
+        // Of a file cut short the rest is wanted.
+        false if store.is_rescued() => {}
+        false => {
+            let what = format!("it puts a page at byte {}, beyond the end of the file", location.place.offset());
+            return Err(Error::CorruptLog { lsn, what });
+        }
+    }
+    Ok(())
 }

@@ -3,10 +3,10 @@
 
 use super::survey::{TablePages, remembered_tables, survey};
 use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};
-use crate::db::catalog::{TableEntry, catalog_tree, table_key};
+use crate::db::catalog::{self, TableEntry, catalog_tree, table_key};
 use crate::db::salvage;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
-use crate::store::TableStore;
+use crate::store::{ID_SLACK, TableStore};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine, Pages};
 use std::collections::{BTreeMap, HashSet};
@@ -14,7 +14,14 @@ use std::collections::{BTreeMap, HashSet};
 /// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
 /// maps may be old ones.
 pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
-    let (known, errors) = salvage::tables(engine, Lsn::MAX)?;
+    let (mut known, mut errors) = salvage::tables(engine, Lsn::MAX)?;
+    let next = next_id(engine, store);
+    known.retain(|(name, entry)| {
+        let beyond = entry.tree.root >= next;
+        let why = || format!("table \"{name}\" begins at page {}, and there is no such page", entry.tree.root);
+        errors.extend(beyond.then(|| catalog::corrupt(&why())));
+        !beyond
+    });
     let mut broken = Vec::new();
     for (name, entry) in &known {
         if inner_damage(engine, &entry.tree)?.is_some() {
@@ -39,8 +46,7 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &
     if catalog.is_empty() && guessed && !unknown.is_empty() {
         catalog.push(Damage::CatalogOlder);
     }
-    let next = store.pages().last().map_or(1, |last| last.0.saturating_add(1)).max(engine.ids.lock().high());
-    let mut mending = Mending { engine, store, next: PageId(next) };
+    let mut mending = Mending { engine, store, next };
     if !catalog.is_empty() {
         damage.append(&mut catalog);
         for Found { name, entry, named } in mending.catalog(known, &unknown, &pages)? {
@@ -60,6 +66,12 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &
         }
     }
     Ok(())
+}
+
+/// The first id that no page has, nor a link to one that is lost: as far as that can be believed.
+fn next_id(engine: &Engine, store: &TableStore) -> PageId {
+    let next = store.ids_end().max(1);
+    PageId(next.max(engine.ids.lock().high().min(next.saturating_add(ID_SLACK))))
 }
 
 /// Why an inner page of a tree, or its root, cannot be read, if that is so.

@@ -168,11 +168,11 @@ fn replay_what_is_left(
 /// Redoes the log up to its end, or to its first damage, which is the error.
 fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)> {
     let Opened { meta, pool, store, .. } = opened;
-    let Meta { clean, redo, epoch, table, last, .. } = *meta;
+    let Meta { clean, redo, epoch, table, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
     Redo::reserve_places(store, table, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, store, table).run(&mut reader)?;
+    let redone = Redo::new(pool, store, table, high_water.max(store.ids_end())).run(&mut reader)?;
     Ok((redone, reader.take_damage()))
 }

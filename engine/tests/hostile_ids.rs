@@ -1,0 +1,335 @@
+//! Promise: a page id that is no page's, in the log, the catalog or any page, with every checksum right, gives an error or
+//! the right data: it costs neither memory nor time, and nobody's entries.
+
+use duramen::base::{PageId, TableId, bytes};
+use duramen::io::{FileVolume, OpenMode, Volume};
+use duramen::log::{self, Log, LogConfig, LogPosition, LogShape};
+use duramen::page::{PageOp, map_page, run_page};
+use duramen::store::{ID_SLACK, TableStore};
+use duramen::{Database, Durability, Error, Result, TableDef};
+use parking_lot::{Mutex, MutexGuard};
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+const LONG: TableDef<&[u8], &[u8]> = TableDef::new("long");
+const ENTRIES: u32 = 600;
+const NAME: &str = "t.duramen";
+const PAGE_SIZE: usize = 4096;
+
+fn options() -> duramen::Builder {
+    Database::builder().page_size(PAGE_SIZE).cache(1 << 20).background(false)
+}
+
+/// Inner pages, long keys and values in runs, and a change that only the log has.
+fn build(clean: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let db = options().create(folder.path().join(NAME)).unwrap();
+    let put = |keys: std::ops::Range<u32>| {
+        let mut tx = db.begin_write().unwrap();
+        tx.set_durability(Durability::Commit);
+        {
+            let (mut table, mut long) = (tx.open_table(TABLE).unwrap(), tx.open_table(LONG).unwrap());
+            for key in keys {
+                table.put(key, vec![7; if key % 100 == 50 { 9000 } else { 60 }].as_slice()).unwrap();
+                if key % 50 == 0 {
+                    let key = [&key.to_be_bytes()[..], &[7; 3000]].concat();
+                    long.put(key.as_slice(), b"oak".as_slice()).unwrap();
+                }
+            }
+        }
+        tx.commit().unwrap();
+    };
+    put(0..ENTRIES / 2);
+    db.checkpoint().unwrap();
+    put(ENTRIES / 2..ENTRIES);
+    if clean {
+        db.close().unwrap();
+        return folder;
+    }
+    let killed = tempfile::tempdir().unwrap();
+    copy(folder.path(), killed.path());
+    killed
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// The most address space that this process has ever had, in bytes; where nobody tells, nothing.
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
+    peak.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).map_or(0, |kib: u64| kib * 1024)
+}
+
+/// Runs `attack` alone, and holds its memory and time against what a sound database of this size takes.
+fn bounded(attack: impl FnOnce()) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone: MutexGuard<'_, ()> = ALONE.lock();
+    let (before, start) = (most_memory(), Instant::now());
+    attack();
+    let grown = most_memory() - before;
+    assert!(grown < 256 << 20, "{} MiB", grown >> 20);
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+/// Ids that no page of these databases has.
+const BEYOND: [u32; 6] = [ID_SLACK * 2, 1 << 28, 1 << 31, u32::MAX - 4096, u32::MAX - 1, u32::MAX];
+
+/// Adds a batch to the log of a killed database, as a program that knows all checksums can.
+fn append(folder: &Path, kind: u8, payload: &[u8]) {
+    let volume: Arc<dyn Volume> = Arc::new(FileVolume::new(folder));
+    let (_, meta) = TableStore::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
+    let prefix = format!("{NAME}-log");
+    let config = LogConfig { volume, prefix, database: meta.database_id, shape: LogShape::Packed };
+    let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
+    let log = Log::resume(log::read(config, from, meta.last).unwrap().unwrap()).unwrap();
+    let end = log.append(kind, payload).unwrap();
+    duramen::base::watermark::Watermark::make_durable(&log, end).unwrap();
+}
+
+fn operation(page: u32, op: &PageOp<'_>) -> Vec<u8> {
+    let mut record = [&[1][..], &page.to_le_bytes()].concat();
+    op.encode(&mut record);
+    record
+}
+
+/// Every kind of record that names a page, with that id.
+fn records(page: u32) -> Vec<(&'static str, u8, Vec<u8>)> {
+    let map = page - page % duramen::page::map_bits(PAGE_SIZE);
+    let format = |packed: Vec<u8>| PageOp::Format { packed: Cow::Owned(packed) };
+    let run = run_page(PageId(page), TableId(1), PageId::NONE, b"oak");
+    let id = page.to_le_bytes();
+    // A place of one grain inside the file, and one far beyond its end.
+    let (inside, far) =
+        ([&[16, 0, 0, 0, 0, 1, 0, 0][..], &[0; 4]].concat(), [&[0, 0, 0, 0, 16, 1, 0, 0][..], &[0; 4]].concat());
+    let layout = [3, 3, 2, 1, 0, 0, 0, 0];
+    vec![
+        ("a new page", 1, operation(page, &format(run))),
+        ("a change", 1, operation(page, &PageOp::Remove { from: 0, to: 1 })),
+        ("a new map", 1, operation(map, &format(map_page(PAGE_SIZE, PageId(map))))),
+        ("taken pages", 1, operation(map, &PageOp::SetBits { from: page - map, count: 1 })),
+        ("freed pages", 1, operation(map, &PageOp::ClearBits { from: page - map, count: 1 })),
+        ("a place", 1, [&[2][..], &id, &inside].concat()),
+        ("a place beyond the file", 1, [&[2][..], &7u32.to_le_bytes(), &far].concat()),
+        ("an adopted page", 2, [&[3, 2][..], &id, &[1], &inside].concat()),
+        ("an adopted page beyond the file", 2, [&[3, 2][..], &7u32.to_le_bytes(), &[1], &far].concat()),
+        ("a reserved page", 2, [&[3, 2][..], &id, &[0]].concat()),
+        ("a new tree", 2, [&[3, 1][..], &9u32.to_le_bytes(), &id, &layout, &[3, 0]].concat()),
+        ("a tree that is dropped", 2, [&[3, 1][..], &9u32.to_le_bytes(), &id, &layout, &[4, 0, 0]].concat()),
+        (
+            "a tree that is put into",
+            2,
+            [&[3, 1][..], &9u32.to_le_bytes(), &id, &layout, &[6, 0, 0, 1, 7, 1, 7]].concat(),
+        ),
+    ]
+}
+
+fn is_told(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Corrupt { .. } | Error::CorruptMeta { .. } | Error::CorruptLog { .. } | Error::Poisoned { .. }
+    )
+}
+
+#[test]
+fn a_page_id_of_the_log_beyond_all_pages_is_not_believed() {
+    bounded(|| {
+        let sound = build(false);
+        for page in BEYOND {
+            for (what, kind, record) in records(page) {
+                let folder = tempfile::tempdir().unwrap();
+                copy(sound.path(), folder.path());
+                append(folder.path(), kind, &record);
+                let what = format!("{what} {page}");
+                let path = folder.path().join(NAME);
+                let error = options().open(&path).and_then(Database::close).expect_err(&what);
+                assert!(is_told(&error), "{what}: {error}");
+                let (db, damage) = options().open_damaged(&path).unwrap();
+                let table = db.begin_read().unwrap().open_table(TABLE).unwrap();
+                let entries = table.iter().filter(Result::is_ok).count();
+                assert!(entries == ENTRIES as usize, "{what}: {entries} entries, {damage:?}");
+            }
+        }
+    });
+}
+
+/// Reads and writes all that there is in every way; errors are told.
+fn use_all(path: &Path) -> Result<()> {
+    let db = options().open(path)?;
+    db.verify(|_| ())?;
+    let tx = db.begin_read()?;
+    for table in tx.tables()? {
+        let table = tx.open_untyped(&table.name)?;
+        let _ = (table.count(..), table.range(..).find(Result::is_err), table.range(..).rev().find(Result::is_err));
+        let mut salvage = table.salvage(..);
+        while salvage.next_with(|_, _| ())?.is_some() {}
+    }
+    drop(tx);
+    for key in [0, 50, 250, ENTRIES - 1] {
+        let tx = db.begin_write()?;
+        tx.open_table(TABLE)?.insert(key, b"new".as_slice())?;
+        tx.commit()?;
+    }
+    let tx = db.begin_write()?;
+    tx.drop_table("t")?;
+    tx.drop_table("long")?;
+    tx.commit()?;
+    while db.maintain()? {}
+    db.close()
+}
+
+/// Changes a page of a closed database, with all checksums.
+fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
+    let volume = FileVolume::new(folder);
+    let disk = volume.open(NAME, OpenMode::Write).unwrap();
+    let (store, meta) = TableStore::open(disk, Path::new(NAME)).unwrap();
+    let mut bytes = vec![0; PAGE_SIZE];
+    assert!(store.read(page, &mut bytes).unwrap());
+    change(&mut bytes);
+    store.write(page, &bytes).unwrap();
+    store.finish(store.freeze(), meta).unwrap();
+    store.write_meta(meta).unwrap();
+}
+
+/// Wherever four bytes of a page may be the id of another one - a child, a neighbour, a root in the catalog, the first page of a
+/// run, a page of a key heap - they are one that is nobody's.
+#[test]
+fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
+    bounded(|| {
+        let sound = build(true);
+        let volume = FileVolume::new(sound.path());
+        let disk = volume.open(NAME, OpenMode::Read).unwrap();
+        let (store, meta) = TableStore::open(disk, Path::new(NAME)).unwrap();
+        let mut bytes = vec![0; PAGE_SIZE];
+        let (mut tried, mut told) = (0, 0);
+        for page in store.pages() {
+            assert!(store.read(page, &mut bytes).unwrap());
+            let ids = 2..meta.high_water;
+            let places: Vec<usize> =
+                (12..PAGE_SIZE - 4).filter(|at| ids.contains(&bytes::get_u32(&bytes, *at))).collect();
+            // Of a page of keys and values most places are none of an id.
+            let every = places.len() / 12 + 1;
+            for (number, at) in places.into_iter().step_by(every).enumerate() {
+                let folder = tempfile::tempdir().unwrap();
+                copy(sound.path(), folder.path());
+                let id = BEYOND[number % BEYOND.len()];
+                patch(folder.path(), page, |bytes| bytes::put_u32(bytes, at, id));
+                tried += 1;
+                if let Err(error) = use_all(&folder.path().join(NAME)) {
+                    told += 1;
+                    assert!(
+                        is_told(&error) || matches!(error, Error::TableType { .. } | Error::NoTable { .. }),
+                        "{error}"
+                    );
+                }
+            }
+        }
+        assert!(tried > 100 && told > 20, "{told} of {tried}");
+    });
+}
+
+#[test]
+fn a_root_in_the_catalog_beyond_all_pages_costs_its_table_alone() -> Result<()> {
+    let sound = build(true);
+    let volume = FileVolume::new(sound.path());
+    let (store, _) = TableStore::open(volume.open(NAME, OpenMode::Read)?, Path::new(NAME))?;
+    let mut catalog = vec![0; PAGE_SIZE];
+    assert!(store.read(PageId(1), &mut catalog)?);
+    drop(store);
+    // Behind the table's number is its root, then how many entries it has.
+    let entries = u64::from(ENTRIES).to_le_bytes();
+    let at = catalog.windows(8).position(|window| window == entries).expect("the entry of the table") - 4;
+    for root in BEYOND {
+        bounded(|| {
+            let folder = tempfile::tempdir().unwrap();
+            copy(sound.path(), folder.path());
+            patch(folder.path(), PageId(1), |bytes| bytes::put_u32(bytes, at, root));
+            let path = folder.path().join(NAME);
+            let (db, _) = options().open_damaged(&path).unwrap();
+            let table = db.begin_read().unwrap().open_table(TABLE).unwrap();
+            assert_eq!(table.iter().filter(Result::is_ok).count(), ENTRIES as usize);
+            drop((table, db));
+            let db = options().open(&path).unwrap();
+            let tx = db.begin_read().unwrap();
+            assert!(matches!(tx.open_table(TABLE).unwrap().get(7), Err(Error::Corrupt { .. })));
+            assert_eq!(tx.open_table(LONG).unwrap().iter().filter(Result::is_ok).count(), ENTRIES as usize / 50);
+            assert!(!db.verify(|_| ()).unwrap().findings.is_empty());
+            drop((tx, db));
+            assert!(use_all(&path).is_err());
+        });
+    }
+    Ok(())
+}
+
+/// A superblock that says there are more pages than any file can have, and a page table that has none of them.
+#[test]
+fn a_high_water_beyond_all_pages_costs_nothing() {
+    bounded(|| {
+        for clean in [true, false] {
+            let folder = build(clean);
+            let path = folder.path().join(NAME);
+            let mut bytes = fs::read(&path).unwrap();
+            for slot in [0, 4096] {
+                bytes::put_u32(&mut bytes, slot + 44, u32::MAX);
+                let crc = duramen::base::checksum::checksum(&bytes[slot..slot + 4092]);
+                bytes::put_u32(&mut bytes, slot + 4092, crc);
+            }
+            fs::write(&path, bytes).unwrap();
+            use_all(&path).unwrap();
+        }
+    });
+}
+
+/// A file may have room for many pages at its end and nothing before it.
+#[test]
+fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
+    const END: u64 = 1 << 42;
+    bounded(|| {
+        let folder = build(true);
+        let path = folder.path().join(NAME);
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        if file.set_len(END).is_err() {
+            return;
+        }
+        let mut bytes = vec![0; 8192];
+        use std::os::unix::fs::FileExt;
+        let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        // The directory of the page table moves to the very end.
+        let [first, len] = [80, 88].map(|at| bytes::get_u64(&bytes, at));
+        let mut directory = vec![0; len as usize];
+        file.read_exact_at(&mut directory, first * 512).unwrap();
+        let place = END - len.next_multiple_of(512);
+        file.write_all_at(&directory, place).unwrap();
+        for slot in [0, 4096] {
+            bytes::put_u64(&mut bytes, slot + 80, place / 512);
+            let crc = duramen::base::checksum::checksum(&bytes[slot..slot + 4092]);
+            bytes::put_u32(&mut bytes, slot + 4092, crc);
+        }
+        file.write_all_at(&bytes, 0).unwrap();
+        drop(file);
+        use_all(&path).unwrap();
+        assert!(fs::metadata(&path).unwrap().len() < 1 << 30, "closing cuts off what is free");
+    });
+}
+
+#[test]
+fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() -> Result<()> {
+    let folder = build(false);
+    let volume = FileVolume::new(folder.path());
+    let (_, meta) = TableStore::open(volume.open(NAME, OpenMode::Read)?, Path::new(NAME))?;
+    assert!(!meta.clean);
+    let page = meta.high_water + ID_SLACK - 1;
+    let packed = run_page(PageId(page), TableId(1), PageId::NONE, b"oak");
+    append(folder.path(), 1, &operation(page, &PageOp::Format { packed: Cow::Owned(packed) }));
+    bounded(|| use_all(&folder.path().join(NAME)).unwrap());
+    Ok(())
+}
