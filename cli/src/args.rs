@@ -341,6 +341,9 @@ pub(crate) struct Query {
     /// How many threads share the work [default: as many as the machine runs at once]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) threads: Option<u8>,
+    /// How many numbers DISTINCT, TOP and BOTTOM may keep in memory, some 50 bytes each [default: 1048576]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) most_numbers: Option<u64>,
     #[command(flatten)]
     pub(crate) report: Report,
 }

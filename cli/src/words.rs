@@ -28,6 +28,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Encoding { .. } => "; --hex shows them",
         Error::ReadOnly => "",
         Error::Poisoned { .. } => ": what is committed stays readable; once the cause is mended, run the command again",
+        Error::TooManyNumbers { .. } => ": ask for a smaller range at a time, or for more with --most-numbers",
         Error::CacheFull { .. } => ": give it more with --cache",
         Error::TooManyPages { .. } => ": dump it, and restore the dump with a larger --page-size",
         _ => return None,

@@ -113,7 +113,7 @@ fn look(table: &ReadOnlyUntypedTable, model: &Model, range: &Range) -> Result<()
 
 fn query(db: &Database, model: &Model, range: &Range, threads: usize) -> Result<()> {
     let table = db.begin_read()?.open_table(TableDef::<&[u8], &[u8]>::new(NAME))?;
-    let query = || Query::of(&table).range::<&[u8]>(slices(range)).threads(threads);
+    let query = || Query::of(&table).range(slices(range)).threads(threads);
     let count = |entries: usize| vec![Outcome::Number(Number::Unsigned(entries as u128))];
     let expected = inside(model, range);
     assert_eq!(query().run(&[Aggregate::Count])?, count(expected.len()));

@@ -66,7 +66,7 @@ fn put(db: &Database, keys: std::ops::Range<u32>, durability: Durability) -> Res
 }
 
 fn keys(db: &Database) -> Result<Vec<u32>> {
-    db.begin_read()?.open_table(T)?.range::<u32>(..).map(|entry| entry.map(|(key, _)| key.value())).collect()
+    db.begin_read()?.open_table(T)?.range(..).map(|entry| entry.map(|(key, _)| key.value())).collect()
 }
 
 fn failed() -> Error {

@@ -13,6 +13,9 @@ pub(super) fn run(args: &Query) -> Result<Found> {
     if let Some(threads) = args.threads {
         statement = statement.threads(threads.into());
     }
+    if let Some(most) = args.most_numbers {
+        statement = statement.most_numbers(most);
+    }
     let db = open::reading(&args.database)?;
     let outcomes = statement.run(&db.begin_read()?)?;
     let number = match args.report.format {

@@ -66,3 +66,15 @@ fn a_wrong_query_is_told_where_it_is_wrong() {
     assert!(table.contains("MIN(key)"), "{table}");
     assert_eq!(ok(&place, &["query", "t.duramen", "SUM(key) FROM t", "--format", "json"]), "{\n  \"SUM(key)\": 2\n}\n");
 }
+
+#[test]
+fn a_query_of_too_many_numbers_ends_with_an_error_that_names_the_option() {
+    let place = Place::new();
+    place.ok("load t.duramen t --key-type u32 --value-type u16", numbers(2000));
+    let query =
+        |most: &str| place.run_args(&["query", "t.duramen", "DISTINCT(key) FROM t", "--most-numbers", most], "");
+    assert_eq!(query("2000").status, 0);
+    let refused = query("1999");
+    assert!(refused.status == 2 && refused.err.contains("more than 1999 numbers"), "{}", refused.err);
+    assert!(refused.err.contains("--most-numbers"), "{}", refused.err);
+}

@@ -157,6 +157,33 @@ fn without_superblocks_or_catalog_all_entries_are_saved() {
     }
 }
 
+/// It costs nothing but the writing: all is read, and everybody is told.
+#[test]
+fn a_damaged_allocation_map_is_told_by_all_that_look_for_damage_and_by_who_wants_to_write() {
+    let place = built();
+    let mut bytes = std::fs::read(place.path("t.duramen")).unwrap();
+    let is_map = |grain: &[u8]| grain[4..8] == [0; 4] && grain[13..16] == *b"IMG";
+    let maps = bytes.chunks_mut(512).filter(|grain| is_map(grain)).map(|grain| grain[100] ^= 1).count();
+    assert!(maps > 0);
+    std::fs::write(place.path("t.duramen"), bytes).unwrap();
+    let commands = ["check t.duramen -q", "dump t.duramen d --skip-damaged -q", "scan t.duramen t --skip-damaged"];
+    for command in commands {
+        let run = place.run(command, "");
+        assert!(run.status == 2 && run.err.contains("allocation map"), "{command}: {}", run.err);
+        assert!(command.starts_with("check") || run.err.contains("2,000"), "{command}: {}", run.err);
+    }
+    assert_eq!(place.ok("scan t.duramen t", ""), lines(&entries()), "what only reads has no need of it");
+    for command in ["put t.duramen t oak 7", "del t.duramen t oak", "push t.duramen u oak", "compact t.duramen -q"] {
+        let told = place.error(command, "");
+        assert!(told.contains("the allocation map is corrupt: page 0: "), "{command}: {told}");
+        assert!(told.contains("dump --skip-damaged") && told.contains("dumped and restored"), "{command}: {told}");
+        assert_eq!(told.matches("stopped").count(), 1, "{command}: {told}");
+    }
+    place.ok("restore u.duramen d -q", "");
+    assert_eq!(place.ok("scan u.duramen t", ""), lines(&entries()));
+    place.ok("check u.duramen -q", "");
+}
+
 #[test]
 fn of_a_sound_database_nothing_is_missed() {
     let place = built();

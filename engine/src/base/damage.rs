@@ -57,6 +57,13 @@ pub enum Damage {
         /// The last of its pages.
         last: PageId,
     },
+    /// An allocation map, which says what pages are free: nothing is lost by it.
+    Map {
+        /// Its page.
+        page: PageId,
+        /// What is wrong with it.
+        cause: Error,
+    },
     /// Pages were looked for in the whole file. Of a page whose newest state is damaged as well, an older one is read, with
     /// entries that were changed or removed since.
     OlderPages,
@@ -126,6 +133,7 @@ impl fmt::Display for Damage {
             Damage::PageTablePart { first, last } => {
                 write!(f, "the page table: its part for pages {first} to {last} has not its checksum")
             }
+            Damage::Map { cause, .. } => of(f, "the allocation map", cause),
             Damage::OlderPages => f.write_str(
                 "pages were looked for in the whole file: of those whose newest state is lost, an older one is read",
             ),

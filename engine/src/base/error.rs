@@ -152,6 +152,12 @@ pub enum Error {
         /// What was summed.
         what: &'static str,
     },
+    /// A query asks for so many numbers that they do not fit the memory that it may take.
+    #[error("the query has to keep more than {most} numbers: ask for a smaller range at a time, or let it keep more")]
+    TooManyNumbers {
+        /// How many it may keep: [`crate::query::Query::most_numbers`].
+        most: u64,
+    },
     /// A key longer than the engine keeps.
     #[error("the key has {len} bytes, the longest allowed has {max}: shorten it, or store a hash of it")]
     KeyTooLong {
@@ -353,6 +359,7 @@ impl Error {
             Error::Exists { .. } => ": open it, or remove it first",
             Error::NeedsRecovery { .. } => ": open it for writing once, which recovers it",
             Error::SumTooLarge { .. } => ": sum a smaller range at a time",
+            Error::TooManyNumbers { .. } => ": ask for a smaller range at a time, or let it keep more",
             Error::KeyTooLong { .. } => ": shorten it, or store a hash of it",
             Error::ValueTooLong { .. } => ": split it",
             Error::Unsorted { .. } => ": sort the entries, drop duplicates",
@@ -404,6 +411,7 @@ mod tests {
             Error::Exists { path: path() },
             Error::NeedsRecovery { path: path() },
             Error::SumTooLarge { what: "keys" },
+            Error::TooManyNumbers { most: 7 },
             Error::KeyTooLong { len: 9, max: 8 },
             Error::ValueTooLong { len: 9, max: 8 },
             Error::Unsorted { entry: 7 },

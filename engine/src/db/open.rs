@@ -316,10 +316,19 @@ impl Opened {
     /// Fails where it is not known which places and pages are free: nothing must be written then.
     fn check_writable(&self) -> Result<()> {
         self.store.damage().map_or(Ok(()), Err)?;
-        self.maps().try_for_each(|map| match self.pool.read(map) {
-            Err(Error::Corrupt { page, what }) => Err(map_damaged(page, &what)),
-            read => read.map(drop),
-        })
+        self.damaged_maps()?.into_iter().next().map_or(Ok(()), |(_, damaged)| Err(damaged))
+    }
+
+    /// The allocation maps that are damaged, and what is wrong with each.
+    pub(super) fn damaged_maps(&self) -> Result<Vec<(PageId, Error)>> {
+        let mut damaged = Vec::new();
+        for map in self.maps() {
+            match self.pool.read(map) {
+                Err(Error::Corrupt { page, what }) => damaged.push((page, map_damaged(page, &what))),
+                read => drop(read?),
+            }
+        }
+        Ok(damaged)
     }
 
     /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
@@ -415,7 +424,8 @@ fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<
             let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
             id > map && !taken && !reserved.contains(&id)
         };
-        let of_map = residents.iter().copied().filter(|id| (map..end).contains(id));
+        let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
+        let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
         let stored = engine.store.iter().flat_map(|store| store.pages_between(map, end));
         for id in stored.chain(of_map).filter(|id| is_free(*id)) {
             engine.pool.forget(id);
@@ -447,13 +457,10 @@ fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl
     ids.give_back_run(PageId(start), count);
 }
 
-/// What keeps everybody from writing where an allocation map is damaged, and what to do.
+/// What keeps everybody from writing where an allocation map is damaged.
 fn map_damaged(map: PageId, what: &str) -> Error {
-    let why = format!(
-        "page {map}: {what}; nothing is lost, but nothing can be written: dump the database with `duramen dump \
-         --skip-damaged` and restore that"
-    );
-    Error::CorruptMeta { what: "the allocation map", why }
+    let costs = "no entry is lost, but nothing can be written until the database is dumped and restored";
+    Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
 }
 
 /// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.

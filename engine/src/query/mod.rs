@@ -33,6 +33,13 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
+/// How many numbers a query keeps in memory at most, unless told otherwise: some 50 MB of them.
+///
+/// ```
+/// assert_eq!(duramen::query::MOST_NUMBERS, 1 << 20);
+/// ```
+pub const MOST_NUMBERS: u64 = 1 << 20;
+
 /// Which half of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -123,13 +130,15 @@ pub struct Query<'t, K: Key, V: Value> {
     range: Stretch,
     filter: Option<run::Filter<'t>>,
     threads: usize,
+    most: u64,
     of: PhantomData<fn() -> (K, V)>,
 }
 
 impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// A query of all entries.
     pub fn of(table: &'t ReadOnlyTable<K, V>) -> Query<'t, K, V> {
-        Query { table, range: Stretch::default(), filter: None, threads: default_threads(), of: PhantomData }
+        let (range, threads) = (Stretch::default(), default_threads());
+        Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
     }
 
     /// Only entries with keys in this range count.
@@ -165,13 +174,40 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         self
     }
 
+    /// How many numbers it may keep in memory, which lists of different, greatest and least ones, and the count of different
+    /// ones, need; otherwise [`MOST_NUMBERS`]. A number takes some 50 bytes.
+    ///
+    /// ```
+    /// use duramen::query::{Aggregate, Column, Query};
+    /// use duramen::{Database, Error, TableDef};
+    /// const READINGS: TableDef<u32, u64> = TableDef::new("readings");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// for n in 0..1000u32 {
+    ///     tx.open_table(READINGS)?.put(n, u64::from(n) % 10)?;
+    /// }
+    /// tx.commit()?;
+    /// let readings = db.begin_read()?.open_table(READINGS)?;
+    /// let different = |column| Query::of(&readings).most_numbers(10).run(&[Aggregate::Distinct(column)]);
+    /// assert!(different(Column::Value).is_ok());
+    /// assert!(matches!(different(Column::Key), Err(Error::TooManyNumbers { most: 10 })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn most_numbers(mut self, most: u64) -> Query<'t, K, V> {
+        self.most = most;
+        self
+    }
+
     /// Finds out all of `aggregates` in one go.
     ///
     /// # Errors
-    /// [`Error::TableState`] where a column has no numbers, [`Error::SumTooLarge`], and pages that cannot be read.
+    /// [`Error::TableState`] where a column has no numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and pages that
+    /// cannot be read.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
-        let Query { table, range, filter, threads, .. } = self;
-        run::run(table.untyped(), &Plan { aggregates: aggregates.to_vec(), range, filter, threads })
+        let Query { table, range, filter, threads, most, .. } = self;
+        run::run(table.untyped(), &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
 use duramen_codec::MAX_BLOCK;
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, ScopedJoinHandle};
 
 /// Which entries count.
@@ -31,6 +32,8 @@ pub(super) struct Plan<'f> {
     pub(super) range: Stretch,
     pub(super) filter: Option<Filter<'f>>,
     pub(super) threads: usize,
+    /// How many numbers may be kept.
+    pub(super) most: u64,
 }
 
 /// The types and needs of both columns.
@@ -44,6 +47,13 @@ struct Columns {
 struct Found {
     count: u64,
     tallies: [Tally; 2],
+}
+
+impl Found {
+    /// How many numbers are kept for lists.
+    fn numbers(&self) -> u64 {
+        self.tallies.iter().map(Tally::numbers).sum()
+    }
 }
 
 impl Columns {
@@ -128,17 +138,37 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) ->
 }
 
 fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Found> {
+    let (engine, tree, _) = table.source();
+    let parts = shares(plan, engine.dividers(tree, &plan.range)?);
+    match of_parts(table, plan, columns, &parts) {
+        // Several threads keep some numbers several times: one alone may do with fewer.
+        Err(Error::TooManyNumbers { .. }) if parts.len() > 1 => {
+            of_parts(table, plan, columns, std::slice::from_ref(&plan.range))
+        }
+        found => found,
+    }
+}
+
+/// What the entries of these ranges say, each range looked at by a thread of its own.
+fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[Stretch]) -> Result<Found> {
     let (engine, tree, snapshot) = table.source();
     // What filters do is their own affair: no page is latched meanwhile.
     let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
+    let kept = AtomicU64::new(0);
     let one = |range: &Stretch| {
         let (filter, found, window) = (plan.filter.as_ref(), columns.found(), KeyWindow::default());
         let mut scan = Scan { engine, columns, filter, found, window };
-        engine.leaves(tree, snapshot, range, latched, &mut |part| scan.part(part))?;
+        let mut known = 0;
+        engine.leaves(tree, snapshot, range, latched, &mut |part| {
+            scan.part(part)?;
+            let numbers = scan.found.numbers();
+            let all = kept.fetch_add(numbers - known, Ordering::Relaxed) + numbers - known;
+            known = numbers;
+            if all > plan.most { Err(Error::TooManyNumbers { most: plan.most }) } else { Ok(()) }
+        })?;
         Ok(scan.found)
     };
-    let parts = shares(plan, engine.dividers(tree, &plan.range)?);
-    let founds = side_by_side(&parts, Builder::new, &one);
+    let founds = side_by_side(parts, Builder::new, &one);
     let mut all = columns.found();
     for found in founds {
         let Found { count, tallies } = found?;

@@ -5,7 +5,7 @@ use super::parse::{Parsed, parse};
 use super::predicate::split_range;
 use super::run::{Filter, Plan, run};
 use super::token::wrong;
-use super::{Column, Outcome, default_threads};
+use super::{Column, MOST_NUMBERS, Outcome, default_threads};
 use crate::base::Result;
 use crate::db::ReadTransaction;
 
@@ -29,6 +29,7 @@ use crate::db::ReadTransaction;
 pub struct Statement {
     parsed: Parsed,
     threads: usize,
+    most: u64,
 }
 
 impl std::str::FromStr for Statement {
@@ -36,7 +37,7 @@ impl std::str::FromStr for Statement {
 
     /// Reads a query; an error says where the text is wrong, and what would be right there.
     fn from_str(text: &str) -> Result<Statement> {
-        Ok(Statement { parsed: parse(text)?, threads: default_threads() })
+        Ok(Statement { parsed: parse(text)?, threads: default_threads(), most: MOST_NUMBERS })
     }
 }
 
@@ -45,6 +46,13 @@ impl Statement {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Statement {
         self.threads = threads;
+        self
+    }
+
+    /// How many numbers it may keep in memory; otherwise [`MOST_NUMBERS`]. See [`super::Query::most_numbers`].
+    #[must_use]
+    pub fn most_numbers(mut self, most: u64) -> Statement {
+        self.most = most;
         self
     }
 
@@ -57,7 +65,7 @@ impl Statement {
     ///
     /// # Errors
     /// [`crate::Error::NoTable`]; [`crate::Error::Query`] where it asks for numbers of a column that has none;
-    /// [`crate::Error::SumTooLarge`]; pages that cannot be read.
+    /// [`crate::Error::SumTooLarge`]; [`crate::Error::TooManyNumbers`]; pages that cannot be read.
     pub fn run(&self, snapshot: &ReadTransaction) -> Result<Vec<Outcome>> {
         let table = snapshot.open_untyped(&self.parsed.table)?;
         let info = table.info();
@@ -82,6 +90,6 @@ impl Statement {
             Filter { keep, reads_values: self.parsed.value_at.is_some() }
         });
         let aggregates = self.parsed.aggregates.iter().map(|(aggregate, ..)| *aggregate).collect();
-        run(&table, &Plan { aggregates, range, filter, threads: self.threads })
+        run(&table, &Plan { aggregates, range, filter, threads: self.threads, most: self.most })
     }
 }

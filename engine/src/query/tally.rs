@@ -139,6 +139,11 @@ impl Tally {
         Ok(())
     }
 
+    /// How many numbers it keeps.
+    pub(super) fn numbers(&self) -> u64 {
+        (self.distinct.len() + self.top.len() + self.bottom.len()) as u64
+    }
+
     /// The sum.
     pub(super) fn total(&self) -> Number {
         match self.sum {

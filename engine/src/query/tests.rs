@@ -408,3 +408,28 @@ fn a_scan_finds_its_way_when_the_next_leaf_is_freed_meanwhile() {
         assert_eq!((seen, removed), (COUNT, true));
     }
 }
+
+#[test]
+fn what_a_query_keeps_in_memory_is_bounded_whoever_shares_the_work() {
+    let entries: Vec<(u32, i32)> = (0..20_000u32).map(|key| (key, i32::try_from(key % 1000).unwrap())).collect();
+    let db = filled("u32", TableOptions::default(), &entries);
+    let tx = db.begin_read().unwrap();
+    let run = |words: &str, threads, most| {
+        let statement: Statement = format!("{words} FROM t").parse().unwrap();
+        statement.threads(threads).most_numbers(most).run(&tx)
+    };
+    for threads in [1, 2, 7, 16] {
+        for (words, needed) in [
+            ("COUNT(DISTINCT value)", 1000),
+            ("DISTINCT(value), SUM(key)", 1000),
+            ("DISTINCT(key)", 20_000),
+            ("TOP(value, 700), BOTTOM(key, 300)", 1000),
+            ("TOP(key, 1000000)", 20_000),
+        ] {
+            assert!(run(words, threads, needed).is_ok(), "{words} by {threads}");
+            let refused = run(words, threads, needed - 1);
+            assert!(matches!(refused, Err(crate::Error::TooManyNumbers { most }) if most == needed - 1), "{words}");
+        }
+        assert!(run("SUM(value), MIN(key), COUNT(DISTINCT key), COUNT(*)", threads, 0).is_ok());
+    }
+}

@@ -109,7 +109,6 @@ impl TableStore {
         self.sync()
     }
 
-    /// Writes to the slot whose superblock is the older one.
     /// Sees to it that both superblocks know of every page below `high`, as far as the log, which is going to name them,
     /// needs that: see [`ID_SLACK`](super::superblock::ID_SLACK).
     ///
@@ -126,6 +125,7 @@ impl TableStore {
         Ok(())
     }
 
+    /// Writes to the slot whose superblock is the older one.
     fn write_superblock(&self, current: &mut super::table_store::Current, mut next: Superblock) -> Result<()> {
         let slot = 1 - current.slot.min(1);
         // A checkpoint has read the high water before it came here.

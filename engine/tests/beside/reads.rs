@@ -93,7 +93,7 @@ impl Seen {
         let (found, expected) = match kind {
             Kind::Numbers => {
                 let table = self.tx.open_table(TableDef::<u32, u64>::new(name))?;
-                let query = Query::of(&table).range::<u32>((range.0, range.1)).threads(threads);
+                let query = Query::of(&table).range((range.0, range.1)).threads(threads);
                 let query = if odd { query.filter(|_, stamp| stamp % 2 == 1) } else { query };
                 let asked = [Aggregate::Count, Aggregate::Sum(Column::Value), Aggregate::Sum(Column::Key)];
                 let keys = Outcome::Number(Number::Unsigned(odds.iter().map(|(n, _)| u128::from(*n)).sum()));
@@ -104,27 +104,22 @@ impl Seen {
                 let key = |n| u64::from_be_bytes(kind.key(n, page_size).try_into().expect("8 bytes"));
                 let bounds = (range.0.map(key), range.1.map(key));
                 let keys: Vec<u64> = inside.iter().map(|(n, _)| key(*n)).collect();
-                assert_eq!(
-                    table.keys::<u64>(bounds).collect::<Result<Vec<_>>>()?,
-                    keys,
-                    "{range:?} of {}",
-                    (one.what)()
-                );
-                let query = Query::of(&table).range::<u64>(bounds).threads(threads);
+                assert_eq!(table.keys(bounds).collect::<Result<Vec<_>>>()?, keys, "{range:?} of {}", (one.what)());
+                let query = Query::of(&table).range(bounds).threads(threads);
                 let total = Outcome::Number(Number::Unsigned(keys.iter().map(|key| u128::from(*key)).sum()));
                 (query.run(&[Aggregate::Count, Aggregate::Sum(Column::Key)])?, vec![count(&inside), total])
             }
             Kind::Long => {
                 let table = self.tx.open_table(TableDef::<&[u8], u64>::new(name))?;
                 let keys = range.keys(kind, page_size);
-                let query = Query::of(&table).range::<&[u8]>(slices(&keys)).threads(threads);
+                let query = Query::of(&table).range(slices(&keys)).threads(threads);
                 let query = if odd { query.filter(|_, stamp| stamp % 2 == 1) } else { query };
                 (query.run(&[Aggregate::Count, Aggregate::Sum(Column::Value)])?, vec![count(&odds), sum(&odds)])
             }
             Kind::Texts | Kind::Mixed => {
                 let table = self.tx.open_table(TableDef::<&[u8], &[u8]>::new(name))?;
                 let keys = range.keys(kind, page_size);
-                let query = Query::of(&table).range::<&[u8]>(slices(&keys)).threads(threads);
+                let query = Query::of(&table).range(slices(&keys)).threads(threads);
                 let query = if odd { query.filter(|_, value| value[0] % 2 == 1) } else { query };
                 (query.run(&[Aggregate::Count])?, vec![count(&odds)])
             }

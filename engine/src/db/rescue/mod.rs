@@ -101,6 +101,7 @@ impl Builder {
         opened.meta.high_water = rescue.ids_end.max(redone.high);
         opened.pool.flush_before(Lsn::MAX)?;
         let (store, mut damage) = (opened.store.clone(), rescue.damage);
+        damage.extend(opened.damaged_maps()?.into_iter().map(|(page, cause)| Damage::Map { page, cause }));
         let db = opened.into_reader(self, None);
         if rescue.guessed {
             damage.push(Damage::OlderPages);
