@@ -37,8 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const NAME: &str = "t.duramen";
 const WRITERS: u64 = 2;
 const READERS: u64 = 3;
-/// Bytes of cache: a transaction of several range deletes needs a part of it.
-const CACHE: usize = 1 << 20;
 /// Snapshots that a reader keeps open.
 const HELD: usize = 3;
 
@@ -82,7 +80,7 @@ impl Drop for Running<'_> {
 fn options(rng: &mut fastrand::Rng) -> Builder {
     let durability = if rng.bool() { Durability::Commit } else { Durability::None };
     Database::builder()
-        .cache(CACHE)
+        .cache(rng.choice([0, 1 << 20]).unwrap())
         .checkpoint_bytes(64 << 10)
         .resident_inner(rng.bool())
         .durability(durability)
