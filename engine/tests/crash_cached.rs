@@ -9,7 +9,7 @@ mod workload;
 
 use duramen::{Database, Durability, Error, Result};
 use duramen_sim::model::{Change, Model};
-use duramen_sim::{Cut, CutChoice, Death, FailingVolume, Fault, Manner, Trigger};
+use duramen_sim::{Cut, Death, FailingVolume, Fault, Manner, Trigger};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
@@ -209,26 +209,11 @@ fn a_superblock_that_only_the_file_cache_has_is_made_durable_before_anything_els
         Life { before: (Rc::new(Model::new()), None), born: 0, model: Rc::new(model), volume, words: "it".into() };
     let superblock = |event: &usize| life.volume.describe(*event).starts_with("write of 4096 bytes at");
     let syncs = (0..life.volume.events()).filter(superblock).map(|event| event + 1);
-    let mut failed = 0;
+    let (mut failed, mut rng) = (0, fastrand::Rng::with_seed(1));
     for event in syncs.filter(|event| life.volume.describe(*event).starts_with("sync of file 0")) {
         failed += 1;
-        for seed in 0..6 {
-            let died = life.volume.outlive(Death { event, how: Manner::FailedSync(seed) });
-            let (model, mark) = life.at(event);
-            let recovered = recover(&died, model, mark.map(Mark::after_death), true);
-            let (db, commits) = recovered.unwrap_or_else(|why| panic!("{event}: {why}")).expect("a database");
-            let mut now = Model::beginning_with(model.after(commits));
-            let mut session = Session::new(db, &died, &mut now);
-            let marked = died.events();
-            session.commit((0..200).map(|key| put(key, 90)).collect(), Durability::Commit)?;
-            session.db.checkpoint()?;
-            session.kill();
-            for event in marked..=died.events() {
-                let state = died.crash(Cut { event, choice: CutChoice::DropUnsynced });
-                let mark = Mark::before(&died, event).map(Mark::after_power_cut);
-                let recovered = recover(&state, &now, mark, true);
-                recovered.unwrap_or_else(|why| panic!("{seed}, then cut at a {}: {why}", died.describe(event)));
-            }
+        for seed in 0..8 {
+            life.next(Death { event, how: Manner::FailedSync(seed) }, &mut rng).cut(usize::MAX, &mut rng);
         }
     }
     assert!(failed >= 4, "{failed}");
