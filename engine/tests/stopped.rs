@@ -88,7 +88,7 @@ fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
     let is_map = |image: &&[u8]| image[4..8] == [0; 4] && image[12..16] == *b"\0IMG";
     let at = bytes.chunks(GRAIN).position(|image| is_map(&image)).expect("the image of page 0") * GRAIN;
     flip(&path, at + 100);
-    opens_for_reading(&path, ENTRIES..ENTRIES + 1, "page 0 is corrupt")
+    opens_for_reading(&path, ENTRIES..ENTRIES + 1, "the allocation map is corrupt: page 0")
 }
 
 #[test]
