@@ -1,9 +1,11 @@
 //! Promise: a transaction is as large as it likes, whatever the cache: it is committed, or refused before anything has
 //! changed, and where the process dies in the middle of it, the next opening finishes it in the same cache.
 
+use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef};
-use duramen_sim::{Cut, CutChoice, FailingVolume};
+use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const NAMES: TableDef<&[u8], &[u8]> = TableDef::new("names");
@@ -202,7 +204,7 @@ fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_
         }
         let now = entries(&db)?;
         db.close().unwrap_or_else(|error| panic!("{space} bytes: closing: {error}"));
-        assert_eq!(duramen::io::Volume::list(&volume, "")?.len(), 1, "{space} bytes: a log is left");
+        assert_eq!(volume.list("")?.len(), 1, "{space} bytes: a log is left");
         let db = options(1 << 20).open_on(Arc::new(volume.clone()), NAME)?;
         check(&db, now)?;
         volume.limit_space(None);
@@ -213,5 +215,116 @@ fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_
         put(&db, 50_000..50_100, 1)?;
     }
     assert!((1..11).contains(&refused), "{refused}");
+    Ok(())
+}
+
+/// The most room that the log has had, as seen at each write.
+#[derive(Debug)]
+struct Peak(FailingVolume, AtomicU64);
+
+impl Hooks for Peak {
+    fn before_write(&self, _: &str, _: u64, _: usize) -> Result<()> {
+        let mut room = 0;
+        for segment in self.0.list("t.duramen-log")? {
+            room += self.0.open(&segment, OpenMode::Read)?.allocated()?;
+        }
+        self.1.fetch_max(room, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn the_log_of_a_large_commit_takes_at_most_three_and_a_half_times_its_changes() -> Result<()> {
+    const CHANGES: u32 = 200_000;
+    for ordered in [true, false] {
+        let volume = FailingVolume::new(1);
+        let peak = Arc::new(Peak(volume.clone(), AtomicU64::new(0)));
+        let hooked = Arc::new(HookedVolume::new(Arc::new(volume.clone()), peak.clone()));
+        let options = Database::builder().cache(1 << 20).checkpoint_bytes(1 << 20).background(false);
+        let db = options.create_on(hooked, NAME)?;
+        let tx = db.begin_write()?;
+        let mut table = tx.open_table(TABLE)?;
+        for key in 0..CHANGES {
+            table.put(if ordered { key } else { scattered(key) }, &[1; 96][..])?;
+        }
+        drop(table);
+        std::thread::scope(|scope| -> Result<()> {
+            let commit = scope.spawn(|| tx.commit());
+            // Whoever asks for checkpoints meanwhile makes it no longer.
+            while !commit.is_finished() {
+                db.checkpoint()?;
+                db.maintain()?;
+            }
+            commit.join().unwrap()
+        })?;
+        let peak = peak.1.load(Ordering::Relaxed) as f64 / f64::from(CHANGES * 100);
+        assert!((1.9..3.5).contains(&peak), "{peak} times the changes, ordered: {ordered}");
+        let kept: u64 = volume.list("t.duramen-log")?.iter().map(|name| room(&volume, name)).sum();
+        assert!(kept < 4 << 20, "{kept} bytes are kept");
+        check(&db, u64::from(CHANGES))?;
+    }
+    Ok(())
+}
+
+fn room(volume: &FailingVolume, name: &str) -> u64 {
+    volume.open(name, OpenMode::Read).and_then(|disk| disk.allocated()).unwrap_or(0)
+}
+
+/// Whoever begins to read in the middle of it sees what was there before, and whoever waits for it sees all of it.
+#[test]
+fn a_large_commit_is_seen_whole_or_not_at_all_while_it_is_made() -> Result<()> {
+    let db = options(1 << 20).create_on(Arc::new(FailingVolume::new(1)), NAME)?;
+    put(&db, 0..60_000, 1)?;
+    let before = db.begin_read()?;
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(TABLE)?;
+    table.remove_range(0..u32::MAX / 8);
+    for key in 0..60_000 {
+        match key % 3 {
+            0 => drop(table.put(scattered(key), &[2; 90][..])?),
+            1 => drop(table.remove(scattered(key))?),
+            _ => {}
+        }
+        table.put(scattered(key + 100_000), &[3; 100][..])?;
+    }
+    drop(table);
+    let look = |tx: &duramen::ReadTransaction, from: u32| -> Result<()> {
+        for key in (from..60_000).step_by(997) {
+            let found = tx.open_table(TABLE)?.get(scattered(key))?.map(|value| value.value().to_vec());
+            assert_eq!(found, Some(vec![1; 100]));
+            assert!(tx.open_table(TABLE)?.get(scattered(key + 100_000))?.is_none());
+        }
+        assert_eq!(tx.open_table(TABLE)?.iter().count(), 60_000);
+        Ok(())
+    };
+    std::thread::scope(|scope| -> Result<()> {
+        let commit = scope.spawn(|| tx.commit());
+        let mut rounds = 0;
+        while !commit.is_finished() {
+            let now = db.begin_read()?;
+            // It may have come to its end just now.
+            if now.open_table(TABLE)?.len() == 60_000 {
+                look(&now, rounds)?;
+            }
+            rounds += 1;
+        }
+        commit.join().unwrap()
+    })?;
+    look(&before, 0)?;
+    let after = db.begin_read()?;
+    let table = after.open_table(TABLE)?;
+    assert_eq!(table.iter().count() as u64, table.len());
+    let removed = |key: u32| scattered(key) < u32::MAX / 8;
+    for key in (0..60_000).step_by(331) {
+        let expected = match key % 3 {
+            0 => Some(vec![2; 90]),
+            1 => None,
+            _ => (!removed(key)).then(|| vec![1; 100]),
+        };
+        assert_eq!(table.get(scattered(key))?.map(|value| value.value().to_vec()), expected);
+        assert!(table.get(scattered(key + 100_000))?.is_some());
+    }
+    drop((before, table, after));
+    assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }

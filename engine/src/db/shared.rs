@@ -118,7 +118,7 @@ impl Shared {
     pub(crate) fn maintain(&self) -> Result<bool> {
         self.check_writable()?;
         let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree())?;
-        if self.engine.log_bytes() > self.checkpoint_bytes {
+        if self.engine.wants_checkpoint(self.checkpoint_bytes) {
             self.checkpoint()?;
             busy = true;
         }

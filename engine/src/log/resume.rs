@@ -5,7 +5,7 @@ use super::LogConfig;
 use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
 use super::writer::{Log, Older};
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::io::OpenMode;
 
 /// Bytes copied at once.
@@ -34,13 +34,8 @@ impl Log {
         // What the reader had no use for goes with the last of what it read.
         let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
         older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
-        match Log::begin(config.clone(), header, older.clone()) {
-            Err(Error::Full { .. }) => {
-                give_back_reserve(&config, &reader.plan)?;
-                Log::begin(config, header, older)
-            }
-            begun => begun,
-        }
+        give_back_reserve(&config, &reader.plan)?;
+        Log::begin(config, header, older)
     }
 }
 

@@ -173,6 +173,16 @@ impl Log {
         self.tail.lock().promised = 0;
     }
 
+    /// As [`Log::give_up_reservation`]; the device gets back what room the segment has beyond its end.
+    ///
+    /// # Errors
+    /// What the device says; only the room is not given back then.
+    pub fn give_back_reservation(&self) -> Result<()> {
+        let mut tail = self.tail.lock();
+        tail.promised = 0;
+        tail.give_back()
+    }
+
     /// Starts a new segment at the next batch's LSN and returns that LSN, before which everything is durable then.
     /// Appends go on meanwhile, except for the short while of the change itself.
     ///
@@ -207,9 +217,13 @@ impl Log {
         }
         next.older = std::mem::take(&mut tail.older);
         next.older.push(Older { number: tail.header.number, end: start });
-        *tail = next;
+        let mut old = std::mem::replace(&mut *tail, next);
         drop(tail);
         leader.succeed(start);
+        // Nobody writes to it any more. It is not in the way of anything but other files.
+        if let Err(cause) = old.give_back() {
+            tracing::warn!(%cause, "a log segment keeps room that it does not need");
+        }
         Ok(start)
     }
 
@@ -295,6 +309,15 @@ impl Tail {
         if self.header.shape == LogShape::Sparse {
             self.offset = self.offset.next_multiple_of(DEVICE_BLOCK);
         }
+    }
+
+    /// Gives back the room beyond the end.
+    fn give_back(&mut self) -> Result<()> {
+        if self.reserved > self.offset {
+            self.reserved = 0;
+            self.disk.resize(self.disk.size()?)?;
+        }
+        Ok(())
     }
 
     fn reserve(&mut self, bytes: u64) -> Result<()> {

@@ -87,12 +87,13 @@ impl Engine {
             delta.entries += i64::try_from(tail.len()).unwrap_or(i64::MAX);
             delta.behind = Some((tail, near));
         }
+        let has_places = !(has_cleared || self.is_logged() && writes.len() > MANY);
         let mut points = writes.points();
         tree.find_many(&pages, writes.points().take(count).map(|(key, _)| key), |place| {
             let Some((key, record)) = points.next() else { return };
             let existed = place.there && !(has_cleared && writes.is_cleared(key));
             delta.entries += i64::from(record.is_some()) - i64::from(existed);
-            if !has_cleared {
+            if has_places {
                 delta.places.push(place);
             }
         })?;

@@ -59,6 +59,8 @@ impl PageRead for Pages<'_> {
 pub(crate) struct Applier<'e> {
     engine: &'e Engine,
     start: Lsn,
+    /// The LSN that version events carry; `None`: no snapshot can ever ask for them.
+    events: Option<Lsn>,
     batch: RefCell<BatchBuffer>,
     /// In an in-memory database operations are counted, not logged.
     unlogged_ops: Cell<usize>,
@@ -73,6 +75,7 @@ impl<'e> Applier<'e> {
         Applier {
             engine,
             start,
+            events: Some(start.plus(1)),
             batch: RefCell::new(batch),
             unlogged_ops: Cell::new(0),
             pages: Cell::new(0),
@@ -97,9 +100,21 @@ impl<'e> Applier<'e> {
         self.batch.borrow().len()
     }
 
-    /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end.
+    /// The same for a piece of a large transaction, whose pieces file their version events under one LSN; `None` where no
+    /// snapshot can ever ask for them.
+    pub(super) fn with_events(self, events: Option<Lsn>) -> Applier<'e> {
+        Applier { events, ..self }
+    }
+
+    /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end. Snapshots begin
+    /// before a large transaction or after all of it.
     pub(crate) fn event_lsn(&self) -> Lsn {
-        self.start.plus(1)
+        self.events.unwrap_or(self.start)
+    }
+
+    /// True if a snapshot may ask for what is changed.
+    pub(super) fn is_seen(&self) -> bool {
+        self.events.is_some()
     }
 
     fn next_lsn(&self) -> Lsn {

@@ -52,17 +52,22 @@ impl Engine {
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
         let (redo, unfinished) = {
             let _between_batches = self.apply.lock();
-            let redo = match log.rotate() {
-                // Without room for another segment the log goes on in this one: the redo point moves all the same.
-                Err(Error::Full { .. }) => {
-                    segments = Segments::Stuck;
-                    log.make_durable(log.appended()).map(|()| log.appended())
-                }
-                rotated => rotated,
-            }
-            .inspect_err(|cause| self.poison(cause))?;
             // As of here: the transaction may come to its end in memory before that end is durable.
-            (redo, Lsn(self.unfinished.load(Ordering::Acquire)))
+            let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
+            let go_on = || log.make_durable(log.appended()).map(|()| log.appended());
+            let redo = match unfinished {
+                // Without room for another segment the log goes on in this one: the redo point moves all the same.
+                Lsn::MAX => log.rotate().or_else(|error| match error {
+                    Error::Full { .. } => {
+                        segments = Segments::Stuck;
+                        go_on()
+                    }
+                    other => Err(other),
+                }),
+                // No segment can go before the transaction is over, and the room for what is left of it is in this one.
+                _ => go_on(),
+            };
+            (redo.inspect_err(|cause| self.poison(cause))?, unfinished)
         };
         self.pool.flush_before(redo)?;
         let (frozen, table) = {
@@ -81,6 +86,12 @@ impl Engine {
         self.last_redo.store(redo.0, Ordering::Release);
         log.remove_before(redo)?;
         Ok(segments)
+    }
+
+    /// True if recovery would have to read more of the log than so many bytes, and a checkpoint would change that: all of it stays
+    /// while a large transaction is being applied.
+    pub(crate) fn wants_checkpoint(&self, bytes: u64) -> bool {
+        self.log_bytes() > bytes && self.unfinished.load(Ordering::Acquire) == u64::MAX
     }
 
     /// Log bytes that recovery would have to read.

@@ -27,6 +27,8 @@ pub(crate) const DETACHED_PREFIX: u8 = 1;
 
 /// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
 const COMMIT_LOG: usize = 256 << 10;
+/// Log bytes with which a transaction is long enough for a checkpoint of its own.
+const LONG: usize = 64 << 20;
 /// Log bytes and pages kept for transactions that only remove.
 const RELIEF_LOG: usize = 1 << 20;
 pub(super) const RELIEF_PAGES: usize = 32;
@@ -51,6 +53,11 @@ impl Engine {
             return self.apply_batch(steps, appends, catalog).inspect_err(|cause| self.poison(cause));
         }
         let Surveyed { need, pins } = Survey::take(self, catalog, steps.clone())?;
+        if pins.is_none() && need.log + need.logical > LONG {
+            self.shorten_log()?;
+        }
+        // No checkpoint may begin a new segment between the room for a large transaction and its record.
+        let between_batches = pins.is_none().then(|| self.apply.lock());
         self.make_room(&need, pins.is_none())?;
         if steps.clone().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
             && let Some(store) = &self.store
@@ -58,11 +65,25 @@ impl Engine {
             // After a failed sync the store takes no checkpoint any more, so the log could only grow.
             store.sync().inspect_err(|cause| self.poison(cause))?;
         }
-        let outcome = match pins {
-            Some(_) => self.apply_batch(steps, appends, catalog),
-            None => self.whole("it applied a large transaction", || self.commit_large(steps, catalog)),
+        let outcome = match between_batches {
+            None => self.apply_batch(steps, appends, catalog),
+            Some(between) => {
+                self.whole("it applied a large transaction", || self.commit_large(steps, catalog, between))
+            }
         };
+        drop(pins);
         outcome.inspect_err(|cause| self.poison(cause))
+    }
+
+    /// Takes a checkpoint before a long transaction, so that the log of those before it is not kept as long as its own.
+    fn shorten_log(&self) -> Result<()> {
+        self.log()?.give_up_reservation();
+        match self.checkpoint() {
+            // There may be room enough all the same.
+            Err(Error::Full { .. }) => {}
+            taken => drop(taken?),
+        }
+        self.reserve_relief()
     }
 
     /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
@@ -168,7 +189,9 @@ impl Engine {
             _ => None,
         });
         tree.put_run(applier, puts, |entries| {
-            self.versions.add_new(tree.table, applier.event_lsn(), entries.iter().map(|entry| entry.key));
+            if applier.is_seen() {
+                self.versions.add_new(tree.table, applier.event_lsn(), entries.iter().map(|entry| entry.key));
+            }
             Ok(())
         })
     }
@@ -206,9 +229,12 @@ impl Engine {
         key: &[u8],
         old: Option<Record<'_>>,
     ) -> Result<()> {
-        self.versions.add(table, key, applier.event_lsn(), old);
+        if applier.is_seen() {
+            self.versions.add(table, key, applier.event_lsn(), old);
+        }
         match old {
-            Some(old) if old.large => large::free(self, applier, &[old]),
+            Some(old) if old.large && applier.is_seen() => large::free(self, applier, &[old]),
+            Some(old) if old.large => large::free_now(self, applier, &[old]),
             _ => Ok(()),
         }
     }
@@ -230,7 +256,9 @@ impl Engine {
                     lower: subtree.lower.clone(),
                     upper: subtree.upper.clone(),
                 };
-                self.versions.add_detached(tree.table, detached);
+                if applier.is_seen() {
+                    self.versions.add_detached(tree.table, detached);
+                }
                 Ok(())
             }
         };

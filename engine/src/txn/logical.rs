@@ -162,6 +162,11 @@ impl LogicalTransaction {
         self.len
     }
 
+    /// Bytes of its steps.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Takes the joined pieces of a transaction that begins at `start`. Every step is looked at once.
     pub(crate) fn decode(bytes: Vec<u8>, start: Lsn) -> Result<LogicalTransaction> {
         let (mut trees, mut len) = (Vec::new(), 0);

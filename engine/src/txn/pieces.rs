@@ -8,9 +8,10 @@ use super::commit::removal_of;
 use super::engine::Engine;
 use super::logical::{self, LogicalTransaction};
 use super::steps::Step;
-use crate::base::{Lsn, Result};
+use crate::base::{Error, Lsn, Result};
 use crate::log::BatchBuffer;
 use crate::tree::{Near, RangeRemoval, Tree};
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// Log bytes with which a piece ends.
@@ -22,45 +23,58 @@ struct Progress {
     done: u64,
     /// The range that is being removed by the step after them.
     removal: Option<RangeRemoval>,
+    /// The LSN of the version events of all pieces; see [`Applier::with_events`].
+    events: Option<Lsn>,
 }
 
 impl Engine {
-    /// A transaction that needs too much of the pool at once, or would be too long a batch.
+    /// A transaction that needs too much of the pool at once, or would be too long a batch. `between` keeps checkpoints from
+    /// beginning before its record is known to be needed.
     pub(super) fn commit_large<'a>(
         &self,
         steps: impl Iterator<Item = Step<'a>> + Clone,
         catalog: &Tree,
+        between: MutexGuard<'_, Lsn>,
     ) -> Result<Lsn> {
-        {
-            // A checkpoint must not begin behind the record and before it is known to be needed.
-            let _between_batches = self.apply.lock();
-            self.make_ids_known()?;
-            let start = logical::write(self.log()?, steps.clone())?;
-            self.unfinished.store(start.0, Ordering::Release);
-        }
-        self.apply_pieces(steps, 0, catalog)
+        self.make_ids_known()?;
+        let start = logical::write(self.log()?, steps.clone())?;
+        self.unfinished.store(start.0, Ordering::Release);
+        drop(between);
+        self.apply_pieces(steps, Progress { done: 0, removal: None, events: Some(start.plus(1)) }, catalog)
     }
 
     /// Applies what recovery found unfinished of a large transaction.
     pub(crate) fn finish_large(&self, transaction: &LogicalTransaction, catalog: &Tree) -> Result<Lsn> {
         self.unfinished.store(transaction.start.0, Ordering::Release);
-        self.apply_pieces(transaction.steps().skip(transaction.done), transaction.done as u64, catalog)
+        // The room that the transaction had set aside is the device's again. Without it there may be enough all the same.
+        match self.log()?.reserve(3 * transaction.bytes()) {
+            Err(Error::Full { .. }) => {}
+            reserved => reserved?,
+        }
+        let steps = transaction.steps().skip(transaction.done);
+        // Nobody reads yet.
+        let progress = Progress { done: transaction.done as u64, removal: None, events: None };
+        self.apply_pieces(steps, progress, catalog)
     }
 
-    /// Applies the steps of a large transaction, before which `done` are applied already.
+    /// Applies the steps that are left of a large transaction.
     fn apply_pieces<'a>(
         &self,
         mut steps: impl Iterator<Item = Step<'a>> + Clone,
-        done: u64,
+        mut progress: Progress,
         catalog: &Tree,
     ) -> Result<Lsn> {
-        let mut progress = Progress { done, removal: None };
         loop {
             let (end, last) = self.apply_piece(&mut steps, &mut progress, catalog)?;
-            if last {
-                self.unfinished.store(u64::MAX, Ordering::Release);
-                return Ok(end);
+            if !last {
+                continue;
             }
+            self.unfinished.store(u64::MAX, Ordering::Release);
+            // So much is not needed again soon.
+            if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_relief()) {
+                tracing::warn!(%cause, "the log keeps room that it does not need");
+            }
+            return Ok(end);
         }
     }
 
@@ -86,7 +100,7 @@ impl Engine {
     ) -> Result<(Lsn, bool)> {
         let log = self.log()?;
         let start = log.next_lsn();
-        let applier = Applier::new(self, start, BatchBuffer::new());
+        let applier = Applier::new(self, start, BatchBuffer::new()).with_events(progress.events);
         let most_pages = (self.pool.capacity() / 4).max(1);
         let most_log = PIECE_LOG.min(log.most_payload() / 8);
         let mut last = false;
