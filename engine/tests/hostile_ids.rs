@@ -85,7 +85,7 @@ const BEYOND: [u32; 4] = [ID_SLACK * 2, 1 << 31, u32::MAX - 4096, u32::MAX];
 
 /// Adds a batch to the log of a killed database, as a program that knows all checksums can.
 fn append(folder: &Path, kind: u8, payload: &[u8]) {
-    let volume: Arc<dyn Volume> = Arc::new(FileVolume::new(folder));
+    let volume: Arc<dyn Volume> = Arc::new(FileVolume::open(folder).unwrap());
     let (_, meta) = TableStore::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
     let prefix = format!("{NAME}-log");
     let config = LogConfig { volume, prefix, database: meta.database_id, shape: LogShape::Packed };
@@ -188,7 +188,7 @@ fn use_all(path: &Path) -> Result<()> {
 
 /// Changes a page of a closed database, with all checksums.
 fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
-    let volume = FileVolume::new(folder);
+    let volume = FileVolume::open(folder).unwrap();
     let disk = volume.open(NAME, OpenMode::Write).unwrap();
     let (store, meta) = TableStore::open(disk, Path::new(NAME)).unwrap();
     let mut bytes = vec![0; PAGE_SIZE];
@@ -205,7 +205,7 @@ fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
 fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
     bounded(|| {
         let sound = build(true);
-        let volume = FileVolume::new(sound.path());
+        let volume = FileVolume::open(sound.path()).unwrap();
         let disk = volume.open(NAME, OpenMode::Read).unwrap();
         let (store, meta) = TableStore::open(disk, Path::new(NAME)).unwrap();
         let mut bytes = vec![0; PAGE_SIZE];
@@ -234,7 +234,7 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
 #[test]
 fn a_root_in_the_catalog_beyond_all_pages_costs_its_table_alone() -> Result<()> {
     let sound = build(true);
-    let volume = FileVolume::new(sound.path());
+    let volume = FileVolume::open(sound.path()).unwrap();
     let (store, _) = TableStore::open(volume.open(NAME, OpenMode::Read)?, Path::new(NAME))?;
     let mut catalog = vec![0; PAGE_SIZE];
     assert!(store.read(PageId(1), &mut catalog)?);
@@ -319,7 +319,7 @@ fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
 #[test]
 fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() -> Result<()> {
     let folder = build(false);
-    let volume = FileVolume::new(folder.path());
+    let volume = FileVolume::open(folder.path()).unwrap();
     let (_, meta) = TableStore::open(volume.open(NAME, OpenMode::Read)?, Path::new(NAME))?;
     assert!(!meta.clean);
     let page = meta.high_water + ID_SLACK - 1;
@@ -334,7 +334,7 @@ fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() ->
 #[test]
 fn both_superblocks_know_of_the_pages_that_the_log_names() -> Result<()> {
     let folder = build(true);
-    let disk = FileVolume::new(folder.path()).open(NAME, OpenMode::Write)?;
+    let disk = FileVolume::open(folder.path()).unwrap().open(NAME, OpenMode::Write)?;
     let high_waters = || {
         let bytes = fs::read(folder.path().join(NAME)).unwrap();
         [0, 4096].map(|slot| bytes::get_u32(&bytes, slot + 44))

@@ -193,7 +193,7 @@ fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<
         let options = options(&mut rng);
         let folder = tempfile::tempdir().unwrap();
         let volume: Option<Arc<dyn Volume>> = match seed % 6 {
-            0 => Some(Arc::new(FileVolume::new(folder.path()))),
+            0 => Some(Arc::new(FileVolume::open(folder.path()).unwrap())),
             2 | 4 => Some(Arc::new(MemoryVolume::new())),
             _ => None,
         };

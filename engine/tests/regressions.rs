@@ -302,7 +302,7 @@ fn of_two_creators_the_later_does_not_replace_the_earlier() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let rival = Arc::new(Rival { path: Mutex::new(Some(path.clone())), created: Mutex::default() });
-    let volume = HookedVolume::new(Arc::new(FileVolume::new(folder.path())), rival.clone());
+    let volume = HookedVolume::new(Arc::new(FileVolume::open(folder.path()).unwrap()), rival.clone());
     assert!(matches!(options().create_on(Arc::new(volume), NAME), Err(Error::Exists { .. })));
     rival.created.lock().take().expect("the first creator's database").close()?;
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -318,7 +318,7 @@ fn what_an_abandoned_creation_has_left_goes_and_nothing_else_does() -> Result<()
     let left =
         [format!("{NAME}.{id}.new"), format!("{NAME}.new"), format!("{NAME}.1.new"), format!("{NAME}2.{id}.new")];
     left.iter().for_each(|file| std::fs::write(folder.path().join(file), b"half").unwrap());
-    let at_work = FileVolume::new(folder.path());
+    let at_work = FileVolume::open(folder.path()).unwrap();
     let another = format!("{NAME}.{}.new", id.replace('0', "f"));
     std::fs::write(folder.path().join(&another), b"half").unwrap();
     let lock = at_work.lock(&another, true)?;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// Runs `check` on an empty volume of each kind.
 fn on_each(check: fn(&dyn Volume)) {
     let folder = tempfile::tempdir().unwrap();
-    check(&FileVolume::new(folder.path()));
+    check(&FileVolume::open(folder.path()).unwrap());
     check(&MemoryVolume::new());
     check(&FailingVolume::new(1));
 }
@@ -185,7 +185,7 @@ fn a_renamed_file_keeps_its_lock() {
 fn a_read_only_folder_can_be_read_and_locked_for_reading() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    let volume = FileVolume::new(folder.path());
+    let volume = FileVolume::open(folder.path()).unwrap();
     create(&volume, "a", b"abc");
     let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(&volume.path("a"), 0o444);
@@ -197,11 +197,75 @@ fn a_read_only_folder_can_be_read_and_locked_for_reading() {
 }
 
 #[test]
-fn a_missing_folder_is_not_called_a_missing_database() {
+fn a_missing_folder_is_named_and_a_file_is_no_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let volume = FileVolume::new(folder.path().join("gone"));
-    assert!(matches!(volume.open("a", OpenMode::CreateNew), Err(Error::Io { .. })));
-    assert!(matches!(volume.open("a", OpenMode::Write), Err(Error::NotFound { .. })));
+    let path = folder.path().join("gone");
+    assert!(matches!(FileVolume::open(&path), Err(Error::Io { path: named, .. }) if named == path));
+    std::fs::write(&path, "x").unwrap();
+    assert!(matches!(FileVolume::open(&path), Err(Error::Io { path: named, .. }) if named == path));
+}
+
+#[test]
+fn a_lock_is_of_the_file_that_has_the_name_and_gives_a_handle_of_that_file() {
+    on_each(|volume| {
+        create(volume, "a", b"old");
+        let held = volume.lock("a", true).unwrap();
+        held.disk.write_at(0, b"new").unwrap();
+        assert_eq!(content(volume, "a"), b"new");
+        assert!(held.guard.is_of("a").unwrap() && !held.guard.is_of("b").unwrap());
+        volume.rename("a", "b").unwrap();
+        assert!(held.guard.is_of("b").unwrap() && !held.guard.is_of("a").unwrap());
+        create(volume, "a", b"");
+        assert!(!held.guard.is_of("a").unwrap());
+        drop(held);
+        let shared = volume.lock("b", false).unwrap();
+        assert!(matches!(shared.disk.write_at(0, b"x"), Err(Error::ReadOnly)));
+    });
+}
+
+#[test]
+fn a_file_takes_the_place_of_another_whose_handles_and_lock_it_does_not_get() {
+    on_each(|volume| {
+        create(volume, "a", b"a");
+        create(volume, "b", b"b");
+        let (old, new) = (volume.lock("b", true).unwrap(), volume.lock("a", true).unwrap());
+        volume.replace("a", "b").unwrap();
+        assert_eq!(volume.list("").unwrap(), ["b"]);
+        assert_eq!(content(volume, "b"), b"a");
+        assert!(!old.guard.is_of("b").unwrap() && new.guard.is_of("b").unwrap());
+        drop(old);
+        assert!(matches!(volume.lock("b", true), Err(Error::Locked { .. })));
+        drop(new);
+        drop(volume.lock("b", true).unwrap());
+        assert!(matches!(volume.replace("gone", "b"), Err(Error::NotFound { path }) if path == volume.path("gone")));
+    });
+}
+
+#[test]
+fn whoever_waited_for_a_file_that_was_removed_meanwhile_does_not_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(folder.path()).unwrap();
+    create(&volume, "a", b"");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..3000 {
+                // Under the lock, as the contract wants it.
+                let held = volume.lock("a", true);
+                if held.is_ok() {
+                    volume.remove("a").unwrap();
+                }
+                drop(held);
+                let _ = volume.open("a", OpenMode::CreateNew);
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            if let Ok(held) = volume.lock("a", true) {
+                assert!(held.guard.is_of("a").unwrap(), "a file that has lost its name was locked");
+            }
+        }
+    });
 }
 
 /// Where the child finds the folder of the file to lock.
@@ -212,7 +276,7 @@ const LOCK_FOLDER: &str = "DURAMEN_TEST_LOCK_FOLDER";
 fn holds_a_lock_until_killed() {
     // Somebody who runs all ignored tests is not the parent.
     let Ok(folder) = std::env::var(LOCK_FOLDER) else { return };
-    let volume = FileVolume::new(folder);
+    let volume = FileVolume::open(folder).unwrap();
     let _held = volume.lock("a", true).unwrap();
     println!("\nlocked");
     // Ends with the parent at the latest.
@@ -222,7 +286,7 @@ fn holds_a_lock_until_killed() {
 #[test]
 fn a_lock_dies_with_the_process_that_held_it() {
     let folder = tempfile::tempdir().unwrap();
-    let volume = FileVolume::new(folder.path());
+    let volume = FileVolume::open(folder.path()).unwrap();
     create(&volume, "a", b"");
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "holds_a_lock_until_killed", "--ignored", "--nocapture"])

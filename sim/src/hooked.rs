@@ -2,7 +2,7 @@
 //! of what the other folder does may be decided here.
 
 use duramen::Result;
-use duramen::io::{Disk, LockGuard, OpenMode, Volume};
+use duramen::io::{Disk, Locked, OpenMode, Volume};
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,12 +58,19 @@ impl<H: Hooks> HookedVolume<H> {
     pub fn new(inner: Arc<dyn Volume>, hooks: Arc<H>) -> HookedVolume<H> {
         HookedVolume { inner, hooks }
     }
+
+    fn hooked(&self, name: &str, inner: Arc<dyn Disk>) -> Arc<dyn Disk> {
+        Arc::new(HookedDisk { inner, name: name.to_owned(), hooks: self.hooks.clone() })
+    }
 }
 
 impl<H: Hooks> Volume for HookedVolume<H> {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        let inner = self.inner.open(name, mode)?;
-        Ok(Arc::new(HookedDisk { inner, name: name.to_owned(), hooks: self.hooks.clone() }))
+        Ok(self.hooked(name, self.inner.open(name, mode)?))
+    }
+
+    fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
+        Ok(self.hooked(name, self.inner.create_beside(name, beside)?))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -72,6 +79,10 @@ impl<H: Hooks> Volume for HookedVolume<H> {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.inner.rename(from, to)
+    }
+
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.replace(from, to)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -85,8 +96,9 @@ impl<H: Hooks> Volume for HookedVolume<H> {
         self.inner.sync()
     }
 
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.inner.lock(name, exclusive)
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
+        let Locked { disk, guard } = self.inner.lock(name, exclusive)?;
+        Ok(Locked { disk: self.hooked(name, disk), guard })
     }
 
     fn path(&self, name: &str) -> PathBuf {

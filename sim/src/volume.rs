@@ -4,7 +4,7 @@
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::state::State;
-use duramen::io::{Disk, LockGuard, OpenMode, Volume};
+use duramen::io::{Disk, LockGuard, Locked, OpenMode, Volume};
 use duramen::{Error, Result};
 use parking_lot::Mutex;
 use std::fmt;
@@ -128,6 +128,19 @@ impl FailingVolume {
         let found = self.with(|state| state.names.get(name).copied());
         found.ok_or_else(|| Error::NotFound { path: self.path(name) })
     }
+
+    fn disk(&self, file: FileId, name: &str, writable: bool) -> Arc<dyn Disk> {
+        let state = Arc::clone(&self.state);
+        Arc::new(FailingDisk { state, file, name: name.to_owned(), path: self.path(name), writable })
+    }
+
+    fn give_name(&self, state: &mut State, from: &str, to: &str) -> Result<()> {
+        if !state.names.contains_key(from) {
+            return Err(Error::NotFound { path: self.path(from) });
+        }
+        state.rename(Naming::Rename { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
 }
 
 impl Volume for FailingVolume {
@@ -141,8 +154,7 @@ impl Volume for FailingVolume {
             (None, OpenMode::CreateNew) => state.create(name),
             (None, _) => return Err(Error::NotFound { path }),
         };
-        let state = Arc::clone(&self.state);
-        Ok(Arc::new(FailingDisk { state, file, name: name.to_owned(), path, writable: mode != OpenMode::Read }))
+        Ok(self.disk(file, name, mode != OpenMode::Read))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -157,14 +169,16 @@ impl Volume for FailingVolume {
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut state = self.state.lock();
         state.powered("cannot rename", &self.path(from))?;
-        if !state.names.contains_key(from) {
-            return Err(Error::NotFound { path: self.path(from) });
-        }
-        if state.names.contains_key(to) {
+        if state.names.contains_key(from) && state.names.contains_key(to) {
             return Err(Error::Exists { path: self.path(to) });
         }
-        state.rename(Naming::Rename { from: from.to_owned(), to: to.to_owned() });
-        Ok(())
+        self.give_name(&mut state, from, to)
+    }
+
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot rename", &self.path(from))?;
+        self.give_name(&mut state, from, to)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -181,7 +195,7 @@ impl Volume for FailingVolume {
         Ok(())
     }
 
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
         let path = self.path(name);
         let mut state = self.state.lock();
         state.powered("cannot lock", &path)?;
@@ -195,7 +209,8 @@ impl Volume for FailingVolume {
         } else {
             target.shared += 1;
         }
-        Ok(Box::new(FailingLock { state: Arc::clone(&self.state), file, exclusive }))
+        let guard = FailingLock { state: Arc::clone(&self.state), file, exclusive };
+        Ok(Locked { disk: self.disk(file, name, exclusive), guard: Box::new(guard) })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -216,7 +231,11 @@ impl fmt::Debug for FailingLock {
     }
 }
 
-impl LockGuard for FailingLock {}
+impl LockGuard for FailingLock {
+    fn is_of(&self, name: &str) -> Result<bool> {
+        Ok(self.state.lock().names.get(name) == Some(&self.file))
+    }
+}
 
 impl Drop for FailingLock {
     fn drop(&mut self) {

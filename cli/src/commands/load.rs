@@ -106,7 +106,7 @@ fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>
 fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<Written> {
     let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.progress.quiet);
     if target.table.is_some() {
-        return write::batches(&target.db, &args.table, args.batch, sorted, &mut meter);
+        return write::batches(target.db(), &args.table, args.batch, sorted, &mut meter);
     }
     let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
     let has_values = has_values || args.new_table.value_type.is_some();
@@ -118,6 +118,6 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         next_key: None,
         fill: f32::from(args.fill) / 100.0,
     };
-    let entries = write::bulk(&target.db, &new, sorted, &mut meter)?;
+    let entries = write::bulk(target.db(), &new, sorted, &mut meter)?;
     Ok(Written { entries, commits: 1 })
 }

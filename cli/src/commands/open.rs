@@ -6,10 +6,9 @@ use crate::size::Size;
 use crate::typed::Half;
 use duramen::Codec;
 use duramen::db::types::DynType;
-use duramen::db::{Damage, ReadOnlyUntypedTable};
+use duramen::db::{Damage, NewDatabase, ReadOnlyUntypedTable};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
-use std::path::PathBuf;
 
 /// Opens a database to read it. One that was not closed in order is recovered first.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
@@ -38,14 +37,13 @@ pub(super) fn writing(args: &args::Database) -> Result<Database> {
     Ok(builder(args).open(&args.db)?)
 }
 
-/// Makes a database that must not be there yet.
-pub(super) fn creating(args: &args::Database, page_size: Option<Size>) -> Result<Target> {
+/// Begins to make a database that must not be there yet, unless as an empty file.
+pub(super) fn creating(args: &args::Database, page_size: Option<Size>) -> Result<NewDatabase> {
     let mut builder = builder(args);
     if let Some(size) = page_size {
         builder = builder.page_size(size.as_len());
     }
-    let db = builder.create(&args.db)?;
-    Ok(Target { db, table: None, fresh: Some(Fresh { path: Some(args.db.clone()) }) })
+    Ok(builder.begin_create(&args.db)?)
 }
 
 fn builder(args: &args::Database) -> Builder {
@@ -60,33 +58,30 @@ pub(super) fn close(db: Database) -> Result<()> {
     Ok(db.close()?)
 }
 
-/// Removes, when dropped, a database that was made by a command that then failed.
-struct Fresh {
-    path: Option<PathBuf>,
-}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // The failure that led here is the one to tell.
-            let _ = std::fs::remove_file(path);
-        }
-    }
+/// A database that is there, or one that is there once the command has succeeded.
+enum Goal {
+    There(Database),
+    New(NewDatabase),
 }
 
 /// A database to put entries into, and the table, if it is there already.
 pub(super) struct Target {
-    // The order matters: the database is closed before a fresh one is removed.
-    pub(super) db: Database,
+    goal: Goal,
     pub(super) table: Option<TableInfo>,
-    fresh: Option<Fresh>,
 }
 
 impl Target {
     /// Opens the database, or makes it, and holds the options against the table that is there.
     pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
         let db = match writing(args) {
-            Err(Failure::Engine(Error::NotFound { .. })) => return creating(args, new.page_size),
+            Err(Failure::Engine(Error::NotFound { .. })) => return Target::create(args, new.page_size),
+            // An empty file is as good as none. Any other file is refused for what it is.
+            Err(cause @ Failure::Engine(Error::NotADatabase { .. })) => {
+                return Target::create(args, new.page_size).map_err(|error| match error {
+                    Failure::Engine(Error::Exists { .. }) => cause,
+                    other => other,
+                });
+            }
             opened => opened?,
         };
         let page_size = db.stats().page_size;
@@ -98,23 +93,32 @@ impl Target {
         if let Some(table) = &table {
             agree(table, new)?;
         }
-        Ok(Target { db, table, fresh: None })
+        Ok(Target { goal: Goal::There(db), table })
+    }
+
+    fn create(args: &args::Database, page_size: Option<Size>) -> Result<Target> {
+        Ok(Target { goal: Goal::New(creating(args, page_size)?), table: None })
+    }
+
+    /// The database.
+    pub(super) fn db(&self) -> &Database {
+        match &self.goal {
+            Goal::There(db) => db,
+            Goal::New(new) => new.database(),
+        }
     }
 
     /// True if the database was made for this command.
     pub(super) fn is_fresh(&self) -> bool {
-        self.fresh.is_some()
+        matches!(self.goal, Goal::New(_))
     }
 
-    /// Closes; a database made for this command stays.
+    /// Closes; a database made for this command is there from now on.
     pub(super) fn close(self) -> Result<()> {
-        let Target { db, mut fresh, .. } = self;
-        db.close()?;
-        // From here on nothing fails: the guard has nothing to remove.
-        if let Some(fresh) = &mut fresh {
-            fresh.path.take();
+        match self.goal {
+            Goal::There(db) => close(db),
+            Goal::New(new) => Ok(new.finish()?),
         }
-        Ok(())
     }
 
     /// The types of the table's keys and values: its own, or what was asked for, or bytes.

@@ -22,7 +22,7 @@ pub(super) fn run(args: &Push) -> Result<Found> {
     };
     check(&target, &keys)?;
     let mut output = Output::new(Look { null: false, hex: args.hex });
-    let tx = target.db.begin_write()?;
+    let tx = target.db().begin_write()?;
     let mut given = Vec::new();
     {
         let mut table = match &target.table {

@@ -14,7 +14,7 @@ pub(super) fn run(args: &Put) -> Result<Found> {
     }
     let key = keys.encode(args.key.as_encoded_bytes())?;
     let value = values.encode(args.value.as_ref().map_or(&[], |value| value.as_encoded_bytes()))?;
-    let tx = target.db.begin_write()?;
+    let tx = target.db().begin_write()?;
     {
         let mut table = match &target.table {
             Some(table) => tx.open_untyped(&table.name)?,

@@ -5,7 +5,7 @@ mod target;
 mod writer;
 
 pub(crate) use reader::Reader;
-pub(crate) use target::{Target, folder, sync_folder};
+pub(crate) use target::Target;
 pub(crate) use writer::Writer;
 
 use serde::{Deserialize, Serialize};

@@ -105,7 +105,7 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The folder that a file is in.
-pub(crate) fn folder(path: &Path) -> &Path {
+fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -127,6 +127,6 @@ fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
 }
 
 /// Makes names in a folder durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -80,7 +80,7 @@ fn options_that_cannot_be_are_refused_in_one_line() {
 #[test]
 fn a_file_that_is_no_database_is_left_alone() {
     let place = Place::new();
-    for content in [&b"no database"[..], b"", &[0; 100_000]] {
+    for content in [&b"no database"[..], &[0; 100_000]] {
         std::fs::write(place.path("t.duramen"), content).unwrap();
         for command in ["scan t.duramen t", "load t.duramen t", "put t.duramen t a", "tables t.duramen"] {
             assert!(place.error(command, "a\n").contains("t.duramen"), "{command}");
@@ -88,6 +88,28 @@ fn a_file_that_is_no_database_is_left_alone() {
         assert_eq!(std::fs::read(place.path("t.duramen")).unwrap(), content);
         assert_eq!(place.files(), ["t.duramen"]);
     }
+}
+
+#[test]
+fn an_empty_file_is_taken_for_a_new_database_and_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let path = place.path("t.duramen");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    place.ok("put d t oak", "");
+    place.ok("dump d dump", "");
+    for command in ["load t.duramen t", "put t.duramen t a", "push t.duramen t a", "restore t.duramen dump"] {
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        assert!(place.error("scan t.duramen t", "").contains("create the database first"));
+        place.ok(command, "a\n");
+        assert_eq!(place.ok("scan t.duramen t --count", ""), "1\n", "{command}");
+        assert_eq!(mode(), 0o640, "{command}");
+    }
+    std::fs::write(&path, "").unwrap();
+    assert!(place.error("load t.duramen t --hex", "xy\n").contains("line 1"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    assert_eq!(place.files(), ["d", "dump", "t.duramen"]);
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Creating, opening and recovering a database.
+//! Opening and recovering a database.
 
 use super::catalog::{catalog_tree, corrupt};
+use super::create::FIRST_LSN;
 use super::options::Builder;
 use super::shared::{Shared, Worker};
 use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::{FileVolume, LockGuard, OpenMode, Volume};
+use crate::io::{FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::page::Page;
 use crate::store::{Backing, Meta, Pool, TableStore};
@@ -14,27 +15,20 @@ use crate::txn::{
     ids_per_map,
 };
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the LSNs of a new database begin: after "never".
-const FIRST_LSN: Lsn = Lsn(1);
-
-/// The folder and the name in it.
-pub(crate) fn split_path(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
-    let bad = |expected: &str| Error::Option {
-        option: "path",
-        value: path.display().to_string(),
-        expected: expected.to_owned(),
-    };
-    let name = path.file_name().ok_or_else(|| bad("the path of a file"))?;
-    let name = name.to_str().ok_or_else(|| bad("a file name in UTF-8"))?.to_owned();
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    Ok((Arc::new(FileVolume::new(folder)), name))
+/// The folder and the name of a file that should be there.
+pub(crate) fn existing(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
+    match FileVolume::for_file(path) {
+        // Without the folder there is no database in it.
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Error::NotFound { path: path.to_owned() })
+        }
+        found => found.map(|(volume, name)| -> (Arc<dyn Volume>, String) { (Arc::new(volume), name) }),
+    }
 }
 
 pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
@@ -53,93 +47,6 @@ pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
 }
 
 impl Builder {
-    /// [`Builder::create`] on any volume: the same on a file system and on a simulated device.
-    ///
-    /// ```
-    /// use duramen::{Database, Error, io::MemoryVolume};
-    /// use std::sync::Arc;
-    ///
-    /// let volume = Arc::new(MemoryVolume::new());
-    /// let db = Database::builder().create_on(volume.clone(), "forest")?;
-    /// drop(db);
-    /// let again = Database::builder().create_on(volume, "forest");
-    /// assert!(matches!(again, Err(Error::Exists { .. })));
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Builder::create`].
-    pub fn create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        let page_size = self.checked_page_size(false)?;
-        if volume.list(name)?.iter().any(|found| found == name) {
-            return Err(Error::Exists { path: volume.path(name) });
-        }
-        remove_abandoned(&*volume, name)?;
-        // Under another name until it is whole, so that a crash leaves no half a database under this one.
-        let database_id = new_database_id();
-        let unfinished = unfinished_name(name, database_id);
-        let disk = volume.open(&unfinished, OpenMode::CreateNew).map_err(|error| match error {
-            // Of the name that was asked for something can be known.
-            Error::Io { action, source, .. } => Error::Io { action, path: volume.path(name), source },
-            other => other,
-        })?;
-        let in_work = volume.lock(&unfinished, true)?;
-        let meta = Meta {
-            database_id,
-            page_size,
-            clean: true,
-            epoch: 0,
-            redo: FIRST_LSN,
-            table: FIRST_LSN,
-            last: FIRST_LSN,
-            high_water: 1,
-        };
-        let created = TableStore::create(disk, &volume.path(name), meta).and_then(|_| volume.rename(&unfinished, name));
-        if let Err(error) = created {
-            // The failure is the one to tell; what is left is in nobody's way.
-            let _ = volume.remove(&unfinished);
-            return Err(error);
-        }
-        drop(in_work);
-        volume.sync()?;
-        let segments = format!("{name}-log.");
-        let old = volume.list(&segments)?;
-        match self.open_or_stop(volume.clone(), name) {
-            Ok((db, None)) => Ok(db),
-            // What can hold nothing, most often for want of room, shall not stand in the way of another try.
-            Ok((_, Some(error))) | Err(error) => {
-                let new = volume.list(&segments)?.into_iter().filter(|segment| !old.contains(segment));
-                new.chain([name.to_owned()]).try_for_each(|file| volume.remove(&file))?;
-                Err(error)
-            }
-        }
-    }
-
-    /// [`Builder::open_or_create`] on any volume.
-    ///
-    /// ```
-    /// use duramen::{Database, io::MemoryVolume};
-    /// use std::sync::Arc;
-    ///
-    /// let volume = Arc::new(MemoryVolume::new());
-    /// Database::builder().open_or_create_on(volume.clone(), "forest")?.close()?;
-    /// assert!(Database::builder().open_on(volume, "forest").is_ok());
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Builder::open_or_create`].
-    pub fn open_or_create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        match self.open_on(volume.clone(), name) {
-            Err(Error::NotFound { .. }) => match self.create_on(volume.clone(), name) {
-                // Somebody else was faster.
-                Err(Error::Exists { .. }) => self.open_on(volume, name),
-                created => created,
-            },
-            opened => opened,
-        }
-    }
-
     /// [`Builder::open`] on any volume.
     ///
     /// ```
@@ -161,12 +68,17 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`].
     pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        self.open_or_stop(volume, name).map(|(db, _)| db)
+        let opened = Opened::open(self, &volume, name, true)?;
+        self.start(opened, volume, name).map(|(db, _)| db)
     }
 
-    /// Opens a database, and says why nothing can be written where that is so.
-    fn open_or_stop(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Option<Error>)> {
-        let mut opened = Opened::open(self, &volume, name, OpenMode::Write)?;
+    /// Makes an open file a database to write, and says why nothing can be written where that is so.
+    pub(super) fn start(
+        &self,
+        mut opened: Opened,
+        volume: Arc<dyn Volume>,
+        name: &str,
+    ) -> Result<(Database, Option<Error>)> {
         let config = log_config(volume, name, &opened.meta);
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
@@ -177,6 +89,10 @@ impl Builder {
             opened.meta = position;
         }
         let (log, redone) = if opened.meta.clean {
+            // What is taken for stale below would be another database's log if this one's file had been removed.
+            if !opened.lock.is_of(name)? {
+                return Err(Error::NotFound { path: opened.path });
+            }
             if let Err(cause) = opened.check_writable() {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
@@ -240,7 +156,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open_read_only`].
     pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        let opened = Opened::open(self, &volume, name, OpenMode::Read)?;
+        let opened = Opened::open(self, &volume, name, false)?;
         let config = log_config(volume, name, &opened.meta);
         // A log that goes on from a clean superblock means that a later one is damaged.
         // Nor is there a catalog where the creation was cut off right before it.
@@ -250,22 +166,6 @@ impl Builder {
         }
         Ok(opened.into_reader(self, None))
     }
-}
-
-/// The name of a database that is being created.
-fn unfinished_name(name: &str, id: u128) -> String {
-    format!("{name}.{id:032x}.new")
-}
-
-/// Removes what creations of this database have left that never came to their end. Those still at work hold a lock.
-fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
-    for found in volume.list(&format!("{name}."))? {
-        let id = found.get(name.len() + 1..).and_then(|rest| u128::from_str_radix(rest.strip_suffix(".new")?, 16).ok());
-        if id.is_some_and(|id| unfinished_name(name, id) == found) && volume.lock(&found, true).is_ok() {
-            volume.remove(&found)?;
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
@@ -280,7 +180,7 @@ pub(super) fn next_epoch(meta: &Meta) -> LogPosition {
 /// A database's file, locked, before anything has been done with it.
 pub(super) struct Opened {
     pub(super) path: PathBuf,
-    pub(super) lock: Box<dyn LockGuard>,
+    pub(super) lock: Arc<dyn LockGuard>,
     pub(super) meta: Meta,
     pub(super) store: Arc<TableStore>,
     slot: Arc<LogSlot>,
@@ -288,18 +188,17 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, mode: OpenMode) -> Result<Opened> {
-        let disk = volume.open(name, mode)?;
-        let lock = volume.lock(name, mode == OpenMode::Write)?;
+    fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, write: bool) -> Result<Opened> {
+        let Locked { disk, guard } = volume.lock(name, write)?;
         let path = volume.path(name);
         let (store, meta) = TableStore::open(disk, &path)?;
-        Ok(Opened::of(options, path, lock, (Arc::new(store), meta)))
+        Ok(Opened::of(options, path, guard.into(), (Arc::new(store), meta)))
     }
 
     pub(super) fn of(
         options: &Builder,
         path: PathBuf,
-        lock: Box<dyn LockGuard>,
+        lock: Arc<dyn LockGuard>,
         (store, meta): (Arc<TableStore>, Meta),
     ) -> Opened {
         let slot = Arc::new(LogSlot::default());
@@ -351,7 +250,7 @@ fn shared(
     engine: Engine,
     path: PathBuf,
     read_only: bool,
-    lock: Option<Box<dyn LockGuard>>,
+    lock: Option<Arc<dyn LockGuard>>,
 ) -> Arc<Shared> {
     if let Some(log) = engine.log.get() {
         log.limit_payload(options.most_payload);
@@ -504,13 +403,4 @@ fn create_catalog(engine: &Engine) -> Result<()> {
     }
     let end = engine.commit([Step::Create { tree: &catalog }].into_iter(), &[], &catalog)?;
     engine.settle(end, crate::txn::Durability::Commit)
-}
-
-/// An id that no other database has: 128 bits from the system's random source, by way of the standard library's hash
-/// keys, and the time.
-fn new_database_id() -> u128 {
-    use std::hash::{BuildHasher, RandomState};
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let half = || RandomState::new().hash_one((now.as_nanos(), std::process::id()));
-    u128::from(half()) << 64 | u128::from(half())
 }

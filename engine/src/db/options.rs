@@ -262,50 +262,6 @@ impl Builder {
         self
     }
 
-    /// Creates a database in a new file.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("forest.duramen");
-    /// use duramen::Database;
-    ///
-    /// let options = Database::builder().page_size(16 << 10);
-    /// options.create(&path)?.close()?;
-    /// assert_eq!(Database::open(&path)?.stats().page_size, 16384);
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Exists`] if the file is there already.
-    pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let (volume, name) = super::open::split_path(path.as_ref())?;
-        self.create_on(volume, &name)
-    }
-
-    /// Opens a database for reading and writing, or creates it where there is none.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("forest.duramen");
-    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
-    /// let options = duramen::Database::builder().page_size(16 << 10);
-    /// for years in [700, 701] {
-    ///     let db = options.open_or_create(&path)?; // creates it, then opens it
-    ///     let tx = db.begin_write()?;
-    ///     tx.open_table(TREES)?.put("oak", years)?;
-    ///     tx.commit()?;
-    ///     db.close()?;
-    /// }
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Builder::open`], but for [`Error::NotFound`].
-    pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let (volume, name) = super::open::split_path(path.as_ref())?;
-        self.open_or_create_on(volume, &name)
-    }
-
     /// Opens a database for reading and writing, recovering it if it was not closed cleanly.
     ///
     /// ```
@@ -325,7 +281,7 @@ impl Builder {
     /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`] and what recovery
     /// finds.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let (volume, name) = super::open::split_path(path.as_ref())?;
+        let (volume, name) = super::open::existing(path.as_ref())?;
         self.open_on(volume, &name)
     }
 
@@ -346,7 +302,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let (volume, name) = super::open::split_path(path.as_ref())?;
+        let (volume, name) = super::open::existing(path.as_ref())?;
         self.open_read_only_on(volume, &name)
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) read_only: bool,
     pub(crate) worker: Worker,
     /// Dropped last: whoever waits for the file gets it closed.
-    pub(crate) _lock: Option<Box<dyn LockGuard>>,
+    pub(crate) _lock: Option<Arc<dyn LockGuard>>,
 }
 
 /// Bytes of memory of a subtree that waits to be freed.

@@ -11,7 +11,7 @@
 )]
 
 use super::blocks::{BLOCK, parts};
-use super::{Disk, LockGuard, OpenMode, Volume};
+use super::{Disk, LockGuard, Locked, OpenMode, Volume};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -245,6 +245,13 @@ impl Volume for MemoryVolume {
         Ok(())
     }
 
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        let mut files = self.files.lock();
+        let file = files.remove(from).ok_or_else(|| Error::NotFound { path: self.path(from) })?;
+        files.insert(to.to_owned(), file);
+        Ok(())
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let files = self.files.lock();
         Ok(files
@@ -259,7 +266,7 @@ impl Volume for MemoryVolume {
         Ok(())
     }
 
-    fn lock(&self, name: &str, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
         let files = self.files.lock();
         let file = files.get(name).ok_or_else(|| Error::NotFound { path: self.path(name) })?;
         let mut holders = file.holders.lock();
@@ -271,7 +278,9 @@ impl Volume for MemoryVolume {
         } else {
             holders.shared += 1;
         }
-        Ok(Box::new(MemoryLock { file: Arc::clone(file), exclusive }))
+        let disk = MemoryDisk { file: Arc::clone(file), path: self.path(name), writable: exclusive };
+        let guard = MemoryLock { volume: self.clone(), file: Arc::clone(file), exclusive };
+        Ok(Locked { disk: Arc::new(disk), guard: Box::new(guard) })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -282,11 +291,16 @@ impl Volume for MemoryVolume {
 /// A held lock.
 #[derive(Debug)]
 struct MemoryLock {
+    volume: MemoryVolume,
     file: Arc<MemoryFile>,
     exclusive: bool,
 }
 
-impl LockGuard for MemoryLock {}
+impl LockGuard for MemoryLock {
+    fn is_of(&self, name: &str) -> Result<bool> {
+        Ok(self.volume.files.lock().get(name).is_some_and(|named| Arc::ptr_eq(named, &self.file)))
+    }
+}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {

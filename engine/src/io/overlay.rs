@@ -10,7 +10,7 @@
 )]
 
 use super::blocks::{BLOCK, parts};
-use super::{Disk, LockGuard, MemoryVolume, OpenMode, Volume};
+use super::{Disk, Locked, MemoryVolume, OpenMode, Volume};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,6 +168,17 @@ impl OverlayVolume {
     fn is_below(&self, name: &str) -> Result<bool> {
         Ok(!self.removed.lock().contains(name) && self.below.list(name)?.iter().any(|found| found == name))
     }
+
+    /// The file over the one below, which is opened if it was not before.
+    fn over(&self, name: &str, below: impl FnOnce() -> Result<Arc<dyn Disk>>) -> Result<Arc<dyn Disk>> {
+        let mut over = self.over.lock();
+        if let Some(disk) = over.get(name) {
+            return Ok(disk.clone());
+        }
+        let disk = Arc::new(OverlayDisk::new(below()?, self.path(name))?);
+        over.insert(name.to_owned(), disk.clone());
+        Ok(disk)
+    }
 }
 
 impl Volume for OverlayVolume {
@@ -181,13 +192,7 @@ impl Volume for OverlayVolume {
         if mode == OpenMode::CreateNew {
             return Err(Error::Exists { path: self.path(name) });
         }
-        let mut over = self.over.lock();
-        if let Some(disk) = over.get(name) {
-            return Ok(disk.clone());
-        }
-        let disk = Arc::new(OverlayDisk::new(self.below.open(name, OpenMode::Read)?, self.path(name))?);
-        over.insert(name.to_owned(), disk.clone());
-        Ok(disk)
+        self.over(name, || self.below.open(name, OpenMode::Read))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -205,6 +210,14 @@ impl Volume for OverlayVolume {
         self.new.rename(from, to)
     }
 
+    /// By new files only: those below stay where they are.
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.new.replace(from, to)?;
+        self.over.lock().remove(to);
+        self.removed.lock().insert(to.to_owned());
+        Ok(())
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let removed = self.removed.lock();
         let mut names = self.below.list(prefix)?;
@@ -219,8 +232,9 @@ impl Volume for OverlayVolume {
     }
 
     /// Always shared, as whoever only reads has it: nothing is ever written below.
-    fn lock(&self, name: &str, _exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.below.lock(name, false)
+    fn lock(&self, name: &str, _exclusive: bool) -> Result<Locked> {
+        let Locked { disk, guard } = self.below.lock(name, false)?;
+        Ok(Locked { disk: self.over(name, || Ok(disk))?, guard })
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -58,9 +58,14 @@ impl LogConfig {
         checksum(&self.database.to_le_bytes())
     }
 
-    /// The database's file, for messages: the prefix without its `-log`.
+    /// The name of the database's file: the prefix without its `-log`.
+    fn database_name(&self) -> &str {
+        self.prefix.strip_suffix("-log").unwrap_or(&self.prefix)
+    }
+
+    /// The database's file, for messages.
     fn database_path(&self) -> PathBuf {
-        self.volume.path(self.prefix.strip_suffix("-log").unwrap_or(&self.prefix))
+        self.volume.path(self.database_name())
     }
 }
 

@@ -76,9 +76,10 @@ pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
     number.checked_add(1).ok_or_else(|| Error::Exists { path: config.volume.path(&name(config, number)) })
 }
 
-/// Creates the file of segment `number`, durable by name and without content.
+/// Creates the file of segment `number`, durable by name and without content. It has what the database has: nobody who may
+/// not read that may read this.
 pub(super) fn create_empty(config: &LogConfig, number: u32) -> Result<Arc<dyn Disk>> {
-    let disk = config.volume.open(&name(config, number), OpenMode::CreateNew)?;
+    let disk = config.volume.create_beside(&name(config, number), config.database_name())?;
     config.volume.sync()?;
     Ok(disk)
 }

@@ -6,7 +6,7 @@
 
 use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
 use super::group_commit::GroupCommit;
-use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
+use super::segment::{self, Found, SEGMENT_HEADER, SegmentHeader};
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
@@ -233,7 +233,7 @@ impl Log {
         self.group.check()?;
         let past: Vec<u32> =
             self.tail.lock().older.iter().filter(|older| older.end <= lsn).map(|older| older.number).collect();
-        self.remove(&past)?;
+        self.remove(&self.ours(&past))?;
         self.tail.lock().older.retain(|older| !past.contains(&older.number));
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Log {
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
-        self.remove(&segment::numbers(&self.config)?)
+        self.remove(&self.ours(&segment::numbers(&self.config)?))
     }
 
     /// Removes segments, durably. A failed sync of the folder stops the log like one of a segment.
@@ -255,6 +255,21 @@ impl Log {
             self.config.volume.remove(&segment::name(&self.config, *number))?;
         }
         self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
+    }
+
+    /// Those of the segments that are of this log. Where the database's file was removed while it was open, others may
+    /// have the names by now.
+    fn ours(&self, numbers: &[u32]) -> Vec<u32> {
+        let known: Vec<u32> = {
+            let tail = self.tail.lock();
+            tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect()
+        };
+        let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
+            Ok(Found::Ours(_)) => true,
+            Ok(Found::Foreign) => false,
+            Ok(Found::Cut | Found::Damaged) | Err(_) => known.contains(number),
+        };
+        numbers.iter().copied().filter(is_ours).collect()
     }
 
     /// Stops the log for good: nothing is appended, removed or acknowledged any more. The first cause is kept.

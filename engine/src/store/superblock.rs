@@ -221,7 +221,7 @@ pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
         let why = if front.len() < 2 * SUPERBLOCK { "the file is cut short" } else { "neither copy has its checksum" };
         return Err(Error::CorruptMeta { what: "the superblock", why: why.into() });
     }
-    let what = if front.is_empty() { "it is empty" } else { "it does not begin as one" };
+    let what = if front.is_empty() { "it is empty; create the database first" } else { "it does not begin as one" };
     Err(Error::NotADatabase { path: path.to_owned(), what: what.into() })
 }
 

@@ -12,7 +12,7 @@ use super::Database;
 use super::open::{Opened, log_config, missing_log, next_epoch};
 use super::options::Builder;
 use crate::base::{Damage, Error, Lsn, Result};
-use crate::io::{OpenMode, OverlayVolume, Volume};
+use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
 use crate::store::{Believed, Meta, RescuedStore, TableStore, Trust};
 use crate::txn::{Redo, Redone};
@@ -57,7 +57,7 @@ impl Builder {
     /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] where nothing in the
     /// file is a page.
     pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<Damage>)> {
-        let (volume, name) = super::open::split_path(path.as_ref())?;
+        let (volume, name) = super::open::existing(path.as_ref())?;
         self.open_damaged_on(volume, &name)
     }
 
@@ -77,10 +77,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open_damaged`].
     pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<Damage>)> {
-        if volume.list(name)?.iter().all(|found| found != name) {
-            return Err(Error::NotFound { path: volume.path(name) });
-        }
-        let lock = volume.lock(name, false)?;
+        let lock: Arc<dyn LockGuard> = volume.lock(name, false)?.guard.into();
         let recovered = self.recovered(&volume, name)?;
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
         let mut rescue = self.rescued_store(&*overlay, name, Trust::Table)?;

@@ -1,7 +1,7 @@
 //! A volume in memory whose files can be looked at, damaged, and made to fail.
 
 use crate::base::{Error, Lsn, Result};
-use crate::io::{Disk, LockGuard, OpenMode, Volume};
+use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -185,6 +185,10 @@ impl Volume for TestVolume {
         Ok(())
     }
 
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.rename(from, to)
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         Ok(self.names().into_iter().filter(|name| name.starts_with(prefix)).collect())
     }
@@ -193,11 +197,15 @@ impl Volume for TestVolume {
         Ok(())
     }
 
-    fn lock(&self, _name: &str, _exclusive: bool) -> Result<Box<dyn LockGuard>> {
+    fn lock(&self, name: &str, _exclusive: bool) -> Result<Locked> {
         #[derive(Debug)]
         struct Free;
-        impl LockGuard for Free {}
-        Ok(Box::new(Free))
+        impl LockGuard for Free {
+            fn is_of(&self, _name: &str) -> Result<bool> {
+                Ok(true)
+            }
+        }
+        Ok(Locked { disk: self.open(name, OpenMode::Write)?, guard: Box::new(Free) })
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -1,0 +1,397 @@
+//! Folders of the operating system behind [`Volume`]: found once, then held open, so that neither another working folder
+//! nor a new name of a folder above changes which files are meant. Advisory locks, and who may read what. Nothing here
+//! knows what the files are for.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+use super::{Disk, FileDisk, LockGuard, Locked, OpenMode, Volume};
+use crate::base::{Error, Result};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, readlinkat, renameat, statat,
+    unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Links that are followed one after the other before they are taken for a circle, as the system does it.
+const MOST_LINKS: usize = 40;
+
+/// A folder of the file system, held open.
+#[derive(Debug, Clone)]
+pub struct FileVolume {
+    handle: Arc<File>,
+    /// Where it was found, for messages alone.
+    path: PathBuf,
+}
+
+impl FileVolume {
+    /// The folder at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where there is none, or it must not be read.
+    pub fn open(path: impl Into<PathBuf>) -> Result<FileVolume> {
+        let path = path.into();
+        let there = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+        let handle = File::open(there).and_then(|handle| match handle.metadata()?.is_dir() {
+            true => Ok(Arc::new(handle)),
+            false => Err(ErrorKind::NotADirectory.into()),
+        });
+        match handle {
+            Ok(handle) => Ok(FileVolume { handle, path }),
+            Err(source) => Err(Error::io("cannot open the folder", there, source)),
+        }
+    }
+
+    /// The folder and the name of the file at `path`, which need not exist. Links are followed, also where nothing is at
+    /// their end: the files that the engine keeps beside a database must be the same by whatever name it is opened.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a path that names no file, or one whose name is not UTF-8; [`Error::Io`] where the folder
+    /// is not there or must not be read.
+    pub fn for_file(path: &Path) -> Result<(FileVolume, String)> {
+        let mut file = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let bad = || Error::Option {
+                option: "path",
+                value: format!("{}", path.display()),
+                expected: "the path of a file whose name is UTF-8".to_owned(),
+            };
+            let name = file.file_name().ok_or_else(bad)?.to_owned();
+            let folder = FileVolume::open(file.parent().unwrap_or(Path::new("")))?;
+            match folder.link(&name).map_err(|e| Error::io("cannot find", &file, e))? {
+                Some(target) => file = folder.path.join(target),
+                None => return name.into_string().map(|name| (folder, name)).map_err(|_| bad()),
+            }
+        }
+        Err(Error::io("cannot find", path, Errno::LOOP.into()))
+    }
+
+    /// Where the link `name` leads; `None` where no link has the name.
+    fn link(&self, name: &OsStr) -> std::io::Result<Option<PathBuf>> {
+        match retry_on_intr(|| readlinkat(&*self.handle, name, Vec::new())) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()).into())),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_file(&self, name: &str, mode: OpenMode, access: Mode) -> Result<File> {
+        let path = self.path(name);
+        let flags = match mode {
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::Write => OFlags::RDWR,
+            OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        let opened = retry_on_intr(|| openat(&*self.handle, name, flags | OFlags::CLOEXEC, access));
+        match (opened, mode) {
+            (Ok(file), _) => Ok(File::from(file)),
+            (Err(Errno::EXIST), _) => Err(Error::Exists { path }),
+            (Err(Errno::NOENT), OpenMode::Read | OpenMode::Write) => Err(Error::NotFound { path }),
+            // A folder that is not there is no reason to advise creating the database.
+            (Err(error), OpenMode::CreateNew) => Err(Error::io("cannot create", path, error.into())),
+            (Err(error), _) => Err(Error::io("cannot open", path, error.into())),
+        }
+    }
+
+    fn disk(&self, name: &str, file: Arc<File>, mode: OpenMode) -> Arc<dyn Disk> {
+        Arc::new(FileDisk::new(file, self.path(name), mode != OpenMode::Read))
+    }
+
+    fn renamed(&self, renamed: std::io::Result<()>, from: &str, to: &str) -> Result<()> {
+        renamed.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::Exists { path: self.path(to) },
+            ErrorKind::NotFound => Error::NotFound { path: self.path(from) },
+            _ => Error::io("cannot rename", self.path(from), error),
+        })
+    }
+
+    fn names(&self, prefix: &str) -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&*self.handle)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if !name.starts_with(prefix) {
+                continue;
+            }
+            let is_folder = match entry.file_type() {
+                FileType::Unknown => match statat(&*self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => continue,
+                    stat => FileType::from_raw_mode(stat?.st_mode) == FileType::Directory,
+                },
+                known => known == FileType::Directory,
+            };
+            if !is_folder {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl Volume for FileVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let file = self.open_file(name, mode, Mode::from_raw_mode(0o666))?;
+        Ok(self.disk(name, Arc::new(file), mode))
+    }
+
+    /// The new file is readable and writable for those for whom the other one is, and belongs to the same people where
+    /// the system lets it. At no moment is it open to more.
+    fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
+        let like = match statat(&*self.handle, beside, AtFlags::empty()) {
+            Err(Errno::NOENT) => return self.open(name, OpenMode::CreateNew),
+            stat => stat.map_err(|e| Error::io("cannot look at", self.path(beside), e.into()))?,
+        };
+        let access = Mode::from_raw_mode(like.st_mode);
+        let file = self.open_file(name, OpenMode::CreateNew, access & Mode::RWXU)?;
+        share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))?;
+        Ok(self.disk(name, Arc::new(file), OpenMode::CreateNew))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        match retry_on_intr(|| unlinkat(&*self.handle, name, AtFlags::empty())) {
+            Err(error) if error != Errno::NOENT => Err(Error::io("cannot remove", self.path(name), error.into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.renamed(system::rename_new(&self.handle, from, to), from, to)
+    }
+
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        let renamed = retry_on_intr(|| renameat(&*self.handle, from, &*self.handle, to));
+        self.renamed(renamed.map_err(Into::into), from, to)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.names(prefix).map_err(|e| Error::io("cannot read the folder", self.path(""), e))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.handle.sync_all().map_err(|e| Error::io("cannot sync the folder", self.path(""), e))
+    }
+
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
+        // Network file systems want a file writable for an exclusive lock; a shared one must work where nothing can be
+        // written.
+        let mode = if exclusive { OpenMode::Write } else { OpenMode::Read };
+        loop {
+            // The lock belongs to this open file, so a second handle of this process is refused like any other, and
+            // closing other handles of the file leaves it alone.
+            let file = Arc::new(self.open_file(name, mode, Mode::empty())?);
+            let taken = if exclusive { file.try_lock() } else { file.try_lock_shared() };
+            match taken {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: self.path(name) }),
+                Err(TryLockError::Error(e)) => return Err(Error::io("cannot lock", self.path(name), e)),
+            }
+            let guard = FileLock { file: file.clone(), volume: self.clone() };
+            // Whoever had the lock before may have removed the file, or put another one in its place.
+            if guard.is_of(name)? {
+                return Ok(Locked { disk: self.disk(name, file, mode), guard: Box::new(guard) });
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+/// A held lock; the system drops it with the file, thus also when the process dies.
+#[derive(Debug)]
+struct FileLock {
+    file: Arc<File>,
+    volume: FileVolume,
+}
+
+impl LockGuard for FileLock {
+    fn is_of(&self, name: &str) -> Result<bool> {
+        let named = match statat(&*self.volume.handle, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => return Ok(false),
+            stat => stat,
+        };
+        let same = named.and_then(|named| {
+            let locked = fstat(&*self.file)?;
+            Ok((named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino))
+        });
+        same.map_err(|e| Error::io("cannot look at", self.volume.path(name), e.into()))
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started holds a copy of the open file until it
+        // runs its own program, and the lock with it. A failure leaves what closing does.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Opens `file`, which is its owner's alone, to those to whom the file of `like` is open.
+fn share(file: &File, like: &Stat) -> rustix::io::Result<()> {
+    let mut access = Mode::from_raw_mode(like.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+    let made = fstat(file)?;
+    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid) {
+        let (owner, group) = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
+        // Only the superuser may give files away; a group that one is in can be set by anybody.
+        let given = fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
+        if given.is_err() {
+            // What the other file's group may do this one's must not.
+            access &= !Mode::RWXG;
+        }
+    }
+    match fchmod(file, access) {
+        // A file system without permissions.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        set => set,
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::fs::{RenameFlags, renameat_with};
+    use rustix::io::{Errno, retry_on_intr};
+    use std::fs::File;
+
+    /// Renames unless something has the new name.
+    pub(super) fn rename_new(folder: &File, from: &str, to: &str) -> std::io::Result<()> {
+        match retry_on_intr(|| renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE)) {
+            // A file system that cannot do it at once.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => super::link_new(folder, from, to),
+            renamed => Ok(renamed?),
+        }
+    }
+}
+
+/// Other systems have no rename that replaces nothing.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    pub(super) use super::link_new as rename_new;
+}
+
+/// Gives a file another name unless something has that, then takes the old one away. A crash in between leaves both.
+fn link_new(folder: &File, from: &str, to: &str) -> std::io::Result<()> {
+    rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
+    Ok(unlinkat(folder, from, AtFlags::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use std::fs::{create_dir, create_dir_all, rename, write};
+    use std::os::unix::fs::symlink;
+
+    /// What a file is found to hold.
+    fn content(path: &Path) -> Vec<u8> {
+        let (volume, name) = FileVolume::for_file(path).unwrap();
+        let disk = volume.open(&name, OpenMode::Read).unwrap();
+        let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
+        disk.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_link_and_its_target_are_one_file_in_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        create_dir_all(at("real/deep")).unwrap();
+        write(at("real/deep/file"), b"x").unwrap();
+        symlink("real/deep", at("folder")).unwrap();
+        symlink("folder/file", at("relative")).unwrap();
+        symlink(at("relative"), at("real/absolute")).unwrap();
+        for link in ["folder/file", "relative", "real/absolute", "real/../relative"] {
+            let (volume, name) = FileVolume::for_file(&at(link)).unwrap();
+            assert_eq!((name.as_str(), content(&at(link))), ("file", b"x".to_vec()), "{link}");
+            volume.open(link.rsplit('/').next().unwrap(), OpenMode::CreateNew).map(drop).unwrap_or(());
+            let beside = at("real/deep").join(link.rsplit('/').next().unwrap());
+            assert!(beside.exists(), "{link} is made in the folder of the file");
+        }
+    }
+
+    #[test]
+    fn a_link_to_nothing_names_the_file_to_come_and_a_circle_of_links_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        create_dir(at("far")).unwrap();
+        symlink("far/file", at("link")).unwrap();
+        let (volume, name) = FileVolume::for_file(&at("link")).unwrap();
+        assert!(matches!(volume.open(&name, OpenMode::Read), Err(Error::NotFound { .. })));
+        volume.open(&name, OpenMode::CreateNew).unwrap();
+        assert!(at("far/file").exists());
+        symlink("b", at("a")).unwrap();
+        symlink("a", at("b")).unwrap();
+        match FileVolume::for_file(&at("a")) {
+            Err(Error::Io { path, .. }) => assert_eq!(path, at("a")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_folder_that_gets_another_name_stays_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        create_dir_all(at("a/b")).unwrap();
+        let (volume, name) = FileVolume::for_file(&at("a/b/file")).unwrap();
+        rename(at("a"), at("c")).unwrap();
+        create_dir_all(at("a/b")).unwrap();
+        volume.open(&name, OpenMode::CreateNew).unwrap();
+        drop(volume.lock(&name, true).unwrap());
+        volume.rename(&name, "other").unwrap();
+        assert!(at("c/b/other").exists());
+        assert_eq!(volume.list("").unwrap(), ["other"]);
+        volume.sync().unwrap();
+        volume.remove("other").unwrap();
+        assert!(!at("c/b/other").exists());
+    }
+
+    #[test]
+    fn paths_without_a_file_name_are_refused() {
+        for path in ["/", "..", "", "a/.."] {
+            assert!(
+                matches!(FileVolume::for_file(Path::new(path)), Err(Error::Option { option: "path", .. })),
+                "{path:?}"
+            );
+        }
+        assert_eq!(FileVolume::for_file(Path::new("to-come")).unwrap().0.path("to-come"), Path::new("to-come"));
+    }
+
+    #[test]
+    fn a_system_without_a_rename_that_replaces_nothing_does_it_by_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = FileVolume::open(folder.path()).unwrap();
+        ["a", "b"].iter().for_each(|name| write(folder.path().join(name), name).unwrap());
+        assert_eq!(link_new(&volume.handle, "a", "b").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        link_new(&volume.handle, "a", "c").unwrap();
+        assert_eq!(volume.list("").unwrap(), ["b", "c"]);
+    }
+
+    #[test]
+    fn a_file_made_beside_another_is_open_to_the_same_people() {
+        use std::fs::{Permissions, metadata, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let volume = FileVolume::open(folder.path()).unwrap();
+        for mode in [0o600, 0o640, 0o666, 0o604, 0o660, 0o400] {
+            let path = folder.path().join("file");
+            write(&path, "x").unwrap();
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            volume.create_beside("beside", "file").unwrap().write_at(0, b"x").unwrap();
+            assert_eq!(metadata(folder.path().join("beside")).unwrap().permissions().mode() & 0o7777, mode);
+            ["file", "beside"].iter().for_each(|name| volume.remove(name).unwrap());
+        }
+        assert!(volume.create_beside("beside", "file").is_ok(), "beside nothing");
+    }
+}
