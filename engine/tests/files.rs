@@ -300,3 +300,18 @@ fn another_working_folder_leaves_a_database_where_it_is() -> Result<()> {
     assert_eq!(keys(&db)?, 11);
     Ok(())
 }
+
+#[test]
+fn a_pipe_is_neither_a_database_nor_an_empty_file_and_nobody_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+    let options = Database::builder();
+    for refused in [options.create(&path), options.open_or_create(&path), options.open(&path)] {
+        let told = refused.map(drop).unwrap_err().to_string();
+        assert!(told.contains("not a regular file"), "{told}");
+    }
+    assert!(Database::open_read_only(&path).is_err());
+    assert!(!std::fs::metadata(&path).unwrap().is_file(), "it was replaced");
+}

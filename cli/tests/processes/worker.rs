@@ -99,10 +99,12 @@ impl Worker {
             0 => return self.remove(),
             1 => {
                 let new = options().begin_create(&path)?;
-                self.write(new.database(), None)?;
+                let token = self.put_token(new.database())?;
+                let keys = self.write(new.database(), None)?;
                 self.walk();
                 new.finish()?;
                 self.journal.made();
+                keys.into_iter().for_each(|key| self.journal.put(token, key));
                 return Ok(());
             }
             2 | 3 => {
@@ -125,13 +127,7 @@ impl Worker {
         let read_only = matches!(db.begin_write(), Err(Error::ReadOnly));
         if !read_only {
             if token.is_none() {
-                let new = self.rng.u64(..);
-                let tx = db.begin_write()?;
-                tx.open_table(TOKEN)?.put(&0, &new)?;
-                tx.commit()?;
-                // In the file itself, should the log be lost with the file's name.
-                db.checkpoint()?;
-                token = Some(new);
+                token = Some(self.put_token(&db)?);
             }
             self.write(&db, token)?;
         }
@@ -144,8 +140,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Commits some keys, and does what else is done with an open database.
-    fn write(&mut self, db: &Database, token: Option<u64>) -> Result<()> {
+    /// Tells this database from all others.
+    fn put_token(&mut self, db: &Database) -> Result<u64> {
+        let token = self.rng.u64(..);
+        let tx = db.begin_write()?;
+        tx.open_table(TOKEN)?.put(&0, &token)?;
+        tx.commit()?;
+        // In the file itself, should the log be lost with the file's name.
+        db.checkpoint()?;
+        Ok(token)
+    }
+
+    /// Commits some keys, and does what else is done with an open database. Gives the keys; with a token they are
+    /// acknowledged one by one.
+    fn write(&mut self, db: &Database, token: Option<u64>) -> Result<Vec<u64>> {
+        let mut keys = Vec::new();
         for _ in 0..self.rng.u8(0..30) {
             match self.rng.u8(0..20) {
                 0 => db.checkpoint()?,
@@ -160,11 +169,12 @@ impl Worker {
             tx.set_durability(*self.rng.choice(&[Durability::Commit, Durability::None]).unwrap_or(&Durability::Commit));
             tx.open_table(KEYS)?.put(&key, value_of(key).as_slice())?;
             tx.commit()?;
+            keys.push(key);
             if let Some(token) = token {
                 self.journal.put(token, key);
             }
         }
-        Ok(())
+        Ok(keys)
     }
 
     /// Takes the database's name away, under its lock unless it is rude.

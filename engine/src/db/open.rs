@@ -89,7 +89,9 @@ impl Builder {
             opened.meta = position;
         }
         let (log, redone) = if opened.meta.clean {
-            // What is taken for stale below would be another database's log if this one's file had been removed.
+            // In this order: if this database's file is removed, a database that gets its name later has a log of its own,
+            // which is not among these segments.
+            let stale = Log::stale(&config)?;
             if !opened.lock.is_of(name)? {
                 return Err(Error::NotFound { path: opened.path });
             }
@@ -97,7 +99,7 @@ impl Builder {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
             // Creating the log removes what an earlier one has left, which the other superblock may still ask for.
-            let log = match opened.store.secure().and_then(|()| Log::create(config, epoch, meta.last)) {
+            let log = match opened.store.secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
                 Err(cause @ Error::Full { .. }) => {
                     return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
                 }

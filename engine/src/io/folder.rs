@@ -93,9 +93,18 @@ impl FileVolume {
             OpenMode::Write => OFlags::RDWR,
             OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        let opened = retry_on_intr(|| openat(&*self.handle, name, flags | OFlags::CLOEXEC, access));
+        // A pipe that nobody writes to must not make anybody wait; of a file that flag asks nothing.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
         match (opened, mode) {
-            (Ok(file), _) => Ok(File::from(file)),
+            (Ok(file), _) => {
+                // A device or a pipe is as long as an empty file, whose place a new database takes.
+                let stat = fstat(&file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::RegularFile | FileType::Directory => Ok(File::from(file)),
+                    _ => Err(Error::io("cannot use", path, std::io::Error::other("it is not a regular file"))),
+                }
+            }
             (Err(Errno::EXIST), _) => Err(Error::Exists { path }),
             (Err(Errno::NOENT), OpenMode::Read | OpenMode::Write) => Err(Error::NotFound { path }),
             // A folder that is not there is no reason to advise creating the database.

@@ -61,12 +61,22 @@ impl Log {
     /// every other segment of this prefix, whosever it is, is stale and removed. `epoch` must be one that this
     /// database has not used.
     pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
-        let stale = segment::numbers(&config)?;
+        let stale = Log::stale(&config)?;
+        Log::create_after(config, epoch, start, &stale)
+    }
+
+    /// The numbers of all segments of this prefix.
+    pub(crate) fn stale(config: &LogConfig) -> Result<Vec<u32>> {
+        segment::numbers(config)
+    }
+
+    /// As [`Log::create`]; of the other segments only those are removed that are in `stale`.
+    pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
         let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
         let log = Log::begin(config, header, Vec::new())?;
-        log.remove(&stale)?;
+        log.remove(stale)?;
         Ok(log)
     }
 

@@ -1,7 +1,7 @@
 //! Checkpoints: after one, recovery starts from its redo point and the log before it is gone.
 //!
 //! Fuzzy: commits go on meanwhile. Only two short cuts need the apply lock: starting a new log segment, and freezing
-//! the page table between two batches.
+//! the page table between two batches. While a large transaction is applied the log stays in its segment.
 
 use super::engine::Engine;
 use crate::base::watermark::Watermark;

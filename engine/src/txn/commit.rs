@@ -58,7 +58,14 @@ impl Engine {
         }
         // No checkpoint may begin a new segment between the room for a large transaction and its record.
         let between_batches = pins.is_none().then(|| self.apply.lock());
-        self.make_room(&need, pins.is_none())?;
+        if let Err(refused) = self.make_room(&need, pins.is_none()) {
+            // The log may have got its part before the file did not: nobody else should miss it.
+            if pins.is_none() {
+                self.log()?.give_back_reservation()?;
+                self.reserve_relief()?;
+            }
+            return Err(refused);
+        }
         if steps.clone().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
             && let Some(store) = &self.store
         {

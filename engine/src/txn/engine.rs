@@ -3,7 +3,7 @@
 //! | lock | held | by |
 //! |---|---|---|
 //! | `writer` | for a writing transaction's life | begin_write, compaction, reclaiming |
-//! | `apply` | from a batch's first change to its place in the log | commit; checkpoints, for their two short cuts |
+//! | `apply` | from a batch's first change to its place in the log; of a large transaction, from setting room aside for it to the end of its record | commit; checkpoints, for their two short cuts |
 //! | `checkpoints` | for a checkpoint | one at a time |
 //!
 //! The writer's lock is taken before `apply`, and so is `checkpoints`; page latches come after all of them.
@@ -171,6 +171,11 @@ impl Engine {
     /// All allocation map pages.
     pub(crate) fn map_pages(&self) -> Vec<PageId> {
         self.maps.lock().iter().copied().collect()
+    }
+
+    /// How many allocation map pages there are.
+    pub(crate) fn map_count(&self) -> usize {
+        self.maps.lock().len()
     }
 
     /// Waits for the writer's lock.

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::steps::Step;
 use crate::base::limits::{long_key_head, max_inline_key};
 use crate::base::{PageId, Result};
-use crate::page::{KeyListKind, Page, run_capacity};
+use crate::page::{KeyListKind, Page, RecordListKind, run_capacity};
 use crate::store::Pin;
 use crate::tree::{Stretch, Target, Tree};
 use std::collections::BTreeSet;
@@ -15,6 +15,8 @@ use std::iter::Peekable;
 
 /// Log bytes of a record beyond those of its key and its value.
 const RECORD_LOG: usize = 16;
+/// Log bytes of a change of an allocation map.
+const MAP_LOG: usize = 64;
 
 /// What a commit needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +31,8 @@ pub(super) struct Need {
     pub(super) logical: usize,
     /// There is a step that does not give room back.
     pub(super) adds: bool,
+    /// It may free runs of pages, of large values or long keys, which may be any map's.
+    frees_runs: bool,
     /// Bytes that new entries may take of pages of their own, twice over, because these may be half full.
     weight: usize,
 }
@@ -87,8 +91,14 @@ impl<'e> Survey<'e> {
         let most_log = engine.log()?.most_payload() / 4;
         let most_pages = engine.pool.capacity() / 2;
         let mut steps = steps.peekable();
+        let mut maps_counted = false;
         while let Some(step) = steps.next() {
             survey.look_at(step, &mut steps)?;
+            if survey.need.frees_runs && !std::mem::replace(&mut maps_counted, true) {
+                let maps = engine.map_count();
+                survey.pages(maps, maps);
+                survey.need.log += maps * MAP_LOG;
+            }
             if survey.need.pages + survey.need.new_pages(page_size) > most_pages || survey.need.log > most_log {
                 survey.pins = None;
             }
@@ -196,6 +206,7 @@ impl<'e> Survey<'e> {
         if apart {
             self.read_heap(&heap, own.pages)?;
         }
+        self.need.frees_runs |= own.frees_runs;
         let split = if own.may_split { page_size / 2 + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
         self.count(&own, split.max(merge));
@@ -229,6 +240,7 @@ impl<'e> Survey<'e> {
         if self.created.contains(&tree.root) {
             return Ok(());
         }
+        self.need.frees_runs = true;
         let head = long_key_head(self.page_size);
         let within = self.visit_thinned(tree, Target::Covering(lower), |page| {
             upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper))
@@ -291,6 +303,8 @@ struct Entries {
     removes: bool,
     adds: bool,
     may_split: bool,
+    /// What was there may be large values, or long keys.
+    frees_runs: bool,
 }
 
 impl Entries {
@@ -300,6 +314,8 @@ impl Entries {
         let kept = key.len().min(inline);
         let record = if let Step::Put { record, .. } = step { record.bytes.len() } else { 0 };
         self.longest = self.longest.max(kept);
+        let large = tree.layout.records == RecordListKind::Variable && tree.root != super::commit::CATALOG_ROOT;
+        self.frees_runs |= large || key.len() >= inline;
         self.heap += usize::from(tree.layout.leaf.keeps_keys_apart());
         self.logical += key.len() + record + RECORD_LOG / 2;
         self.log += RECORD_LOG;
