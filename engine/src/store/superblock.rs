@@ -11,7 +11,7 @@ use std::path::Path;
 /// The first 8 bytes of every database file.
 pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
 /// The format version that this program reads and writes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 1;
 /// The log names no page so far, or further, beyond the high water of either superblock: whoever comes that far with new
 /// pages writes both anew first. So a page id that is nobody's is told before anything is made for it.
 pub const ID_SLACK: u32 = 1 << 20;
