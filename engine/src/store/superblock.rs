@@ -2,7 +2,7 @@
 //!
 //! Bytes in, values out; nothing here reads or writes a device. The layout is in `docs/format.md`.
 
-use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
+use super::table::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, Result, limits};

@@ -1,8 +1,8 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
-use crate::store::page_table::CHUNK_PAGES;
-use crate::store::place::{GRAIN, Location};
+use crate::store::table::page_table::CHUNK_PAGES;
+use crate::store::table::place::{GRAIN, Location};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -124,7 +124,11 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     let disk = disk();
     let store = create(&disk);
     let far = Location { place: crate::store::Place::new(1 << 39, 9).unwrap(), crc: 1 };
-    store.state.lock().table.set(PageId(1), Some(crate::store::page_table::Entry { location: far, fresh: false }));
+    store
+        .state
+        .lock()
+        .table
+        .set(PageId(1), Some(crate::store::table::page_table::Entry { location: far, fresh: false }));
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");

@@ -1,7 +1,7 @@
 //! The store against a map of pages, through random writes, drops, checkpoints, failures, compactions and reopenings.
 
 use super::*;
-use crate::store::place::{Extent, FIRST_GRAIN};
+use crate::store::table::place::{Extent, FIRST_GRAIN};
 use crate::store::{Frozen, ImageBatch, WriteKind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

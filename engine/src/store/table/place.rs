@@ -97,7 +97,7 @@ impl Place {
 pub struct Location {
     /// Where.
     pub place: Place,
-    /// CRC-32C of the image; see [`crate::store::image`].
+    /// CRC-32C of the image; see [`super::image`].
     pub crc: u32,
 }
 

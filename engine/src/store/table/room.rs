@@ -4,7 +4,7 @@
 use super::image::IMAGE_HEADER;
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, GRAIN, Location, grains_of};
-use super::table_store::{State, TableStore};
+use super::{State, TableStore};
 use crate::base::{Error, Result};
 
 /// Least and most bytes by which the file grows at once; between them a sixteenth of its length.

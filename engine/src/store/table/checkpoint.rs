@@ -8,10 +8,10 @@
 
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Captured, encode_directory};
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
-use super::superblock::{Meta, SUPERBLOCK, Superblock};
-use super::table_store::{State, TableStore};
+use super::{State, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
+use crate::store::superblock::{Meta, SUPERBLOCK, Superblock};
 use std::sync::atomic::Ordering;
 
 /// The page table as it was at a freeze: the chunks that changed since the last durable checkpoint.
@@ -110,7 +110,7 @@ impl TableStore {
     }
 
     /// Sees to it that both superblocks know of every page below `high`, as far as the log, which is going to name them,
-    /// needs that: see [`ID_SLACK`](super::superblock::ID_SLACK).
+    /// needs that: see [`ID_SLACK`](crate::store::superblock::ID_SLACK).
     ///
     /// # Errors
     /// Errors of writing: the log must not name them then.
@@ -126,7 +126,7 @@ impl TableStore {
     }
 
     /// Writes to the slot whose superblock is the older one.
-    fn write_superblock(&self, current: &mut super::table_store::Current, mut next: Superblock) -> Result<()> {
+    fn write_superblock(&self, current: &mut super::Current, mut next: Superblock) -> Result<()> {
         let slot = 1 - current.slot.min(1);
         // A checkpoint has read the high water before it came here.
         next.meta.high_water = next.meta.high_water.max(self.raised.load(Ordering::Acquire));

@@ -3,18 +3,28 @@
 //! What is durable is decided in `checkpoint`; when a page must be written, and the write-ahead rule, are the buffer
 //! pool's. One lock guards the page table and the free map together; it is never held while the device works.
 
-use super::allocator::PlaceAllocator;
-use super::image::{IMAGE_HEADER, ImageBatch, open_image};
-use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
-use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
-use super::rescue::begins_with_images;
-use super::superblock::{self, ID_SLACK, Meta, SUPERBLOCK, Superblock};
-use super::syncs::Syncs;
+mod allocator;
+pub(super) mod checkpoint;
+pub mod image;
+pub(super) mod page_table;
+pub(super) mod place;
+mod region;
+mod relocate;
+pub(super) mod rescue;
+mod room;
+
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::io::Disk;
 use crate::page::{Page, unpack};
+use crate::store::superblock::{self, ID_SLACK, Meta, SUPERBLOCK, Superblock};
+use crate::store::syncs::Syncs;
+use allocator::PlaceAllocator;
+use image::{IMAGE_HEADER, ImageBatch, open_image};
+use page_table::{CHUNK_BYTES, CHUNK_PAGES, Entry, PageTable, decode_directory};
 use parking_lot::Mutex;
+use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
+use rescue::begins_with_images;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Moving images towards the front of the file so that its end can be cut off. It only moves and cuts; which steps a
 //! compaction takes is decided above.
 
+use super::TableStore;
 use super::page_table::CHUNK_BYTES;
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
-use super::table_store::TableStore;
 use crate::base::{PageId, Result};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -7,15 +7,23 @@
 //!
 //! A pool that is the whole database needs no array: each page has the frame of its id, for ever.
 
-use super::TableStore;
-use super::flush::Flusher;
-use super::frame::{Frame, LINE, NO_PAGE, Pin, ReadGuard, WriteGuard};
-use super::frames::Frames;
-use super::growing::Growing;
-use super::prefetch::{self, Ahead};
+mod evict;
+mod flush;
+pub(super) mod frame;
+mod frames;
+mod growing;
+mod huge;
+pub(super) mod prefetch;
+
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
+use crate::store::TableStore;
+use flush::Flusher;
+use frame::{Frame, LINE, NO_PAGE, Pin, ReadGuard, WriteGuard};
+use frames::Frames;
+use growing::Growing;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
+use prefetch::Ahead;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -50,10 +58,10 @@ pub struct PoolStats {
 
 /// Counts, each on its own; they order nothing.
 #[derive(Default)]
-pub(super) struct Counters {
-    pub(super) misses: AtomicU64,
-    pub(super) evictions: AtomicU64,
-    pub(super) writes: AtomicU64,
+struct Counters {
+    misses: AtomicU64,
+    evictions: AtomicU64,
+    writes: AtomicU64,
 }
 
 /// The buffer pool.
@@ -61,25 +69,25 @@ pub struct Pool {
     page_size: usize,
     /// From page id to frame index + 1; 0: not in memory. Not used without a store.
     translation: Growing<AtomicU32>,
-    pub(super) frames: Frames,
+    frames: Frames,
     /// No more frames than this.
-    pub(super) capacity: u32,
+    capacity: u32,
     /// Inner pages stay as long as any other page can go.
-    pub(super) keeps_inner: bool,
+    keeps_inner: bool,
     /// Frames that have their memory; without a store those of all ids up to the highest there was.
-    pub(super) used: AtomicU32,
+    used: AtomicU32,
     /// Pages in memory.
     resident: AtomicU64,
     /// Frames with memory and without a page, for any page; none without a store.
     free: Mutex<Vec<u32>>,
     /// Where the clock stands; counts on for ever.
-    pub(super) hand: AtomicU64,
+    hand: AtomicU64,
     /// Pages with changes that the store does not have.
-    pub(super) dirty: AtomicU64,
-    pub(super) backing: Option<Backing>,
-    pub(super) flusher: Mutex<Flusher>,
-    pub(super) written: (Mutex<()>, Condvar),
-    pub(super) counters: Counters,
+    dirty: AtomicU64,
+    backing: Option<Backing>,
+    flusher: Mutex<Flusher>,
+    written: (Mutex<()>, Condvar),
+    counters: Counters,
 }
 
 impl Pool {
@@ -322,7 +330,7 @@ impl Pool {
     }
 
     /// Waits for a flush to end, or a little while.
-    pub(super) fn await_written(&self) {
+    fn await_written(&self) {
         let mut lock = self.written.0.lock();
         self.written.1.wait_for(&mut lock, Duration::from_millis(1));
     }
@@ -433,7 +441,7 @@ impl Pool {
     }
 
     /// Takes the page out of a frame, whose index is returned if it is for any page now.
-    pub(super) fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
+    fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
         let id = guard.id();
         guard.frame.mark_clean(&self.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);

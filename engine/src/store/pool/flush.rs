@@ -6,11 +6,11 @@
 //! newer one in the page table. One flush runs at a time.
 
 use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
-use super::image::ImageBatch;
-use super::pool::{Backing, Pool};
-use super::table_store::WriteKind;
+use super::{Backing, Pool};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
+use crate::store::table::WriteKind;
+use crate::store::table::image::ImageBatch;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 //! only after it has gone through all frames several times and found no other page.
 
 use super::frame::{CLEAN, NO_PAGE, WriteGuard};
-use super::pool::{Backing, Pool};
+use super::{Backing, Pool};
 use crate::base::{Error, Lsn, Result};
 use crate::page::Page;
 use std::sync::atomic::Ordering;
