@@ -1,8 +1,8 @@
-//! Little-endian fields at byte offsets, read and written with bounds checks that never panic.
+//! Little-endian fields and varints in byte slices, with bounds checks that never panic.
 //!
-//! Layers that look at bytes from a device use these instead of indexing: a field outside the slice reads as zero
-//! and a write outside it is dropped, so a hostile page can give wrong values but never a panic. Whether the values
-//! make sense is for each layer's `check` to say, once, when the bytes come in.
+//! Layers that read bytes from a device use these functions instead of indexing. A field outside the slice reads as
+//! zero, so a hostile page can give wrong values but cannot cause a panic. Each layer has a `check` that verifies the
+//! values once, when the bytes are read.
 
 macro_rules! fields {
     ($($get:ident $put:ident $ty:ty;)*) => {$(

@@ -1,4 +1,4 @@
-//! The one checksum of the house: CRC-32C, in hardware where the machine has it.
+//! CRC-32C, the only checksum of the engine, in hardware where the machine has it.
 
 /// The checksum of `bytes`.
 pub fn checksum(bytes: &[u8]) -> u32 {

@@ -1,5 +1,5 @@
-//! What is damaged in a database that was opened for what is left of it. Words and their parts only: what is done about it
-//! is for `db::rescue`.
+//! [`Damage`]: what [`Builder::open_damaged`](crate::Builder::open_damaged) found damaged. This file has the
+//! descriptions only; `db::rescue` finds the damage and works around it.
 
 use super::error::Error;
 use super::ids::PageId;

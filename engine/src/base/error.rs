@@ -1,4 +1,6 @@
-//! The one error type: each variant says what went wrong, where, and what to do about it.
+//! [`enum@Error`], the only error type. Each variant says what went wrong, where, and what to do about it.
+//!
+//! A message names no option of a program and no program: it must fit every program that uses the engine.
 
 use super::ids::{Lsn, PageId};
 use std::fmt;

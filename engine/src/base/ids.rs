@@ -1,4 +1,4 @@
-//! Newtypes for the numbers that name things, so that a page id is never mistaken for an LSN.
+//! Newtypes for ids and LSNs, so that the compiler does not take a page id for an LSN.
 
 use std::fmt;
 

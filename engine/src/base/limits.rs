@@ -1,4 +1,4 @@
-//! What fits: page sizes, keys, values. One place, so that the API, the tree and the documents agree.
+//! Limits: page sizes, keys, values. They are in one place, so that the API, the tree and the documents agree.
 
 use super::error::{Error, Result};
 

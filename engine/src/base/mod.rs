@@ -1,5 +1,7 @@
-//! The ground floor: ids, errors, limits, checksums and little-endian fields. Everything stands on it; it stands
-//! on nothing. No page, no I/O and no policy may ever live here.
+//! The lowest layer: ids, errors, limits, checksums and bounds-checked byte fields. Every other layer uses it; it uses
+//! none.
+//!
+//! Pages, I/O and policies must not be in this layer.
 
 pub mod bytes;
 pub mod checksum;

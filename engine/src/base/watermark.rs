@@ -1,4 +1,5 @@
-//! How far the log has come, for those who must not run ahead of it.
+//! [`Watermark`]: how far the log is written and durable. The page store, a layer that does not know the log, uses this
+//! trait to follow the write-ahead rule.
 
 use super::{Lsn, Result};
 

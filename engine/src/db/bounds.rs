@@ -1,4 +1,4 @@
-//! Key ranges as callers give them, encoded.
+//! Encodes the bounds of key ranges.
 
 use super::types::{Key, Value};
 use crate::base::bytes;

@@ -1,5 +1,5 @@
-//! Bulk loading: a new table built bottom-up from entries in key order, past the log. The fastest way to fill a table,
-//! and the densest.
+//! Bulk loads: builds a new table bottom-up from entries in key order, without the log. This is the fastest way to fill
+//! a table, and gives the fullest pages.
 
 use super::catalog::TableEntry;
 use super::spec::TableSpec;

@@ -1,4 +1,4 @@
-//! Owned bytes of an entry that left its page: short ones are kept in place, without an allocation.
+//! Owned bytes of a key or value that was copied out of its page. Short ones need no allocation.
 
 use std::fmt;
 use std::ops::Deref;

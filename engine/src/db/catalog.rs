@@ -1,10 +1,10 @@
-//! The catalog: table 0, which says what tables there are. Only names, ids and types live here; no user data.
+//! The catalog: table 0, which lists all tables. It contains names, ids, types and layouts, and no user data.
 //!
 //! | key | record |
 //! |---|---|
 //! | `00` | next table id u32 |
-//! | `01`, root page id u32 big-endian | table id u32, runs u8 (0: they go with it, 1: kept): a detached subtree that waits to be freed |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8), width of all keys, of all values (varint, 0: it varies, or one more); of a table that gives out keys the next one, u64 |
+//! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), and for a table that assigns its keys the next key, u64 |
 
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};

@@ -1,4 +1,4 @@
-//! Checking a database: every page of every tree, every run, and the account of which pages are taken.
+//! Checks a database: every page of every tree, every run, and the allocation maps against the pages that are in use.
 
 use super::Database;
 use super::catalog::{self, TableEntry, catalog_tree};

@@ -1,4 +1,4 @@
-//! Compaction: every table rebuilt with full pages, every page moved to the front of the file, the rest cut off.
+//! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
 
 use super::Database;
 use super::bulk::{DEFAULT_FILL, Sink, grain_fill};

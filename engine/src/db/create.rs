@@ -1,6 +1,8 @@
-//! Creating databases. The file is made and locked under a name of its own and gets the right one when it is whole, so
-//! that a crash leaves no half a database. It is locked from then on until the database is closed, and what is removed
-//! is removed under its lock: nobody else can have opened it.
+//! Creates databases. The file is written and locked under a temporary name and renamed when it is complete, so that a
+//! crash leaves no incomplete database.
+//!
+//! The lock is held from then until the database is closed. A file is removed only under its lock, so no other process
+//! can have opened it.
 
 use super::Database;
 use super::open::Opened;

@@ -1,4 +1,4 @@
-//! [`Database`]: the handle that everything begins with.
+//! [`Database`], the handle of an open database.
 
 use super::options::Builder;
 use super::read::ReadTransaction;

@@ -1,4 +1,4 @@
-//! Read, then write: the entry of one key.
+//! [`Entry`]: the entry of one key, to read and then write it.
 
 use super::guard::Guard;
 use super::table::Table;

@@ -1,5 +1,5 @@
-//! Closing the gaps of the file: images from its end move to lower places, then the end is cut off. How far that goes is
-//! the caller's choice: a compaction closes all gaps, closing the database only those worth their writes.
+//! Closes gaps in the file: moves images from its end to lower places and truncates it. The caller chooses how far: a
+//! compaction closes all gaps, a close only the gaps that are worth their writes.
 
 use super::shared::Shared;
 use crate::base::Result;

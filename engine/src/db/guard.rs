@@ -1,4 +1,4 @@
-//! What a read gives back: a key or value that has left its page, typed.
+//! [`Guard`]: a key or value that was read, copied out of its page, with its type.
 
 use super::bytes::Bytes;
 use super::types::Value;

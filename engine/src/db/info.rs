@@ -1,4 +1,4 @@
-//! What a table is, in words and numbers, for people and programs.
+//! [`TableInfo`]: the description of a table, for people and programs.
 
 use super::catalog::TableEntry;
 use super::spec::PART_IN_FILES;

@@ -1,4 +1,4 @@
-//! The integer keys of a table, one after the other, without its values: blocks are decoded once and read from there.
+//! Iterates over the integer keys of a table without its values. Each block is decoded once.
 
 use super::guard::decode;
 use super::types::Key;

@@ -1,5 +1,5 @@
-//! The background thread: checkpoints, syncing the log at intervals, freeing what was dropped. All it does are plain
-//! functions that a test calls step by step instead.
+//! The background thread: checkpoints, syncs of the log at intervals, and freeing of dropped pages. All work is in
+//! plain functions, which a test can call step by step.
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;

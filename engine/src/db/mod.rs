@@ -1,4 +1,7 @@
-//! Databases and tables: what users of the engine see. Opening and recovery, the catalog, typed tables, options.
+//! Databases and tables, the public API of the engine: opening and recovery, the catalog, typed tables, transactions,
+//! options, check, compaction, salvage.
+//!
+//! The layout of pages and the bytes of the log must not be in this layer.
 
 #![deny(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Opening and recovering a database.
+//! Opens a database, and recovers it if it was not closed.
 
 use super::catalog::{catalog_tree, corrupt};
 use super::create::FIRST_LSN;

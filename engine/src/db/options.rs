@@ -1,4 +1,5 @@
-//! How a database is opened: [`Builder`]. Every option has a default that suits most; none changes what the data mean.
+//! [`Builder`]: the options of an open database. Each option has a default that fits most programs. No option changes
+//! the meaning of the data.
 
 use crate::base::{Error, Result, limits};
 use crate::db::Database;

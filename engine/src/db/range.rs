@@ -1,4 +1,4 @@
-//! Iterating over a table: in key order, from both ends, stopping at the first error.
+//! Iterators over a table, in key order, from both ends. They stop at the first error.
 
 use super::bytes::Bytes;
 use super::guard::{Guard, decode};

@@ -1,4 +1,4 @@
-//! Reading transactions: a consistent snapshot that neither waits for writers nor makes them wait.
+//! Read transactions. Each has a consistent snapshot. It never waits for a writer, and no writer waits for it.
 
 use super::bounds::{self, Bounds};
 use super::bytes::Bytes;

@@ -1,9 +1,9 @@
-//! Reading a damaged table: all that can be read, and which keys cannot. Nothing is changed here; mending a database is
-//! making a new one of what is left.
+//! Reads a damaged table: returns each entry that can be read, and each range of keys that cannot. Nothing is changed
+//! here. To repair a database, a program copies the entries to a new one.
 //!
-//! A cursor reads as far as it comes, by right links past inner pages that are damaged. Where it stops, a descent tells how
-//! far the damage reaches, from what the pages above say of it: a page that cannot be read, leaf or not, costs its range
-//! and no more, and a new cursor begins behind it.
+//! A cursor reads as far as it can, and follows right links past damaged inner pages. Where it stops, a descent finds
+//! how far the damage extends: a page that cannot be read, leaf or not, costs the key range between its separators and
+//! no more. A new cursor begins after that range.
 
 use super::bounds;
 use super::catalog::{self, TableEntry, catalog_tree};

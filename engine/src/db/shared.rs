@@ -1,4 +1,4 @@
-//! What all handles of one open database share, and how it is closed.
+//! The state that all handles of an open database share, and closing.
 
 use super::gaps::Gaps;
 use crate::base::{Error, Lsn, Result};

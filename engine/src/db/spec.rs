@@ -1,4 +1,4 @@
-//! From a table's types and options to its layout.
+//! Chooses the layout of a table from its types and options.
 
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::base::limits::{max_inline_key, max_record};

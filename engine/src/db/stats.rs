@@ -1,4 +1,4 @@
-//! How a database spends memory and space, in numbers.
+//! Statistics of a database: how it uses memory and the file.
 
 use super::Database;
 

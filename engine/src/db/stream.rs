@@ -1,4 +1,4 @@
-//! Values read as streams.
+//! Reads values as streams.
 
 use crate::base::Result;
 use crate::txn::{Engine, large};

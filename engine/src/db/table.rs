@@ -1,5 +1,4 @@
-//! Typed tables inside a writing transaction: keys and values are encoded on the way in and decoded on the way out, and
-//! nothing else is done here.
+//! Typed tables in a writing transaction: encodes keys and values, decodes results. Everything else is in `untyped`.
 
 use super::bounds;
 use super::bytes::Bytes;

@@ -1,5 +1,5 @@
-//! What a table takes: whether bytes that are to become its keys and values can. What is refused here must never reach
-//! a page, where a fixed-length list could only fail. No table is read or written here.
+//! Checks whether a table accepts the given bytes as a key or a value. Bytes that fail must never reach a page, where a
+//! fixed-length list could not store them. No table is read or written here.
 
 use super::catalog::TableEntry;
 use super::types::DynType;

@@ -1,5 +1,4 @@
-//! Tables inside a writing transaction as bytes: what every typed table is underneath. Nothing here knows what a key or a
-//! value means.
+//! Tables of byte strings in a writing transaction. Typed tables are built on them. This file must not know types.
 
 use super::bounds::{self, Bounds};
 use super::info::TableInfo;

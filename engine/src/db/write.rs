@@ -1,4 +1,4 @@
-//! Writing transactions: one at a time, atomic across tables, reading their own writes.
+//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
 use super::catalog::{self, TableEntry, catalog_tree};
 use super::info::TableInfo;

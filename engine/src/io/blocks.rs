@@ -1,4 +1,4 @@
-//! Device blocks: cutting a request at their borders. What a block holds must never be known here.
+//! Splits a request at the boundaries of device blocks. This file must not know what a block contains.
 
 /// Bytes of a device block: what is allocated, locked and trimmed at once.
 pub(super) const BLOCK: usize = 4096;

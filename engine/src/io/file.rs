@@ -1,5 +1,5 @@
-//! Files of the operating system behind [`Disk`]: positioned reads and writes, real syncs. Nothing here knows what the
-//! bytes mean, buffers them, or tries again what the system refused.
+//! [`Disk`] for files of the operating system: reads and writes at an offset, and real syncs. This file must not
+//! interpret the bytes, buffer them, or repeat a call that failed.
 
 #![deny(
     clippy::unwrap_used,

@@ -1,6 +1,7 @@
-//! Folders of the operating system behind [`Volume`]: found once, then held open, so that neither another working folder
-//! nor a new name of a folder above changes which files are meant. Advisory locks, and who may read what. Nothing here
-//! knows what the files are for.
+//! [`Volume`] for folders of the operating system, with advisory locks and file permissions.
+//!
+//! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
+//! folder, does not change which files are opened. This file must not know what the files are for.
 
 #![deny(
     clippy::unwrap_used,

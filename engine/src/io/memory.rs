@@ -1,6 +1,6 @@
-//! Files that live in memory and nowhere else, for databases without a file and for tests. They behave as files do,
-//! down to holes, locks and handles that outlive their names; a sync has nothing to do. No failure is ever invented
-//! here: that is what `duramen-sim` is for.
+//! Files in memory, for databases without a file and for tests. They behave as real files do, with holes, locks, and
+//! handles that stay valid after the file is removed. A sync does nothing. Simulated failures must not be here:
+//! `duramen-sim` has them.
 
 #![deny(
     clippy::unwrap_used,

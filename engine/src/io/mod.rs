@@ -1,7 +1,7 @@
-//! The one seam to the operating system: a disk is an open file, a volume is the folder that names it.
+//! The interface to the operating system: a [`Disk`] is an open file, a [`Volume`] is the folder that contains it.
 //!
-//! Everything the engine asks of storage goes through [`Disk`] and [`Volume`], so that a test can put a device in
-//! their place that loses power at any moment. No format and no policy may ever live here.
+//! The engine does all its I/O through these two traits, so that a test can replace the device by one that loses power
+//! at any time. File formats and policies must not be in this layer.
 
 mod blocks;
 mod file;

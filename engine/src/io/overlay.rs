@@ -1,5 +1,5 @@
-//! A volume over another one that is never changed: what is written stays in memory and hides what is below. It is for
-//! looking at what a change would make of files that must stay as they are. Nothing here knows what is in the files.
+//! A volume over another volume that stays unchanged. Writes are kept in memory and hide the bytes below them. It shows
+//! the effect of a change on files that must not change. This file must not know what the files contain.
 
 #![deny(
     clippy::unwrap_used,

@@ -1,17 +1,18 @@
-//! What the bytes of one batch are: a header that proves itself, and a payload that the chain proves.
+//! The bytes of one batch. The header has a checksum of its own; the second checksum covers the payload and chains the
+//! batch to the one before.
 //!
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | start LSN |
-//! | 8 | 8 | durable LSN known when it was written: everything before it was on the device |
+//! | 8 | 8 | durable LSN known when the batch was written: all bytes of the log before it were on the device |
 //! | 16 | 4 | payload length |
 //! | 20 | 4 | epoch |
-//! | 24 | 1 | kind, the caller's own |
+//! | 24 | 1 | kind, chosen by the caller |
 //! | 25 | 3 | zero |
-//! | 28 | 4 | checksum, chained: of (the previous batch's checksum, bytes 0 to 28, payload) |
-//! | 32 | 4 | header check: of (the database id's checksum, bytes 0 to 32) |
+//! | 28 | 4 | chained checksum of (checksum of the batch before, bytes 0 to 28, payload) |
+//! | 32 | 4 | header checksum of (checksum of the database id, bytes 0 to 32) |
 //!
-//! No file and no offset may ever be known here.
+//! This file must not know files or file offsets.
 
 use crate::base::{Error, Lsn, Result, bytes, checksum::chained};
 

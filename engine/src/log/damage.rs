@@ -1,9 +1,10 @@
-//! Where the valid log ends, is it a torn tail, which nobody was promised, or are acknowledged batches damaged?
+//! Decides what the first invalid batch means: a torn tail, which was never acknowledged, or damage to acknowledged
+//! batches.
 //!
-//! Each batch says how far the log was known to be durable when it was written. So a sound header behind the first
-//! invalid batch that knows of durability beyond it proves that the invalid batch had been synced. Batches that were
-//! never synced cannot prove that of each other. The last durable batches, with no later one that knows of them, are
-//! beyond proof here; that is what the `known_durable` of [`super::read`] is for.
+//! Each batch contains the durable LSN that was known when it was written. A valid header after the first invalid
+//! batch, with a durable LSN beyond that batch, proves that the invalid batch had been synced. Batches that were never
+//! synced cannot prove this of each other. Nor can anything here prove it of the last durable batches, which no later
+//! batch confirms; the `known_durable` of [`super::read`] covers these.
 
 use super::LogShape;
 use super::batch::{BATCH_HEADER, BatchHeader};

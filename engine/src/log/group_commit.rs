@@ -1,5 +1,5 @@
-//! One sync for all who wait: who may sync, how far the log is durable, and what stopped it. Files are never touched
-//! here.
+//! Group commit: one sync for all threads that wait. It decides which thread syncs, and keeps the durable LSN and the
+//! error that stopped the log. This file must not access files.
 
 use crate::base::{Error, Lsn, Result};
 use parking_lot::{Condvar, Mutex};

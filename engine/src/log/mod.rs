@@ -1,13 +1,22 @@
-//! The redo log: opaque batches, one after the other, in segment files beside the database.
+//! The redo log: batches of opaque bytes, one after the other, in segment files beside the database.
 //!
-//! The log knows bytes and LSNs. What a batch means, what a page or a transaction is, and where the redo point is
-//! kept are for the layers above: none of that may ever live here. The bytes are in `docs/format.md`, section Log.
+//! The layer knows bytes and LSNs. The meaning of a batch, pages, transactions, and the place of the redo point must
+//! not be in it. The format is in `docs/format.md`, section Log.
 //!
-//! * `batch` — what the bytes of one batch are;
-//! * `segment` — names and headers of the files; `survey` — which files of a volume make up the log;
-//! * `writer` — [`Log`]: append, reserve, rotate, remove; `group_commit` — one sync for all who wait;
-//! * `reader` — [`LogReader`]: the batches back, up to the valid end; `damage` — is that end a torn tail or damage?
-//! * `resume` — from a reader to a [`Log`] of a new epoch.
+//! * `batch`: the bytes of one batch.
+//! * `segment`: names and headers of the files. `survey`: which files of a volume belong to the log.
+//! * `writer`: [`Log`], with append, reserve, rotate and remove. `group_commit`: one sync for all threads that wait.
+//! * `reader`: [`LogReader`], which reads the batches up to the valid end. `damage`: whether that end is a torn tail.
+//! * `resume`: from a reader to a [`Log`] of a new epoch.
+//!
+//! [`Log::append`] writes once and does not sync.
+//! [`Watermark::make_durable`](crate::base::watermark::Watermark::make_durable) is group commit: one thread syncs while
+//! others append. The syncs of the log run one after the other, so that every failure is seen. After a failed sync the
+//! log acknowledges, appends and removes nothing more.
+//!
+//! A recovery calls in this order: read, redo, [`Log::resume`], a checkpoint whose redo point is in the new epoch, and
+//! [`Log::remove_before`]. If it is interrupted anywhere, the redo point in the superblock still reads the same
+//! batches. A clean close first writes a superblock that needs no log, and then calls [`Log::remove_all`].
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Reading the log back: batch after batch up to the end of what is valid. What batches mean, and writing, are for
-//! others.
+//! [`LogReader`] reads the log batch by batch, up to the end of the valid batches. Writing, and the meaning of a batch,
+//! must not be here.
 
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};

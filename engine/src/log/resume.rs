@@ -1,5 +1,5 @@
-//! Going on after a recovery: what was read is made sure of, then a new epoch begins where it ends. When that is over
-//! and the old segments may go is for the layers above to say.
+//! Continues the log after a recovery: syncs everything that was read, then starts a new epoch at its end. The layers
+//! above decide when the recovery is complete and old segments can be removed.
 
 use super::LogConfig;
 use super::reader::LogReader;

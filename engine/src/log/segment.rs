@@ -1,5 +1,5 @@
-//! The segment files: their names and their headers. Which of them make up the log is for `survey`, what follows
-//! the header for `writer` and `reader`.
+//! Names and headers of the segment files. `survey` decides which files belong to the log; `writer` and `reader` handle
+//! the batches after the header.
 //!
 //! | at | bytes | field |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
-//! The rest of the first device block is zero; batches begin at [`SEGMENT_HEADER`].
+//! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`].
 
 use super::window::Window;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};

@@ -1,17 +1,17 @@
-//! Which files of a volume make up the log, and in what order: decided from their headers alone. Batches are never
-//! looked at here.
+//! Decides from the segment headers which files of a volume belong to the log, and in which order. Batches must not be
+//! read here.
 //!
-//! A log can be spread over segments of several epochs: each recovery goes on in a new epoch, and power may go again
-//! before its checkpoint lets the old segments be removed. The rules:
+//! A log can have segments of several epochs: each recovery continues in a new epoch, and the power may fail again
+//! before its checkpoint allows the removal of the old segments. The rules:
 //!
-//! * only segments of the redo point's epoch or a later one count;
-//! * in order of (epoch, start LSN, number), a segment that starts at or before its predecessors' starts replaces
-//!   those: a later epoch begins where its recovery found the end of the valid log, and nothing beyond that was ever
-//!   acknowledged;
-//! * so every segment is read up to the start of the next one, and must be valid that far: a rotation syncs the old
-//!   segment first, and so does a recovery before it starts a new epoch;
-//! * the first segment read is the last one that starts at or before the redo point. What is missing before it is
-//!   what was removed.
+//! * Only segments of the epoch of the redo point, or of later epochs, count.
+//! * The segments are ordered by (epoch, start LSN, number). A segment replaces the segments before it that start at
+//!   the same LSN or later: a later epoch begins where its recovery found the end of the valid log, and nothing after
+//!   that was ever acknowledged.
+//! * So each segment is read up to the start of the next one, and must be valid up to there: a rotation syncs the old
+//!   segment first, and so does a recovery before it starts a new epoch.
+//! * Reading begins in the last segment that starts at or before the redo point. Segments missing before it were
+//!   removed.
 
 use super::segment::{self, Found, SegmentHeader};
 use super::{LogConfig, LogPosition};

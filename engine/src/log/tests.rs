@@ -1,4 +1,4 @@
-//! The log's promises, on a volume in memory that counts, fails and forgets on demand.
+//! Tests of the log on a volume in memory that counts calls, fails and loses data on demand.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A file read forward in large steps. Bytes only: nothing of batches or segments may ever live here.
+//! Reads a file forward in large steps. This file must not know batches or segments.
 
 use crate::base::{Result, bytes};
 use crate::io::Disk;

@@ -1,8 +1,9 @@
-//! Writing the log: append, reserve, rotate, remove. Reading is for `reader`, going on after a recovery for `resume`,
-//! who may sync when for `group_commit`.
+//! [`Log`]: append, reserve, rotate, remove. `reader` reads, `resume` continues after a recovery, `group_commit`
+//! decides which thread syncs.
 //!
-//! Locks, in the order they are taken: the rotation, the leader's role, the tail. The tail is locked for one write,
-//! never for a sync, except by a rotation, which must not let a batch slip between the old segment and the new one.
+//! Locks, in the order in which they are taken: the rotation, the role of the leader, the tail. The tail is locked for
+//! one write, and never for a sync, with one exception: a rotation must not let a batch slip between the old segment
+//! and the new one.
 
 use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
 use super::group_commit::GroupCommit;

@@ -1,5 +1,5 @@
-//! Numbers in the text of a query, which may have a point and an exponent, and how a column's numbers compare with them:
-//! exactly where those are integers, as the nearest float where they are floats. Columns must never be known here.
+//! Numbers in the text of a query, with an optional point and exponent, and their comparison with the numbers of a
+//! column: exact for integers, with the nearest float for floats. This file must not know columns.
 
 use super::number::Number;
 use std::cmp::Ordering;

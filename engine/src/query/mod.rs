@@ -1,6 +1,8 @@
-//! Aggregates over a table's keys and fixed-size numbers, on its pages: counts, sums and extremes are taken from block
-//! headers and compressed blocks where those tell them. [`Query`] asks from Rust, [`Statement`] in words; the words are
-//! in `docs/query.md`. How pages and versions work is for the layers below.
+//! Aggregates over the keys and the fixed-size numbers of a table. They run on pages: counts, sums and extremes come
+//! from block headers and compressed blocks where possible.
+//!
+//! [`Query`] is the interface in Rust, [`Statement`] the one for queries as text; `docs/query.md` describes both. Page
+//! layouts and versions must not be handled here.
 
 #![deny(
     clippy::unwrap_used,

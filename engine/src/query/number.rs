@@ -1,4 +1,4 @@
-//! Numbers as queries see them: what a column's bytes say, and how two numbers compare. Pages must never be seen here.
+//! [`Number`]: decodes the numbers of a column, and compares them. This file must not know pages.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! From the words of a query to what it asks. Nothing is known here of the table: only what can be told from the words.
+//! Parses the text of a query. It checks what the text alone can show; it does not know the table.
 
 use super::literal::Literal;
 use super::predicate::{Compare, Operand, Predicate};

@@ -1,4 +1,4 @@
-//! Predicates of queries in words: what they say of an entry, and which range of keys they leave.
+//! Predicates: evaluates them for an entry, and derives a key range from them.
 
 use super::Column;
 use super::literal::Literal;

@@ -1,6 +1,7 @@
-//! Running a query: the shortcuts that need no leaf at all, and otherwise every leaf of the range once, by several
-//! threads. Of a leaf that is as the snapshot saw it the block headers answer what they can, and blocks are summed as
-//! they are; rows are looked at one by one only where a predicate or a value asks for that.
+//! Runs a query. Some queries need no leaf. All others read every leaf in the range once, with several threads.
+//!
+//! In a leaf that has not changed since the snapshot, the block headers answer what they can, and blocks are summed in
+//! compressed form. Entries are decoded one by one only if a predicate or a value needs it.
 
 use super::number::{Number, NumberType};
 use super::tally::{Needs, Tally};

@@ -1,4 +1,4 @@
-//! Queries in words: `SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99`.
+//! [`Statement`]: a query as text, such as `SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99`.
 
 use super::number::{Number, NumberType};
 use super::parse::{Parsed, parse};

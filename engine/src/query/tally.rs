@@ -1,4 +1,4 @@
-//! What a query finds out about one column, and how the finds of several threads become one.
+//! [`Tally`]: the intermediate results for one column, and how the results of several threads are combined.
 
 use super::number::{Number, NumberType};
 use crate::base::{Error, Result};

@@ -1,4 +1,4 @@
-//! The words of a query's text, each with where it stands. What they mean together is for `parse`.
+//! Splits the text of a query into tokens, each with its position. `parse` gives them a meaning.
 
 use crate::base::{Error, Result};
 

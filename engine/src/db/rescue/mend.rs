@@ -1,5 +1,5 @@
-//! A catalog that leads to all tables that are left, and inner pages that lead to all their leaves, where those that there
-//! were are damaged. They are written past the log, over the file and never into it.
+//! Rebuilds a damaged catalog so that it leads to all tables that are left, and damaged inner pages so that they lead
+//! to all leaves. The new pages bypass the log. They are written to the overlay, never to the file.
 
 use super::survey::{TablePages, remembered_tables, survey};
 use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};

@@ -1,9 +1,10 @@
-//! Opening a database that is damaged where all else hangs on it: superblocks, page table, log, catalog, inner pages.
-//! What is left is put together over the file, in memory; the file itself is never changed here. Single damaged pages
-//! are for [`super::salvage`].
+//! Opens a database whose superblocks, page table, log, catalog or inner pages are damaged.
 //!
-//! * `survey` — what the pages that can be read say of themselves;
-//! * `mend` — a catalog and inner pages that lead to them.
+//! The result is an overlay in memory over the file. The file itself must not be changed here. [`super::salvage`]
+//! handles single damaged pages.
+//!
+//! * `survey`: what the readable pages say about themselves.
+//! * `mend`: builds a catalog and inner pages that lead to these pages.
 
 mod mend;
 mod survey;

@@ -1,5 +1,5 @@
-//! What the pages that can be read say of themselves: of which table they are, at which level, with how many entries.
-//! Also what old copies of the catalog say. Nothing is changed here.
+//! Reads all pages that can be read and collects their table, level and number of entries, and the contents of old
+//! copies of the catalog. Nothing is changed here.
 
 use crate::base::{Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree};

@@ -1,4 +1,4 @@
-//! The name, types and options of a table, as a constant of the program.
+//! [`TableDef`]: the name, types and options of a table, as a constant of the program.
 
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};

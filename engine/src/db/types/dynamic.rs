@@ -1,4 +1,4 @@
-//! Types known only at run time, by their names. How their values look as text is in `text.rs`.
+//! [`DynType`]: a type known only at run time, by its name. `text.rs` has the text form of its values.
 
 use super::value::{Decoded, Value};
 use crate::base::Error;

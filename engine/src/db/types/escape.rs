@@ -1,12 +1,16 @@
-//! Strings inside a tuple: escaped and terminated, so that they end visibly and keep their order. Bytes only, no types.
+//! Strings inside a tuple: escaped and terminated, so that their end is visible and their order is kept. This file
+//! works on bytes and must not know types.
 //!
-//! Each 0x00 of the string becomes 0x00 0xFF and 0x00 0x00 follows the last byte.
+//! Each byte 0x00 of the string becomes 0x00 0xFF, and 0x00 0x00 follows the last byte.
 //!
-//! Why the order survives: take two strings a < b and look at where they first differ. If both have a byte there, the
-//! encodings are equal before it and differ at it (0x00 becomes 0x00 0xFF, which starts with the same 0x00, and the
-//! other string's byte is greater), so they order as the bytes do. Otherwise a ends there and b goes on with a byte c,
-//! and a's terminator 0x00 0x00 meets c: smaller if c > 0, and if c = 0 the second bytes are 0x00 and 0xFF, smaller
-//! again. Whatever follows the terminator is reached only when the strings are equal.
+//! The encodings have the order of the strings. Let a < b be two strings.
+//!
+//! * If they differ at a byte that both have, their encodings are equal before that byte. At that byte, or at the one
+//!   after it, they differ in the same way: 0x00 becomes 0x00 0xFF, and any other byte is greater than 0x00.
+//! * If a is a prefix of b, the terminator 0x00 0x00 of a is compared with the encoding of the next byte c of b. If c >
+//!   0 the first byte decides. If c = 0 the second bytes are 0x00 and 0xFF. In both cases a is less.
+//!
+//! The bytes after the terminator are compared only if the strings are equal.
 
 use super::value::Decoded;
 use crate::base::bytes::take;

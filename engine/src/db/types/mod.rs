@@ -1,8 +1,8 @@
-//! What programs store in tables: typed keys and values, their bytes, the definition and options of a table.
+//! The types of keys and values, their bytes, and the definition and options of a table.
 //!
-//! A tree holds byte strings and orders them bytewise. A [`Value`] type says how it becomes bytes and comes back; a
-//! [`Key`] type promises besides that the bytes order as the values do. The bytes of each type are in
-//! `docs/types.md`. Nothing here knows of pages, tables or transactions.
+//! A tree stores byte strings and compares them byte by byte. A [`Value`] type defines how values are encoded and
+//! decoded. A [`Key`] type also promises that the encoded bytes have the order of the values. `docs/types.md` describes
+//! the bytes of each type. Pages, tables in a database and transactions must not be known here.
 
 #![deny(
     clippy::unwrap_used,

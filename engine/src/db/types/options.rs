@@ -1,4 +1,4 @@
-//! What can be chosen for a table when it is created. How the choices work is the page layer's affair.
+//! [`TableOptions`]: the options of a new table. The page layer implements them.
 
 use crate::base::Error;
 use duramen_codec::Codec;

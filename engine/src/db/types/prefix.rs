@@ -1,4 +1,4 @@
-//! Keys that have prefixes: byte strings and text.
+//! [`PrefixKey`]: key types that have prefixes, byte strings and text.
 
 use super::value::Key;
 

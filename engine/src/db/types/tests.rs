@@ -1,4 +1,5 @@
-//! What every type promises: encodings order as values do, come back, and no bytes make a decoder panic.
+//! Properties of every type: encodings have the order of the values, decode to the same value, and no bytes make a
+//! decoder panic.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Values of a [`DynType`] as text, for programs that people type into. The bytes are those of the static types.
+//! The text form of the values of a [`DynType`], for programs in which people type values. The bytes are those of the
+//! static types.
 
 use super::dynamic::{DynType, Shape};
 use super::escape::{push_escaped, push_escaped_prefix, take_escaped};

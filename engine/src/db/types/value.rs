@@ -1,4 +1,5 @@
-//! The contract of a stored type: [`Value`], [`Key`] and [`KeyPart`]. No type implements them here.
+//! The traits of stored types: [`Value`], [`Key`] and [`KeyPart`]. The types that implement them are in the other
+//! files.
 
 /// What a decoder says is wrong with the bytes it was given.
 pub(super) type Decoded<T> = Result<T, &'static str>;

@@ -1,4 +1,4 @@
-//! Torn tails end the log, damage is told, and no wrong batch ever comes back.
+//! A torn tail ends the log, damage is reported, and no wrong batch is ever read.
 
 use super::*;
 use crate::io::Volume;

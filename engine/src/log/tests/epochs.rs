@@ -1,4 +1,4 @@
-//! Recovery after recovery: each goes on in a new epoch, and every epoch's cut can be read from any redo point.
+//! Repeated recoveries: each continues in a new epoch, and the log can be read from any redo point.
 
 use super::*;
 

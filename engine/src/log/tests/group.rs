@@ -1,4 +1,4 @@
-//! Who is acknowledged when, and what failures do.
+//! Which batches are acknowledged, and when, also after failures.
 
 use super::*;
 use std::sync::Barrier;

@@ -1,4 +1,4 @@
-//! What is appended comes back, through rotations, recoveries and removals.
+//! Appended batches are read back, across rotations, recoveries and removals.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! A volume in memory whose files can be looked at, damaged, and made to fail.
+//! A volume in memory whose files a test can inspect, damage and make fail.
 
 use crate::base::{Error, Lsn, Result};
 use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
