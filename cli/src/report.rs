@@ -1,7 +1,7 @@
 //! Prints reports: tables for people, JSON for programs, both from the same fields.
 //!
-//! A report is anything that serialises to a JSON object, or to an array of objects of the same fields. For people, the
-//! fields become rows, or columns; a field whose name ends in `_bytes` is shown as KiB, MiB and so on.
+//! A report is anything that serialises to a JSON object, or to an array of objects with the same fields. For people, the
+//! fields become rows or columns. A field whose name ends in `_bytes` is shown in KiB, MiB and so on.
 
 use crate::args::Format;
 use crate::failure::{Failure, Result};
@@ -11,22 +11,44 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// Characters of a text that are shown to people; programs get all of them.
+/// Characters of a text that a table shows; JSON has all of them.
 const WIDEST: usize = 200;
+/// The same in a table that is printed in parts.
+const WIDEST_IN_PARTS: usize = 30;
+/// Characters of a line of a table that is printed in parts.
+const LINE: usize = 100;
+
+/// How to print a table in parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// The fields that name a row. Each part begins with them.
+    pub(crate) labels: &'a [&'a str],
+    /// The fields that begin a new part.
+    pub(crate) begins: &'a [&'a str],
+}
 
 /// Prints `report` to standard output.
 pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
+    print_with(report, format, None)
+}
+
+/// As [`print`], with tables in parts whose lines have at most [`LINE`] characters.
+pub(crate) fn print_in_parts(report: &impl Serialize, format: Format, parts: Parts<'_>) -> Result<()> {
+    print_with(report, format, Some(parts))
+}
+
+fn print_with(report: &impl Serialize, format: Format, in_parts: Option<Parts<'_>>) -> Result<()> {
     let value = serde_json::to_value(report).map_err(|error| Failure::Output(error.into()))?;
     let text = match format {
         Format::Json => format!("{value:#}"),
-        Format::Table => render(&value),
+        Format::Table => render(&value, in_parts),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::output)
 }
 
-/// The report as text: its plain fields one a row, then what has fields or rows of its own.
-fn render(report: &Value) -> String {
+/// The report as text: its plain fields one a row, then the fields that are objects or lists.
+fn render(report: &Value, in_parts: Option<Parts<'_>>) -> String {
     match report {
         Value::Object(fields) => {
             let (parted, plain): (Vec<_>, Vec<_>) =
@@ -35,45 +57,89 @@ fn render(report: &Value) -> String {
             if !plain.is_empty() {
                 let mut table = empty();
                 for (name, value) in plain {
-                    table.add_row([Cell::new(title(name)), cell(name, value).set_alignment(CellAlignment::Left)]);
+                    let value = Cell::new(shown(name, value, WIDEST)).set_alignment(CellAlignment::Left);
+                    table.add_row([Cell::new(title(name)), value]);
                 }
                 parts.push(table.trim_fmt());
             }
             for (name, part) in parted {
-                parts.push(format!("{}:\n{}", title(name), render(part)));
+                parts.push(format!("{}:\n{}", title(name), render(part, in_parts)));
             }
             parts.join("\n\n")
         }
-        Value::Array(rows) => grid(rows),
-        plain => shown("", plain),
+        Value::Array(rows) => grid(rows, in_parts),
+        plain => shown("", plain, WIDEST),
     }
 }
 
 /// A table with a row for each object and a column for each field of the first.
-fn grid(rows: &[Value]) -> String {
+fn grid(rows: &[Value], in_parts: Option<Parts<'_>>) -> String {
     let Some(first) = rows.first() else { return "none".to_owned() };
     let Value::Object(first) = first else {
-        return rows.iter().map(|row| shown("", row)).collect::<Vec<_>>().join("\n");
+        return rows.iter().map(|row| shown("", row, WIDEST)).collect::<Vec<_>>().join("\n");
     };
+    let all: Vec<_> = first.iter().collect();
+    match in_parts {
+        None => columns(rows, &all, title, WIDEST).trim_fmt(),
+        Some(rule) => {
+            let text = |part: Vec<Field<'_>>| columns(rows, &part, stacked, WIDEST_IN_PARTS).trim_fmt();
+            parts(rows, &all, rule).into_iter().map(text).collect::<Vec<_>>().join("\n\n")
+        }
+    }
+}
+
+/// The name of a field, and its value in the first row.
+type Field<'a> = (&'a String, &'a Value);
+
+/// A table of some fields of all rows.
+fn columns(rows: &[Value], fields: &[Field<'_>], title: fn(&str) -> String, widest: usize) -> Table {
     let mut table = empty();
-    table.set_header(first.iter().map(|(name, value)| Cell::new(title(name)).set_alignment(alignment(value))));
+    table.set_header(fields.iter().map(|(name, value)| Cell::new(title(name)).set_alignment(alignment(value))));
     let none = Map::new();
     for row in rows {
         let row = row.as_object().unwrap_or(&none);
-        table.add_row(first.keys().map(|name| cell(name, row.get(name).unwrap_or(&Value::Null))));
+        let cell = |name: &String| {
+            let value = row.get(name).unwrap_or(&Value::Null);
+            Cell::new(shown(name, value, widest)).set_alignment(alignment(value))
+        };
+        table.add_row(fields.iter().map(|(name, _)| cell(name)));
     }
-    table.trim_fmt()
-}
-
-fn empty() -> Table {
-    let mut table = Table::new();
-    // Wider than the window is better than cut: whoever reads it may scroll, or ask for JSON.
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
-fn cell(name: &str, value: &Value) -> Cell {
-    Cell::new(shown(name, value)).set_alignment(alignment(value))
+/// The fields of each part: the labels, and as many others as fit in a line.
+fn parts<'a>(rows: &[Value], all: &[Field<'a>], rule: Parts<'_>) -> Vec<Vec<Field<'a>>> {
+    let width = |field: &Field<'_>| {
+        let widths = columns(rows, &[*field], stacked, WIDEST_IN_PARTS).column_max_content_widths();
+        widths.iter().map(|width| usize::from(*width) + SPACE).sum::<usize>()
+    };
+    let (named, others): (Vec<Field<'a>>, Vec<_>) =
+        all.iter().partition(|(name, _)| rule.labels.contains(&name.as_str()));
+    let least: usize = named.iter().map(width).sum();
+    let mut parts = vec![named.clone()];
+    let mut used = least;
+    for field in others {
+        let more = width(&field);
+        if used > least && (used + more > LINE || rule.begins.contains(&field.0.as_str())) {
+            parts.push(named.clone());
+            used = least;
+        }
+        used += more;
+        if let Some(part) = parts.last_mut() {
+            part.push(field);
+        }
+    }
+    parts
+}
+
+/// Characters around each column.
+const SPACE: usize = 2;
+
+fn empty() -> Table {
+    let mut table = Table::new();
+    // A table that is wider than the window is not cut: its reader can scroll.
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
 }
 
 fn alignment(value: &Value) -> CellAlignment {
@@ -85,14 +151,25 @@ fn title(name: &str) -> String {
     name.strip_suffix("_bytes").unwrap_or(name).replace('_', " ")
 }
 
-/// A field's value for people.
-fn shown(name: &str, value: &Value) -> String {
+/// The same in two lines, if it has several words.
+fn stacked(name: &str) -> String {
+    let title = title(name);
+    let middle = title.len() / 2;
+    let space = title.match_indices(' ').map(|(at, _)| at).min_by_key(|at| at.abs_diff(middle));
+    match space.and_then(|at| title.split_at_checked(at)) {
+        Some((first, second)) => format!("{first}\n{}", second.trim_start()),
+        None => title,
+    }
+}
+
+/// A field's value for people, a text with at most `widest` characters.
+fn shown(name: &str, value: &Value, widest: usize) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::String(text) => {
-            let ellipsis = if text.chars().nth(WIDEST).is_some() { "…" } else { "" };
-            let shown = text.chars().take(WIDEST).map(|c| if c.is_control() { '?' } else { c });
+            let ellipsis = if text.chars().nth(widest).is_some() { "…" } else { "" };
+            let shown = text.chars().take(widest).map(|c| if c.is_control() { '?' } else { c });
             shown.chain(ellipsis.chars()).collect()
         }
         Value::Number(number) => match number.as_u64() {
@@ -115,7 +192,7 @@ mod tests {
             "file_bytes": 2048, "ratio": 0.5, "clean": true,
             "tables": [{"name": "a", "entries": 1234}, {"name": "bcd", "entries": 5}],
         });
-        let lines: Vec<String> = render(&report).lines().map(|line| line.trim().to_owned()).collect();
+        let lines: Vec<String> = render(&report, None).lines().map(|line| line.trim().to_owned()).collect();
         let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(0), "file 2.00 KiB");
         assert_eq!(words(1), "ratio 0.500");
@@ -128,18 +205,29 @@ mod tests {
 
     #[test]
     fn objects_within_become_parts_with_rows() {
-        let report = render(&json!({"database": {"file_bytes": 1024}, "tables": []}));
+        let report = render(&json!({"database": {"file_bytes": 1024}, "tables": []}), None);
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words, "database: file 1.00 KiB tables: none");
     }
 
     #[test]
     fn control_characters_of_names_do_not_reach_the_terminal() {
-        assert_eq!(shown("name", &json!("a\x1b[2J\n")), "a?[2J?");
+        assert_eq!(shown("name", &json!("a\x1b[2J\n"), WIDEST), "a?[2J?");
+    }
+
+    #[test]
+    fn a_wide_table_is_printed_in_parts_that_begin_with_the_labels() {
+        let mut row = Map::from_iter([("name".to_owned(), json!("n".repeat(500))), ("level".to_owned(), json!(0))]);
+        row.extend((10..40).map(|at| (format!("field number {at}"), json!(1_000_000))));
+        let text = render(&json!([row, row]), Some(Parts { labels: &["name", "level"], begins: &["field number 12"] }));
+        assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
+        assert!((10..40).all(|at| text.matches(&format!("number {at}")).count() == 1), "each field once: {text}");
+        let parts = text.split("\n\n").count();
+        assert!(parts > 1 && text.matches("level").count() == parts, "{text}");
     }
 
     #[test]
     fn an_empty_list_says_so() {
-        assert_eq!(render(&json!([])), "none");
+        assert_eq!(render(&json!([]), None), "none");
     }
 }

@@ -3,7 +3,7 @@
 use super::open;
 use crate::args::Stat;
 use crate::failure::{Failure, Found, Result};
-use crate::report;
+use crate::report::{self, Parts};
 use duramen::db::{DatabaseStats, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
@@ -93,6 +93,9 @@ struct LevelRow {
     ratio: f64,
 }
 
+/// The tables are printed in three parts: their layout, their pages outside the tree, and their bytes.
+const IN_PARTS: Parts<'_> = Parts { labels: &["name", "table", "level"], begins: &["run_pages", "raw_key_bytes"] };
+
 /// Prints the report: of the database and all tables, or of one table.
 pub(super) fn run(args: &Stat) -> Result<Found> {
     let db = open::reading(&args.database)?;
@@ -119,11 +122,11 @@ pub(super) fn run(args: &Stat) -> Result<Found> {
         report.levels.extend((0..).zip(&tree.levels).map(|(at, level)| row(&table.name, at, level, stats.page_size)));
         report.tables.push(summary(table, &tree));
     }
-    report::print(&report, args.report.format)?;
+    report::print_in_parts(&report, args.report.format, IN_PARTS)?;
     match damaged {
         None => Ok(Found::There),
         Some(what) => {
-            let told = "the figures are those of what can be read; check tells all that is damaged";
+            let told = "the figures are for what can be read; check lists all damage";
             Err(Failure::Unsound(format!("{} is damaged: {what}; {told}", args.database.db.display())))
         }
     }

@@ -183,11 +183,29 @@ fn reports_for_people_have_the_same_names() {
     let place = Place::new();
     place.ok("load t.duramen t", "a\tb\n");
     for (command, word) in [
-        ("stat t.duramen", "entries per page"),
+        ("stat t.duramen", "front bytes"),
         ("check t.duramen", "sound"),
         ("tables t.duramen", "key type"),
         ("compact t.duramen", "after"),
     ] {
         assert!(place.ok(command, "").contains(word), "{command}");
     }
+}
+
+#[test]
+fn stat_fits_in_100_columns_whatever_the_tables_are() {
+    let place = Place::new();
+    place.ok(&format!("load t.duramen {}", "long-name-".repeat(20)), numbered(20_000));
+    place.ok(
+        "load t.duramen pairs --key-type (str,str,str,str,str,str) --value-type option<u64>",
+        "a,b,c,d,e,f\tnone\n",
+    );
+    place.ok("load t.duramen numbers --key-type u64", (0..200_000).map(|key| format!("{key}\n")).collect::<String>());
+    for command in ["stat t.duramen", "stat t.duramen numbers"] {
+        let shown = place.ok(command, "");
+        let widest = shown.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= 100, "{widest}");
+        assert!(shown.contains("numbers") && shown.contains("raw bytes"), "{shown}");
+    }
+    assert_eq!(json(&place, "stat t.duramen")["tables"][0]["name"], "long-name-".repeat(20), "JSON keeps all");
 }
