@@ -7,9 +7,9 @@ use duramen::db::types::{DynType, KeyLayout, Separators};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Look into, fill and mend Duramen databases.
+/// Read, fill, check and repair Duramen databases.
 ///
-/// Exit status: 0, or 1 if what was asked for is not there, or 2 after an error, which is told in one line.
+/// Exit status: 0 after success, 1 if a key was not found, 2 after an error, which is one line on standard error.
 #[derive(Parser, Debug)]
 #[command(name = "duramen", version, max_term_width = 100, arg_required_else_help = false)]
 pub(crate) struct CommandLine {
@@ -21,59 +21,59 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     /// Load a list of keys, or of keys and values, into a table
     ///
-    /// Takes one entry a line: a key, or a key, a TAB and a value. The list need not be sorted; of several entries with
-    /// one key the last wins. The database and the table are made if they are not there. Nothing is written before the
-    /// whole input has been read and found good.
+    /// The input has one entry a line: a key, or a key, a TAB and a value. It need not be sorted. If a key occurs several
+    /// times, its last entry counts. Makes the database and the table if they do not exist. Nothing is written before the
+    /// whole input has been read and checked.
     ///
-    /// A new table is written in one commit: all of it, or nothing. A table that is there gets the entries in the order of
-    /// their keys, --batch of them a commit: if a commit fails, those before it stay, and the error tells how many entries
-    /// they have. Loading the same input again does no harm.
+    /// A new table is written in one commit. An existing table gets the entries in key order, --batch entries a commit: if
+    /// a commit fails, those before it stay, and the error says how many entries they contain. You can load the same input
+    /// again.
     Load(Load),
     /// Print the value of a key
     Get(Get),
-    /// Write one entry, making the database and the table if they are not there
+    /// Write one entry; make the database and the table if they do not exist
     Put(Put),
-    /// Write values that get the next keys of a table, and print those
+    /// Write values under the next keys of a table, and print these keys
     ///
-    /// Keys are 1, 2, 3 and so on, each given out once. The database and the table are made if they are not there; of those
-    /// that are, a table must have been made with --auto-increment.
+    /// The table assigns the keys 1, 2, 3 and so on, each once. Makes the database and the table if they do not exist. An
+    /// existing table must have been made with --auto-increment.
     Push(Push),
-    /// Remove entries: those of some keys, or of a range of keys
+    /// Remove the entries of some keys, or of a range of keys
     ///
-    /// Takes keys, or a range: --from, --to or --prefix. Prints nothing. Exit status 1 if one of the keys, or any key of the
-    /// range, was not there.
+    /// Give keys, or a range with --from, --to or --prefix. Prints nothing. The exit status is 1 if one of the keys did not
+    /// exist, or if there was no key in the range.
     Del(Del),
-    /// Remove a table with all that is in it
+    /// Remove a table and all its entries
     Drop(DropTable),
-    /// Give a table another name
+    /// Rename a table
     Rename(Rename),
-    /// Print the entries of a table, or of a range of it, in the order of keys
+    /// Print the entries of a table, or of a key range, in key order
     ///
-    /// One entry a line: the key, then a TAB and the value, if there is one.
+    /// Prints one entry a line: the key, then a TAB and the value, if the table has values.
     Scan(Scan),
-    /// Find out counts, sums, averages and extremes of a table's keys and numbers
+    /// Compute counts, sums, averages and extremes of keys and values
     ///
-    /// A query is aggregates, FROM, a table, and if need be WHERE and a predicate:
-    /// 'SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99'. There are COUNT(*), SUM, AVERAGE, MIN, MAX,
-    /// COUNT(DISTINCT ...), DISTINCT, TOP(..., k) and BOTTOM(..., k) of key or value; predicates compare key or value, or
-    /// what % leaves of it, with numbers, or look for it IN a list, joined by AND, OR and NOT.
+    /// A query has aggregates, FROM, a table, and optionally WHERE and a predicate:
+    /// 'SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99'. The aggregates are COUNT(*), SUM, AVERAGE, MIN, MAX,
+    /// COUNT(DISTINCT ...), DISTINCT, TOP(..., k) and BOTTOM(..., k) of key or value. Predicates compare key or value, or
+    /// its remainder (%), with numbers, or search it IN a list. AND, OR and NOT combine them.
     Query(Query),
     /// List the tables
     Tables(Tables),
-    /// Show how large the database and its tables are, and how their pages are filled
+    /// Show the sizes of the database and its tables, and how full their pages are
     Stat(Stat),
-    /// Check every page, and tell what is wrong
+    /// Check every page, and print what is damaged
     Check(Check),
     /// Write all tables, or one, to a file that `restore` reads
     ///
-    /// A file that is there is replaced when the dump is whole, not before. With --skip-damaged, each range of keys that
-    /// cannot be read is told on standard error, and the exit status is 2 if there is any.
+    /// An existing file is replaced when the dump is complete. With --skip-damaged, each range of keys that cannot be read
+    /// is printed on standard error, and the exit status is 2 if there is one.
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
-    /// Move pages together and shrink the file
+    /// Rebuild full pages and shrink the file
     ///
-    /// Every table is written anew before its old pages are freed: meanwhile the file grows by as much as is in it.
+    /// Each table is rebuilt before its old pages are freed. Meanwhile the file grows by the size of its content.
     Compact(Compact),
 }
 
@@ -82,15 +82,15 @@ pub(crate) enum Command {
 pub(crate) struct Database {
     /// The database file
     pub(crate) db: PathBuf,
-    /// Memory for pages, as 64M or 2G
+    /// Memory for pages, such as 64M or 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) cache: Option<Size>,
 }
 
-/// How keys and values look outside the database.
+/// The form of keys and values in input and output.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// Entries end with a NUL byte, not with a newline
+    /// End entries with a NUL byte instead of a newline
     #[arg(short = '0', long = "null")]
     pub(crate) null: bool,
     /// Keys and values are their stored bytes, in hexadecimal
@@ -98,13 +98,13 @@ pub(crate) struct Look {
     pub(crate) hex: bool,
 }
 
-/// What a new table holds and how.
+/// The types and the layout of a new table.
 #[derive(Args, Debug, Default)]
 pub(crate) struct NewTable {
-    /// The type of keys, as bytes, str, u64, (str,u32) [default: the table's, or bytes]
+    /// The type of keys, such as bytes, str, u64 or (str,u32) [default: that of the table, or bytes]
     #[arg(long, value_name = "TYPE")]
     pub(crate) key_type: Option<DynType>,
-    /// The type of values [default: the table's, or bytes, or () if there are none]
+    /// The type of values [default: that of the table, or bytes, or () without values]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
     /// How pages keep keys: plain, fixed, head, db2, wiredtiger, wiredtiger-best, wiredtiger-both, myisam, pkb, pkb:1 to
@@ -116,7 +116,7 @@ pub(crate) struct NewTable {
     /// simd-for or bp128 [default: simd-for]
     #[arg(long, value_name = "CODEC")]
     pub(crate) codec: Option<Codec>,
-    /// A new table gives out keys to whoever pushes values; for u32 and u64 keys
+    /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
     /// How long separators are: full, tail, or tail:0 to tail:500 with another radius, in thousandths of a page
@@ -128,18 +128,18 @@ pub(crate) struct NewTable {
     pub(crate) page_size: Option<Size>,
 }
 
-/// How a report is printed.
+/// The form of a report.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// For people
+    /// A table for people
     Table,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// How the report is printed
+    /// The form of the report
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 }
@@ -166,13 +166,13 @@ pub(crate) struct Load {
     pub(crate) csv: Csv,
     #[command(flatten)]
     pub(crate) new_table: NewTable,
-    /// Memory for sorting; more is sorted in parts, in a nameless file beside the database
+    /// Memory for sorting; larger input is sorted in parts, in a temporary file beside the database
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     pub(crate) memory: Size,
-    /// How full the pages of a new table are made, in percent
+    /// How full the pages of a new table are, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(50..=100))]
     pub(crate) fill: u8,
-    /// How many entries are written at once into a table that is there already
+    /// Entries a commit when loading into an existing table
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
     #[command(flatten)]
@@ -183,20 +183,20 @@ pub(crate) struct Load {
 
 #[derive(Args, Debug)]
 pub(crate) struct Csv {
-    /// The input is comma separated values, quoted where necessary
+    /// The input is CSV: comma-separated values with optional quotes
     #[arg(long, conflicts_with = "null")]
     pub(crate) csv: bool,
-    /// The column of keys: its number, from 1, or its name in the first line; given several times, the
-    /// columns make a tuple [default: 1]
+    /// The column of keys: its number, from 1, or its name in the first line; repeat it for a tuple of
+    /// columns [default: 1]
     #[arg(long, value_name = "COLUMN", requires = "csv")]
     pub(crate) key_column: Vec<String>,
-    /// The column of values, likewise [default: none, the table has keys alone]
+    /// The column of values, in the same way [default: none, the table has only keys]
     #[arg(long, value_name = "COLUMN", requires = "csv")]
     pub(crate) value_column: Vec<String>,
-    /// The first line has names, not an entry; implied by naming a column
+    /// The first line has the names of columns; implied if a column is given by name
     #[arg(long, requires = "csv")]
     pub(crate) header: bool,
-    /// What separates columns, one byte
+    /// The separator of columns, one byte
     #[arg(long, value_name = "CHAR", requires = "csv", default_value = ",", value_parser = one_byte)]
     pub(crate) delimiter: u8,
 }
@@ -283,26 +283,26 @@ pub(crate) struct Rename {
     pub(crate) database: Database,
     /// The table
     pub(crate) from: String,
-    /// Its new name, which no other table has
+    /// The new name
     pub(crate) to: String,
 }
 
-/// Some of a table's keys. Where several are given, the keys are those that all of them leave.
+/// A range of keys. If several options are given, a key must match all of them.
 #[derive(Args, Debug)]
 pub(crate) struct KeyRange {
-    /// Begin at this key, or at the first one after it
+    /// The first key of the range, or the next one that exists
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
-    /// End before this key
+    /// The end of the range; the key itself is excluded
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
-    /// Only keys that begin with this; of a tuple, its first parts
+    /// Only keys that begin with this; for a tuple, its first parts
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
 }
 
 impl KeyRange {
-    /// True if all keys are meant.
+    /// True if the range contains all keys.
     pub(crate) fn is_whole(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.prefix.is_none()
     }
@@ -316,16 +316,16 @@ pub(crate) struct Scan {
     pub(crate) table: String,
     #[command(flatten)]
     pub(crate) range: KeyRange,
-    /// The greatest key first
+    /// Print the greatest key first
     #[arg(long)]
     pub(crate) reverse: bool,
-    /// At most this many entries
+    /// Print at most this many entries
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<u64>,
-    /// Print only how many there are
+    /// Print only the number of entries
     #[arg(long)]
     pub(crate) count: bool,
-    /// Leave out what cannot be read of a damaged database, and tell it on standard error; the exit status is 2 then
+    /// Skip what cannot be read in a damaged database, and report it on standard error; the exit status is then 2
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
@@ -336,12 +336,12 @@ pub(crate) struct Scan {
 pub(crate) struct Query {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The query, as 'SUM(key) FROM t WHERE key > 10'
+    /// The query, such as 'SUM(key) FROM t WHERE key > 10'
     pub(crate) statement: String,
-    /// How many threads share the work [default: as many as the machine runs at once]
+    /// The number of threads [default: the number of processors]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) threads: Option<u8>,
-    /// How many numbers DISTINCT, TOP and BOTTOM may keep in memory, some 50 bytes each [default: 1048576]
+    /// How many numbers DISTINCT, TOP and BOTTOM may keep in memory, about 50 bytes each [default: 1048576]
     #[arg(long, value_name = "COUNT")]
     pub(crate) most_numbers: Option<u64>,
     #[command(flatten)]
@@ -386,7 +386,7 @@ pub(crate) struct Dump {
     /// Only this table
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// Leave out what cannot be read of a damaged database; the file must not be there yet
+    /// Skip what cannot be read in a damaged database; the file must not exist yet
     #[arg(long)]
     pub(crate) skip_damaged: bool,
     #[command(flatten)]

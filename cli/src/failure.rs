@@ -1,4 +1,4 @@
-//! How a command ends: what it asked for was there, was not, or it failed. The exit status follows from it.
+//! How a command ends: success, something was not found, or a failure. The exit status follows from it.
 
 use crate::words::words;
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// A table that is there got only a part of what was to be written to it.
-    #[error("{cause}; the first {written} entries, by their keys, are in table \"{table}\" already: mend the cause, then load all again", table = table.escape_debug())]
+    #[error("{cause}; the first {written} entries, by their keys, are in table \"{table}\" already: remove the cause, then load all of them again", table = table.escape_debug())]
     Partly {
         /// How many entries have been committed.
         written: u64,

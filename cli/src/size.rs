@@ -17,7 +17,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let wrong = || format!("\"{text}\" is no size: write bytes as 65536, 64K, 512M or 2G");
+        let wrong = || format!("\"{text}\" is not a size: write bytes as 65536, 64K, 512M or 2G");
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         let unit = text[digits.len()..].trim().to_ascii_lowercase();
         let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {

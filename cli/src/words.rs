@@ -1,41 +1,58 @@
-//! The engine's errors in the words of the command line: where the engine names a function or an option of the library, this
-//! names what the program has for it. What is wrong is said by the engine alone.
+//! Messages for the engine's errors. The engine says what is wrong. Where its advice names a function of the library, the
+//! program gives its own advice, which names commands and options.
 
 use duramen::Error;
 
-/// An error in one line, with what to do about it here.
+/// The message for an error, in one line, with what to do about it on the command line.
 pub(crate) fn words(error: &Error) -> String {
     if let Error::Option { option, value, expected } = error {
         return refused(option, value, expected);
     }
     match advice(error) {
-        Some(advice) => format!("{}{advice}", error.without_advice()),
+        Some(advice) => format!("{}{advice}", what(error)),
         None => error.to_string(),
     }
 }
 
-/// What to do about an error, where the library has another way.
+/// What is wrong, as the engine says it.
+fn what(error: &Error) -> String {
+    let message = error.to_string();
+    message.strip_suffix(error.advice()).map_or(message.clone(), str::to_owned)
+}
+
+/// What to do about an error, if that is not what the library says.
 fn advice(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::NotFound { .. } => ": load, put and push make one, and restore makes one from a dump",
-        Error::Exists { .. } => ": remove it first, or give the new one another name",
-        Error::Locked { .. } => ": wait for the other process, or end it",
+        Error::NotFound { .. } => ": load, put and push make a new one, and restore makes one from a dump",
+        Error::Exists { .. } => ": remove it first, or choose another name",
+        Error::Locked { .. } => ": wait for the other process to end, or stop it",
         Error::NeedsRecovery { .. } => {
-            ": whoever may write to it and to its folder must run any command on it once, which recovers it"
+            ": run any command on it once as a user who may write to it and to its folder, which recovers it"
         }
-        Error::TableType { part: "keys", .. } => ": leave --key-type out, or take another table",
-        Error::TableType { .. } => ": leave --value-type out, or take another table",
-        Error::Encoding { .. } => "; --hex shows them",
+        Error::FormatVersion { .. } => {
+            ": dump it with a version of Duramen that reads this format, and restore the dump with this version"
+        }
+        Error::MissingLog { .. } => {
+            ": put the log back beside it, restore a backup, or save the state of the last checkpoint with `duramen dump --skip-damaged`"
+        }
+        Error::Corrupt { .. } | Error::CorruptLog { .. } | Error::CorruptMeta { .. } => {
+            "; restore a backup, or save what is left with `duramen dump --skip-damaged`"
+        }
+        Error::TableType { part: "keys", .. } => ": leave out --key-type, or use another table",
+        Error::TableType { .. } => ": leave out --value-type, or use another table",
+        Error::Encoding { .. } => "; print them with --hex",
         Error::ReadOnly => "",
-        Error::Poisoned { .. } => ": what is committed stays readable; once the cause is mended, run the command again",
-        Error::TooManyNumbers { .. } => ": ask for a smaller range at a time, or for more with --most-numbers",
-        Error::CacheFull { .. } => ": give it more with --cache",
+        Error::Poisoned { .. } => {
+            ": committed data stays readable; remove the cause and run the command again, or save a damaged database with `duramen dump --skip-damaged`"
+        }
+        Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --most-numbers",
+        Error::CacheFull { .. } => ": use a larger --cache",
         Error::TooManyPages { .. } => ": dump it, and restore the dump with a larger --page-size",
         _ => return None,
     })
 }
 
-/// An option that cannot be as it was given.
+/// The message for an option with a wrong value.
 fn refused(option: &str, value: &str, expected: &str) -> String {
     let name = match option {
         "page_size" => "--page-size",
@@ -57,6 +74,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duramen::base::PageId;
 
     #[test]
     fn options_are_told_as_the_command_line_has_them() {
@@ -81,8 +99,14 @@ mod tests {
         ] {
             let told = words(&error);
             assert!(told.contains(advised) && told.starts_with(&error.without_advice()), "{told}");
+            assert!(!told.contains(error.advice()), "{told}");
             assert!(!told.contains("open it") && !told.contains("create it"), "{told}");
         }
         assert_eq!(words(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
+        let damaged = Error::corrupt(PageId(7), "its checksum is wrong");
+        assert_eq!(
+            words(&damaged),
+            "page 7 is corrupt: its checksum is wrong; restore a backup, or save what is left with `duramen dump --skip-damaged`"
+        );
     }
 }

@@ -10,7 +10,7 @@ use duramen::db::UntypedTable;
 /// Removes the keys, all in one commit; [`Found::NotThere`] if one of them, or any of the range, was not there.
 pub(super) fn run(args: &Del) -> Result<Found> {
     if args.keys.is_empty() && args.range.is_whole() {
-        let why = "which entries to remove is not said: give their keys, or a range with --from, --to or --prefix";
+        let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
         return Err(Failure::Usage(why.to_owned()));
     }
     let db = open::writing(&args.database)?;

@@ -68,11 +68,9 @@ impl Losses {
         let of = of
             .filter(|total| !self.log && read <= *total)
             .map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
-        let mut told = format!("{}{of} entries are {done}", HumanCount(read));
+        let mut told = format!("{}{of} entries were {done}", HumanCount(read));
         if self.ranges == 0 && !self.log {
-            return Err(Failure::Incomplete(format!(
-                "the database is damaged: {told}; that nothing else was in it is not sure"
-            )));
+            return Err(Failure::Incomplete(format!("the database is damaged: {told}; other entries may be lost")));
         }
         if self.ranges > 0 {
             let tables: Vec<_> = self.tables.iter().map(|table| format!("\"{}\"", table.escape_debug())).collect();
@@ -80,8 +78,8 @@ impl Losses {
             told = format!("{told}; lost: {} {ranges} of {}", self.ranges, tables.join(", "));
         }
         if self.log {
-            told.push_str("; lost: all commits that only the log had, from where it is damaged");
+            told.push_str("; lost: all commits after the damage in the log");
         }
-        Err(Failure::Incomplete(format!("the database is damaged, and not all was read: {told}")))
+        Err(Failure::Incomplete(format!("the database is damaged, and a part of it could not be read: {told}")))
     }
 }

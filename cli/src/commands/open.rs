@@ -86,7 +86,7 @@ impl Target {
         };
         let page_size = db.stats().page_size;
         if let Some(asked) = new.page_size.filter(|asked| asked.as_len() != page_size) {
-            let why = format!("was made with pages of {page_size} bytes, not {}: leave --page-size out", asked.0);
+            let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", asked.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
@@ -150,12 +150,12 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     for (option, asked, found) in layouts {
         if let Some(asked) = asked.filter(|asked| asked != found) {
             let why =
-                format!("it was made with {option} {found}, not {asked}: leave the option out, or load another table");
+                format!("it was made with {option} {found}, not {asked}: leave out the option, or use another table");
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
     if new.auto_increment && table.next_key.is_none() {
-        let why = "it was made without --auto-increment: leave the option out, or load another table".to_owned();
+        let why = "it was made without --auto-increment: leave out the option, or use another table".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     Ok(())
@@ -187,7 +187,7 @@ pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUnt
 
 /// The bytes that the database takes on the device.
 pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
-    let refused = |source| Failure::File { action: "cannot look at", path: args.db.clone(), source };
+    let refused = |source| Failure::File { action: "cannot read the size of", path: args.db.clone(), source };
     let metadata = std::fs::metadata(&args.db).map_err(refused)?;
     #[cfg(unix)]
     let bytes = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;

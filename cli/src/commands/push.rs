@@ -46,11 +46,12 @@ pub(super) fn run(args: &Push) -> Result<Found> {
 fn check(target: &Target, keys: &Half) -> Result<()> {
     match &target.table {
         Some(table) if table.next_key.is_none() => {
-            let why = "it gives out no keys: only a table that push made does, or load or put with --auto-increment";
+            let why =
+                "it does not assign keys: only a table made by push, or by load or put with --auto-increment, does";
             Err(Error::TableState { table: table.name.clone(), why: why.to_owned() }.into())
         }
         None if !matches!(keys.type_name().as_str(), "u32" | "u64") => {
-            let why = "keys that are given out are numbers: --key-type must be u32 or u64";
+            let why = "assigned keys are numbers: --key-type must be u32 or u64";
             Err(Failure::Usage(why.to_owned()))
         }
         _ => Ok(()),

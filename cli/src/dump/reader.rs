@@ -30,8 +30,8 @@ impl<R: BufRead> Reader<R> {
             return Ok(reader);
         }
         let why = match line.starts_with(b"duramen dump ") {
-            true => "it has another version than 1: restore it with the Duramen that wrote it",
-            false => "it is not a dump: give a file that `duramen dump` wrote",
+            true => "its version is not 1: restore it with the version of Duramen that wrote it",
+            false => "it is not a dump: use a file that `duramen dump` wrote",
         };
         Err(Failure::input("the dump", why))
     }
@@ -43,14 +43,13 @@ impl<R: BufRead> Reader<R> {
         self.input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(|error| self.failed(error))?;
         if line == b"end\n" {
             let at_end = self.input.fill_buf().map(<[u8]>::is_empty).map_err(|error| self.failed(error))?;
-            return if at_end { Ok(None) } else { Err(self.damaged("something follows its end")) };
+            return if at_end { Ok(None) } else { Err(self.damaged("there are bytes after its end")) };
         }
         if !line.ends_with(b"\n") {
-            return Err(self.damaged("it is cut short"));
+            return Err(self.damaged("it is truncated"));
         }
         self.checksum = chained(self.checksum, &line);
-        let head: Head =
-            serde_json::from_slice(&line).map_err(|_| self.damaged("a table does not begin as it should"))?;
+        let head: Head = serde_json::from_slice(&line).map_err(|_| self.damaged("the head of a table is wrong"))?;
         self.table = Some((head.table.clone(), None));
         self.count = 0;
         Ok(Some(head))
@@ -66,7 +65,7 @@ impl<R: BufRead> Reader<R> {
         };
         let value_len = self.varint()?;
         if key_len > MAX_KEY as u64 || value_len > MAX_VALUE {
-            return Err(self.damaged("an entry is longer than any can be"));
+            return Err(self.damaged("an entry is longer than the limit"));
         }
         let pair = (self.bytes(key_len)?, self.bytes(value_len)?);
         let ascends = match &mut self.table {
@@ -104,7 +103,7 @@ impl<R: BufRead> Reader<R> {
             bytes.push(byte);
             if byte < 0x80 || bytes.len() == 10 {
                 let value = duramen::base::bytes::take_varint(&mut bytes.as_slice());
-                return value.ok_or_else(|| self.damaged("a length is no number"));
+                return value.ok_or_else(|| self.damaged("a length is not a number"));
             }
         }
     }
@@ -121,7 +120,7 @@ impl<R: BufRead> Reader<R> {
         let mut bytes = Vec::new();
         self.input.by_ref().take(len).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         if (bytes.len() as u64) < len {
-            return Err(self.damaged("it is cut short"));
+            return Err(self.damaged("it is truncated"));
         }
         self.checksum = chained(self.checksum, &bytes);
         Ok(bytes)
@@ -129,7 +128,7 @@ impl<R: BufRead> Reader<R> {
 
     fn failed(&self, error: io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.damaged("it is cut short"),
+            io::ErrorKind::UnexpectedEof => self.damaged("it is truncated"),
             _ => Failure::File { action: "cannot read", path: "the dump".into(), source: error },
         }
     }
@@ -139,6 +138,6 @@ impl<R: BufRead> Reader<R> {
             Some((table, _)) => format!("the dump, table \"{}\"", table.escape_debug()),
             None => "the dump".to_owned(),
         };
-        Failure::input(place, format!("{what}: it is damaged, take another copy"))
+        Failure::input(place, format!("{what}: the dump is damaged, use another copy"))
     }
 }

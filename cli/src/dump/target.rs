@@ -40,10 +40,10 @@ impl Target {
             Ok(found) if found.is_dir() => return Err(refused(io::ErrorKind::IsADirectory.into())),
             Ok(found) if !found.is_file() => return File::create(&target).map(Target::Device).map_err(refused),
             Ok(_) if is_taken(&target) || fs::canonicalize(source).is_ok_and(|source| source == target) => {
-                return Err(Failure::Usage(format!("{} is a database: dump into another file", path.display())));
+                return Err(Failure::Usage(format!("{} is a database: dump to another file", path.display())));
             }
             Ok(_) if fresh => {
-                let why = "is there already: what is left of a damaged database must not replace it";
+                let why = "exists already: a dump of a damaged database does not replace a file";
                 return Err(Failure::Usage(format!("{} {why}", path.display())));
             }
             found => found.ok().map(Box::new),

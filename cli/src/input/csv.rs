@@ -106,7 +106,7 @@ fn is_end<R: Read>(reader: &Reader<Bounded<R>>, row: &ByteRecord) -> Result<bool
     // Within a quote that newline is a part of the field.
     match row.len() == 1 && row.get(0) == added.get(1..2) {
         true => Ok(true),
-        false => Err(Failure::input(place(row), "a quote is opened here and never closed")),
+        false => Err(Failure::input(place(row), "a quote opened here is never closed")),
     }
 }
 
@@ -134,7 +134,7 @@ impl<R> Bounded<R> {
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
-            let why = format!("a row is longer than {MAX_ROW} bytes: load it as a key, a TAB and a value");
+            let why = format!("a row is longer than {MAX_ROW} bytes: load it in the form key, TAB, value");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         let count = if self.ended { 0 } else { self.reader.read(buf)? };
@@ -216,7 +216,7 @@ mod tests {
             let mut entry = Entry::default();
             assert!(source.next(&mut entry).unwrap());
             let told = source.next(&mut entry).unwrap_err().to_string();
-            assert_eq!(told, "line 2: a quote is opened here and never closed");
+            assert_eq!(told, "line 2: a quote opened here is never closed");
         }
         for text in ["\"a\n\"\n", "\"a\n\"", "", "\n", "a\n\n"] {
             let source = CsvSource::new(text.as_bytes(), &options(&[], &[], b',')).unwrap();
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(all(CsvSource::new(text.as_bytes(), &named).unwrap()), [], "{text:?}");
         }
         let told = CsvSource::new(&b"tree,\"years\noak,9\n"[..], &named).err().unwrap().to_string();
-        assert_eq!(told, "line 1: a quote is opened here and never closed");
+        assert_eq!(told, "line 1: a quote opened here is never closed");
         let told = CsvSource::new(&b""[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
         assert_eq!(told, "line 1: there is no column \"x\": the input is empty");
     }

@@ -44,13 +44,13 @@ impl<R: BufRead> Source for LineSource<R> {
             if !self.line.contains(&b'\t') {
                 return Err(Failure::input(
                     self.place(),
-                    format!("the key is longer than the {MAX_KEY} bytes allowed"),
+                    format!("the key is longer than the limit of {MAX_KEY} bytes"),
                 ));
             }
             if self.read(MAX_AFTER)? as u64 == MAX_AFTER && !self.line.ends_with(&[self.end]) {
                 return Err(Failure::input(
                     self.place(),
-                    format!("the value is longer than the {MAX_VALUE} bytes allowed"),
+                    format!("the value is longer than the limit of {MAX_VALUE} bytes"),
                 ));
             }
         }
@@ -73,7 +73,7 @@ impl<R: BufRead> Source for LineSource<R> {
     fn doubt(&self) -> Option<&'static str> {
         let all = self.number > 0 && self.returns == self.number;
         all.then_some(
-            "every line ends with CR LF, and the CR was loaded with it: convert the input if it has Windows line ends",
+            "every line ends with CR LF, and the CR was loaded as part of it: convert the input if it has Windows line ends",
         )
     }
 }
@@ -127,7 +127,7 @@ pub(crate) mod tests {
     fn an_input_without_ends_of_lines_is_not_read_to_its_end() {
         let mut source = LineSource::new(std::io::BufReader::new(std::io::repeat(b'k')), b'\n');
         let told = source.next(&mut Entry::default()).unwrap_err().to_string();
-        assert_eq!(told, "line 1: the key is longer than the 65536 bytes allowed");
+        assert_eq!(told, "line 1: the key is longer than the limit of 65536 bytes");
     }
 
     #[test]

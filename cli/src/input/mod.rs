@@ -71,7 +71,7 @@ impl Input {
         let mut front = Vec::new();
         reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut front).map_err(unreadable)?;
         if front == MAGIC {
-            let why = "it is a Duramen database, not a list of entries: dump it, and restore that";
+            let why = "it is a Duramen database, not a list of entries: copy it with dump and restore";
             return Err(Failure::input(path.display().to_string(), why));
         }
         let bytes = Rc::new(Cell::new(0));

@@ -9,12 +9,12 @@ fn what_to_do_is_told_in_commands_and_options() {
     place.ok("dump t.duramen d", "");
     for (arguments, word, library) in [
         ("scan no.duramen t", "restore makes one from a dump", "create it first"),
-        ("restore t.duramen d", "remove it first, or give the new one another name", "open it"),
+        ("restore t.duramen d", "remove it first, or choose another name", "open it"),
         ("push t.duramen t oak", "load or put with --auto-increment", "auto_increment"),
         ("push t.duramen u oak --key-type str", "--key-type must be u32 or u64", "auto_increment"),
         ("put u.duramen t oak --auto-increment", "--auto-increment cannot be set", "auto_increment"),
         ("put u.duramen t oak --page-size 7", "--page-size cannot be 7", "page_size"),
-        ("load t.duramen t --key-type u32", "leave --key-type out", "its own types"),
+        ("load t.duramen t --key-type u32", "leave out --key-type", "its own types"),
         ("del t.duramen t", "a range with --from, --to or --prefix", "<KEYS>"),
     ] {
         let told = place.error(arguments, "1\n");

@@ -5,10 +5,10 @@ use super::error::Error;
 use super::ids::PageId;
 use std::fmt;
 
-/// Damage to what all else in a database hangs on, as [`Builder::open_damaged`](crate::Builder::open_damaged) finds it.
+/// Damage to the structures of a database, as [`Builder::open_damaged`](crate::Builder::open_damaged) finds it.
 ///
-/// Which keys of a table are lost is told by [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage);
-/// this says why, and what cannot be told by keys: commits that are missing, and tables that have lost their names.
+/// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage) returns the keys of a table that are lost. This
+/// type says why, and describes losses other than keys: commits that are missing, and tables without names.
 ///
 /// ```
 /// # use duramen::{Database, TableDef};
@@ -34,69 +34,68 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Damage {
-    /// Neither superblock can be read: nothing says any more where the page table is, and which log is the database's.
+    /// Neither superblock can be read, so the places of the page table and of the log are unknown.
     Superblocks {
         /// What is wrong with them.
         cause: Error,
     },
-    /// One of the two superblocks is damaged, and may have been the newer one. Nothing is lost by it that is not told by
-    /// another damage.
+    /// One of the two superblocks is damaged, and may have been the newer one. Losses by it are in other items.
     Superblock {
         /// Which one, 0 or 1.
         slot: usize,
     },
-    /// Nothing of the page table can be read: pages were looked for in the whole file.
+    /// The page table cannot be read. The whole file was searched for pages.
     PageTable {
         /// What is wrong with it.
         cause: Error,
     },
-    /// A part of the page table cannot be read: its pages were looked for in the whole file.
+    /// A part of the page table cannot be read. The whole file was searched for its pages.
     PageTablePart {
         /// The first of its pages.
         first: PageId,
         /// The last of its pages.
         last: PageId,
     },
-    /// An allocation map, which says what pages are free: nothing is lost by it.
+    /// An allocation map, which marks free pages, is damaged. Nothing is lost by it.
     Map {
         /// Its page.
         page: PageId,
         /// What is wrong with it.
         cause: Error,
     },
-    /// Pages were looked for in the whole file. Of a page whose newest state is damaged as well, an older one is read, with
-    /// entries that were changed or removed since.
+    /// The whole file was searched for pages. If the newest state of a page is damaged as well, an older state is read, with
+    /// entries that were changed or removed later.
     OlderPages,
-    /// The log cannot be read, or from some place on: what was committed after it is lost, of all tables.
+    /// The log cannot be read, or not to its end. Later commits are lost in all tables.
     Log {
-        /// What is wrong with it: mostly [`Error::CorruptLog`], which says where, or [`Error::MissingLog`].
+        /// What is wrong with it: usually [`Error::CorruptLog`], with the position, or [`Error::MissingLog`].
         cause: Error,
     },
-    /// There is a log, and no superblock that says where it begins: what only the log has is lost.
+    /// There is a log, but no superblock that says where it begins. Commits that are only in the log are lost.
     LogUnread,
-    /// The log that can be read ends in the middle of a large transaction, a part of which is seen.
+    /// The readable part of the log ends in the middle of a large transaction. Some of its changes are visible.
     LogTorn,
-    /// The catalog is damaged in a part.
+    /// A part of the catalog is damaged.
     Catalog {
         /// What is wrong with it.
         cause: Error,
     },
-    /// An older copy of the catalog was found: names of tables may be older ones.
+    /// An older copy of the catalog is used. Names of tables may be out of date.
     CatalogOlder,
-    /// A table that is not in what can be read of the catalog was found by its pages. It may have been dropped, where
-    /// [`Damage::OlderPages`] is told as well.
+    /// A table that is not in the readable part of the catalog was found by its pages. If there is also a
+    /// [`Damage::OlderPages`], the table may have been dropped.
     TableFound {
-        /// The name that it has now.
+        /// The name that it was given.
         table: String,
         /// Whether its name and its types come from an old copy of the catalog. Otherwise they are lost.
         named: bool,
     },
-    /// Inner pages of a table's tree are damaged; what they led to was found by its leaves. Nothing is lost by it.
+    /// Inner pages of the tree of a table are damaged. Its leaves were found in the file; nothing is lost by it.
     InnerPages {
         /// The table.
         table: String,
     },
-    /// Inner pages of a table's tree are damaged, and its leaves do not fit together: what they led to is lost.
+    /// Inner pages of the tree of a table are damaged, and its leaves do not fit together. The pages below are lost.
     Leaves {
         /// The table.
         table: String,
@@ -106,7 +105,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// The table that it is about, if it is about one.
+    /// The damaged table, if the damage is in one table.
     ///
     /// ```
     /// use duramen::db::Damage;
@@ -128,31 +127,31 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Damage::Superblocks { cause } => of(f, "the superblock", cause),
-            Damage::Superblock { slot } => write!(f, "superblock {slot}: it has not its checksum"),
+            Damage::Superblock { slot } => write!(f, "superblock {slot}: its checksum is wrong"),
             Damage::PageTable { cause } => of(f, "the page table", cause),
             Damage::PageTablePart { first, last } => {
-                write!(f, "the page table: its part for pages {first} to {last} has not its checksum")
+                write!(f, "the page table: the checksum of its part for pages {first} to {last} is wrong")
             }
             Damage::Map { cause, .. } => of(f, "the allocation map", cause),
             Damage::OlderPages => f.write_str(
-                "pages were looked for in the whole file: of those whose newest state is lost, an older one is read",
+                "the whole file was searched for pages: if the newest state of a page is lost, an older one is read",
             ),
             Damage::Log { cause } => of(f, "the log", cause),
             Damage::LogUnread => {
-                f.write_str("the log: it cannot be read without a superblock, and what only it has is lost")
+                f.write_str("the log: it cannot be read without a superblock; commits that are only in it are lost")
             }
             Damage::LogTorn => {
-                f.write_str("the log: it ends in the middle of a large transaction, a part of which is seen")
+                f.write_str("the log: it ends in the middle of a large transaction; some of its changes are visible")
             }
             Damage::Catalog { cause } => of(f, "the catalog", cause),
-            Damage::CatalogOlder => f.write_str("the catalog: an older copy of it was found"),
+            Damage::CatalogOlder => f.write_str("the catalog: an older copy of it is used"),
             Damage::TableFound { table, named } => {
-                let how = if *named { "" } else { ", its name and types are lost" };
+                let how = if *named { "" } else { "; its name and types are lost" };
                 write!(f, "the catalog: table \"{}\" was found by its pages{how}", table.escape_debug())
             }
             Damage::InnerPages { table } => {
                 let table = table.escape_debug();
-                write!(f, "table \"{table}\": inner pages are damaged, what they led to was found by its leaves")
+                write!(f, "table \"{table}\": inner pages are damaged; its leaves were found in the file")
             }
             Damage::Leaves { table, cause } => {
                 let (table, cause) = (table.escape_debug(), cause.without_advice());
@@ -162,7 +161,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What is wrong with `part`, which is named once.
+/// Writes the cause after the name of the damaged part, unless the cause begins with that name.
 fn of(f: &mut fmt::Formatter<'_>, part: &str, cause: &Error) -> fmt::Result {
     let words = cause.without_advice();
     match words.strip_prefix(part) {

@@ -19,8 +19,32 @@ use std::path::PathBuf;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong. Bad input, a bad file and a bad device each give one of these; none of them
-/// panics.
+// What to do about an error: the end of its message.
+const FREE_SPACE: &str = ": free some space and try again; committed data stays readable";
+const CLOSE_OTHER: &str = ": close the other handle or process first";
+const CREATE: &str = ": create it first";
+const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
+const OTHER_VERSION: &str = ": use a version of Duramen that reads this format";
+const OPEN_TO_RECOVER: &str = ": open it for writing once, which recovers it";
+const FIND_LOG: &str = ": put the log back beside it, restore a backup, or read the state of the last checkpoint with `Builder::open_damaged`";
+const SALVAGE: &str = "; restore a backup, or read the rest of the table with `salvage`";
+const OPEN_DAMAGED: &str = "; restore a backup, or read what is left with `Builder::open_damaged`";
+const SMALLER_SUM: &str = ": sum a smaller range at a time";
+const SMALLER_QUERY: &str = ": query a smaller range at a time, or set a larger `most_numbers`";
+const SHORTER_KEY: &str = ": shorten it, or store a hash of it";
+const SPLIT: &str = ": split it";
+const SORT: &str = ": sort the entries and remove duplicates";
+const DROP_OR_RENAME: &str = ": drop or rename it first";
+const OWN_TYPES: &str = ": open it with its own types";
+const READ_BYTES: &str = "; read the table as bytes to see them";
+const OPEN_TO_WRITE: &str = ": open it for writing";
+const REOPEN: &str =
+    ": committed data stays readable; remove the cause, then close the database and open it again, which recovers it";
+const LARGER_CACHE: &str = ": open the database with a larger cache";
+const DROP_READER: &str = ": drop its reader and write again, or open the database with a larger `version_memory`";
+const LARGER_PAGES: &str = ": create it with a larger page size";
+
+/// All errors of the engine. Bad input, a bad file and a bad device give an error and never a panic.
 ///
 /// ```
 /// use duramen::{Database, Error, TableDef};
@@ -41,33 +65,33 @@ pub enum Error {
     /// The operating system refused a read, write, sync or resize.
     #[error("{action} {path}: {source}", path = path.display())]
     Io {
-        /// What was being done, as "cannot read".
+        /// The operation that failed, such as "cannot read".
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The device has no room left. What is committed stays readable; free some space, then go on.
-    #[error("no space left on the device of {path}: free some space and try again; committed data stays readable", path = path.display())]
+    /// The device has no space left. Committed data stays readable.
+    #[error("no space left on the device of {path}{FREE_SPACE}", path = path.display())]
     Full {
         /// The file that could not grow.
         path: PathBuf,
     },
     /// Another process, or another handle in this process, has the database open.
-    #[error("{path} is open elsewhere: close the other handle or process first", path = path.display())]
+    #[error("{path} is open elsewhere{CLOSE_OTHER}", path = path.display())]
     Locked {
         /// The database file.
         path: PathBuf,
     },
     /// The file to open does not exist.
-    #[error("there is no database at {path}: create it first", path = path.display())]
+    #[error("there is no database at {path}{CREATE}", path = path.display())]
     NotFound {
         /// The database file.
         path: PathBuf,
     },
     /// The file to create exists already.
-    #[error("{path} exists already: open it, or remove it first", path = path.display())]
+    #[error("{path} exists already{OPEN_OR_REMOVE}", path = path.display())]
     Exists {
         /// The database file.
         path: PathBuf,
@@ -81,7 +105,7 @@ pub enum Error {
         what: String,
     },
     /// The file's format is of another version than this program's.
-    #[error("{path} has format version {found}, this program reads version {supported}: use a Duramen that reads version {found}, or dump with that and restore with this", path = path.display())]
+    #[error("{path} has format version {found}, and this version of Duramen reads version {supported}{OTHER_VERSION}", path = path.display())]
     FormatVersion {
         /// The file.
         path: PathBuf,
@@ -90,22 +114,22 @@ pub enum Error {
         /// The version this program reads and writes.
         supported: u32,
     },
-    /// A database that was not closed cleanly is opened read-only.
-    #[error("{path} was not closed cleanly: open it for writing once, which recovers it", path = path.display())]
+    /// A database that was not closed cleanly cannot be opened read-only, because it needs recovery.
+    #[error("{path} was not closed cleanly{OPEN_TO_RECOVER}", path = path.display())]
     NeedsRecovery {
         /// The database file.
         path: PathBuf,
     },
     /// A database that was not closed cleanly has lost its redo log.
-    #[error("{path} was not closed cleanly and its log, {log}.000001 and on, is missing or belongs to another database: put the log back beside it, restore a backup, or save what the last checkpoint had with `duramen dump --skip-damaged`", path = path.display(), log = log.display())]
+    #[error("{path} was not closed cleanly, and its log, {log}.000001 and following, is missing or belongs to another database{FIND_LOG}", path = path.display(), log = log.display())]
     MissingLog {
         /// The database file.
         path: PathBuf,
-        /// The log that should be there: what the names of its files have before their numbers.
+        /// The missing log: the names of its files without their numbers.
         log: PathBuf,
     },
-    /// A page does not hold what it should. Its key range is lost; the rest of the database stays readable.
-    #[error("page {page} is corrupt: {what}; restore a backup, or save the rest with `duramen dump --skip-damaged`")]
+    /// A page is corrupt. Its key range is lost; the rest of the database stays readable.
+    #[error("page {page} is corrupt: {what}{SALVAGE}")]
     Corrupt {
         /// The page.
         page: PageId,
@@ -113,99 +137,95 @@ pub enum Error {
         what: String,
     },
     /// The log has a damaged batch before its end.
-    #[error(
-        "the log is corrupt at LSN {lsn}: {what}; restore a backup, or save what was committed before with `duramen dump --skip-damaged`"
-    )]
+    #[error("the log is corrupt at LSN {lsn}: {what}{OPEN_DAMAGED}")]
     CorruptLog {
         /// Where.
         lsn: Lsn,
         /// What is wrong.
         what: String,
     },
-    /// Something other than a tree page or the log is damaged: the superblock, the page table, a catalog entry.
-    #[error("{what} is corrupt: {why}; restore a backup, or save what is left with `duramen dump --skip-damaged`")]
+    /// A structure that is neither a tree page nor the log is damaged: the superblock, the page table, a catalog entry.
+    #[error("{what} is corrupt: {why}{OPEN_DAMAGED}")]
     CorruptMeta {
         /// Which structure.
         what: &'static str,
         /// What is wrong with it.
         why: String,
     },
-    /// An option has a value it cannot have.
+    /// An option has a value that is not allowed.
     #[error("option {option} cannot be {value}: it must be {expected}")]
     Option {
         /// The option's name.
         option: &'static str,
         /// The value given.
         value: String,
-        /// What would be accepted.
+        /// The values that are allowed.
         expected: String,
     },
-    /// A query says something that cannot be.
+    /// The text of a query is wrong.
     #[error("the query cannot be run: at character {at}, {why}")]
     Query {
-        /// Where in its text, in characters from 1.
+        /// Position in the text, in characters from 1.
         at: usize,
-        /// What is wrong there and what would be right.
+        /// What is wrong, and what is expected.
         why: String,
     },
-    /// A sum has more bits than the 128 there are for it.
-    #[error("the sum of {what} has more than 128 bits: sum a smaller range at a time")]
+    /// A sum has more than 128 bits.
+    #[error("the sum of {what} has more than 128 bits{SMALLER_SUM}")]
     SumTooLarge {
         /// What was summed.
         what: &'static str,
     },
-    /// A query asks for so many numbers that they do not fit the memory that it may take.
-    #[error("the query has to keep more than {most} numbers: ask for a smaller range at a time, or let it keep more")]
+    /// A query has to keep more numbers in memory than its limit.
+    #[error("the query has to keep more than {most} numbers{SMALLER_QUERY}")]
     TooManyNumbers {
-        /// How many it may keep: [`crate::query::Query::most_numbers`].
+        /// The limit: [`crate::query::Query::most_numbers`].
         most: u64,
     },
-    /// A key longer than the engine keeps.
-    #[error("the key has {len} bytes, the longest allowed has {max}: shorten it, or store a hash of it")]
+    /// A key is longer than the limit.
+    #[error("the key has {len} bytes, and the limit is {max}{SHORTER_KEY}")]
     KeyTooLong {
         /// The key's length in bytes.
         len: usize,
         /// The longest allowed.
         max: usize,
     },
-    /// A key whose length is not the one its table was created for.
-    #[error("the key has {len} bytes, the keys of this table have exactly {expected}")]
+    /// A key does not have the fixed length of the keys of its table.
+    #[error("the key has {len} bytes, and the keys of this table have exactly {expected}")]
     KeyLength {
         /// The key's length in bytes.
         len: usize,
-        /// The length that the table takes.
+        /// The length of all keys of the table.
         expected: usize,
     },
     /// The keys of a bulk load are not in ascending order.
-    #[error(
-        "entry {entry} of a bulk load has a key that is not above the one before: sort the entries, drop duplicates"
-    )]
+    #[error("entry {entry} of a bulk load has a key that is not greater than the key before it{SORT}")]
     Unsorted {
-        /// How many entries came before it.
+        /// The number of entries before it.
         entry: u64,
     },
-    /// A value longer than the engine keeps.
-    #[error("the value has {len} bytes, the longest allowed has {max}: split it")]
+    /// A value is longer than the limit.
+    #[error("the value has {len} bytes, and the limit is {max}{SPLIT}")]
     ValueTooLong {
         /// The value's length in bytes.
         len: u64,
         /// The longest allowed.
         max: u64,
     },
-    /// No table of that name.
+    /// There is no table of that name.
     #[error("there is no table \"{table}\"")]
     NoTable {
         /// The name asked for.
         table: String,
     },
-    /// A table of that name is there already.
-    #[error("there is a table \"{table}\" already: drop or rename it first")]
+    /// A table of that name exists already.
+    #[error("there is a table \"{table}\" already{DROP_OR_RENAME}")]
     TableExists {
         /// The name asked for.
         table: String,
     },
-    /// The table holds other types than the ones it was opened with.
-    #[error("table \"{table}\" has {part} of type {found}, not {asked}: open it with its own types")]
+    /// A table was opened with types that are not its own.
+    #[error("table \"{table}\" has {part} of type {found}, not {asked}{OWN_TYPES}")]
     TableType {
         /// The table.
         table: String,
@@ -216,26 +236,26 @@ pub enum Error {
         /// The type asked for.
         asked: String,
     },
-    /// A text that says no value of its type.
+    /// A text is not a value of its type.
     #[error("\"{text}\" is not {expected}: {why}")]
     Text {
-        /// The text, cut short if it is long.
+        /// The text, truncated if it is long.
         text: String,
-        /// What it was taken for, with the type's name: "a value of type u32".
+        /// What the text should be, with the name of the type: "a value of type u32".
         expected: String,
-        /// What the text should have been.
+        /// What is wrong with the text.
         why: String,
     },
-    /// Stored bytes that are no value of their table's type: a program wrote them under another type of that name.
-    #[error("the stored bytes are not a value of type {type_name}: {what}; read the table as bytes to see them")]
+    /// Stored bytes are not a value of the type of their table: a program wrote them with another type of the same name.
+    #[error("the stored bytes are not a value of type {type_name}: {what}{READ_BYTES}")]
     Encoding {
         /// The type's name.
         type_name: String,
         /// What is wrong with the bytes.
         what: &'static str,
     },
-    /// Bytes given for a key or a value that are no encoding of the table's type.
-    #[error("table \"{table}\" has {part} of type {type_name}, and the bytes given are none: {what}")]
+    /// The bytes given for a key or a value are not an encoding of the type of the table.
+    #[error("table \"{table}\" has {part} of type {type_name}, and the given bytes are not of that type: {what}")]
     NotEncoded {
         /// The table.
         table: String,
@@ -246,50 +266,48 @@ pub enum Error {
         /// What is wrong with the bytes.
         what: &'static str,
     },
-    /// A table is used in a way that its state does not allow.
+    /// The state of a table does not allow the operation.
     #[error("table \"{table}\": {why}")]
     TableState {
         /// The table.
         table: String,
-        /// What stands in the way, and what to do.
+        /// What prevents the operation, and what to do.
         why: String,
     },
     /// The handle was opened read-only.
-    #[error("the database is open read-only: open it for writing")]
+    #[error("the database is open read-only{OPEN_TO_WRITE}")]
     ReadOnly,
-    /// A failure, or what opening found, left the handle unable to write. What was acknowledged before is safe and
-    /// readable.
-    #[error(
-        "all writing was stopped ({cause}): what is committed stays readable; once the cause is mended, close the database and open it again, which recovers it"
-    )]
+    /// The handle can no longer write, because of a failure, or of damage found when it was opened. Commits acknowledged
+    /// before are safe and readable.
+    #[error("all writing was stopped ({cause}){REOPEN}")]
     Poisoned {
-        /// The first failure, in words.
+        /// The message of the first failure.
         cause: String,
     },
-    /// The cache is too small for what is being done at once.
-    #[error("the cache of {frames} pages is in use by running operations: open the database with a larger cache")]
+    /// The cache is too small for the operations that run at the same time.
+    #[error("all {frames} pages of the cache are in use by running operations{LARGER_CACHE}")]
     CacheFull {
-        /// How many pages it holds.
+        /// The number of pages that fit in the cache.
         frames: usize,
     },
-    /// Open snapshots hold back more memory than is allowed. Nothing has changed; reading goes on.
+    /// Old versions for open snapshots take more memory than allowed. The commit has changed nothing, and reads continue.
     #[error(
-        "{changes} entries that commits have replaced are kept in {bytes} bytes of memory for open snapshots, of at most {limit}; the oldest, of LSN {snapshot}, has held them back for {seconds} s: drop its reader and write again, or open the database with a larger version_memory"
+        "open snapshots keep {changes} replaced entries in {bytes} bytes of memory, and the limit is {limit}; the oldest, of LSN {snapshot}, has kept them for {seconds} s{DROP_READER}"
     )]
     HeldBack {
-        /// How many replaced entries are kept.
+        /// The number of replaced entries that are kept.
         changes: usize,
         /// The memory that they take, in bytes.
         bytes: usize,
-        /// How much they may take.
+        /// The limit in bytes.
         limit: usize,
         /// The oldest open snapshot.
         snapshot: Lsn,
-        /// Since when it has held anything back, in seconds.
+        /// For how many seconds it has kept replaced entries.
         seconds: u64,
     },
     /// All page ids are taken.
-    #[error("the database has reached its {pages} pages: create it with a larger page size")]
+    #[error("the database has {pages} pages, the most that it can have{LARGER_PAGES}")]
     TooManyPages {
         /// The limit.
         pages: u64,
@@ -297,14 +315,14 @@ pub enum Error {
 }
 
 impl fmt::Debug for Error {
-    /// The same words as `Display`: a `main` that returns [`Result`] tells them, with what to do.
+    /// The same text as `Display`, because a `main` that returns [`Result`] prints the `Debug` form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
 impl Error {
-    /// A corrupt page, in words.
+    /// An [`Error::Corrupt`].
     ///
     /// ```
     /// use duramen::{Error, base::PageId};
@@ -316,8 +334,8 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
-    /// What is wrong, without the advice what to do about it that `to_string` gives as well: for reports that tell many
-    /// errors, and give their advice once.
+    /// The message without [`Error::advice`], and shorter for a damaged page, log or structure: for reports that list many
+    /// errors.
     ///
     /// ```
     /// use duramen::{Error, base::PageId};
@@ -332,52 +350,69 @@ impl Error {
             Error::CorruptMeta { what, why } => format!("{what}: {why}"),
             Error::CorruptLog { lsn, what } => format!("the log: at LSN {lsn}, {what}"),
             Error::MissingLog { log, .. } => {
-                format!("the log: {}.000001 and on is missing or belongs to another database", log.display())
+                format!("the log: {}.000001 and following is missing or belongs to another database", log.display())
             }
-            Error::FormatVersion { path, found, supported } => {
-                format!("{} has format version {found}, this program reads version {supported}", path.display())
-            }
-            other => {
-                let told = other.to_string();
-                told.strip_suffix(other.advice()).map_or(told.clone(), str::to_owned)
-            }
+            other => other.statement(),
         }
     }
 
-    /// The failure that this error is, or that it tells as its cause: what an [`Error::Poisoned`] is to name.
+    /// The message without advice; for [`Error::Poisoned`] the message of its cause. A new [`Error::Poisoned`] contains it.
     pub(crate) fn first_cause(&self) -> String {
         match self {
             Error::Poisoned { cause } => cause.clone(),
-            other => other.to_string(),
+            other => other.statement(),
         }
     }
 
-    /// The end of an error's words, where they say what to do about it.
-    fn advice(&self) -> &'static str {
+    /// The message up to the advice.
+    fn statement(&self) -> String {
+        let mut message = self.to_string();
+        message.truncate(message.len().saturating_sub(self.advice().len()));
+        message
+    }
+
+    /// The end of the message that says what to do; empty where the message only says what is wrong.
+    ///
+    /// ```
+    /// use duramen::Error;
+    ///
+    /// let error = Error::CacheFull { frames: 7 };
+    /// assert_eq!(error.advice(), ": open the database with a larger cache");
+    /// assert!(error.to_string().ends_with(error.advice()));
+    /// ```
+    pub fn advice(&self) -> &'static str {
         match self {
-            Error::Full { .. } => ": free some space and try again; committed data stays readable",
-            Error::Locked { .. } => ": close the other handle or process first",
-            Error::NotFound { .. } => ": create it first",
-            Error::Exists { .. } => ": open it, or remove it first",
-            Error::NeedsRecovery { .. } => ": open it for writing once, which recovers it",
-            Error::SumTooLarge { .. } => ": sum a smaller range at a time",
-            Error::TooManyNumbers { .. } => ": ask for a smaller range at a time, or let it keep more",
-            Error::KeyTooLong { .. } => ": shorten it, or store a hash of it",
-            Error::ValueTooLong { .. } => ": split it",
-            Error::Unsorted { .. } => ": sort the entries, drop duplicates",
-            Error::TableExists { .. } => ": drop or rename it first",
-            Error::TableType { .. } => ": open it with its own types",
-            Error::Encoding { .. } => "; read the table as bytes to see them",
-            Error::ReadOnly => ": open it for writing",
-            Error::Poisoned { .. } => {
-                ": what is committed stays readable; once the cause is mended, close the database and open it again, which recovers it"
-            }
-            Error::CacheFull { .. } => ": open the database with a larger cache",
-            Error::HeldBack { .. } => {
-                ": drop its reader and write again, or open the database with a larger version_memory"
-            }
-            Error::TooManyPages { .. } => ": create it with a larger page size",
-            _ => "",
+            Error::Full { .. } => FREE_SPACE,
+            Error::Locked { .. } => CLOSE_OTHER,
+            Error::NotFound { .. } => CREATE,
+            Error::Exists { .. } => OPEN_OR_REMOVE,
+            Error::FormatVersion { .. } => OTHER_VERSION,
+            Error::NeedsRecovery { .. } => OPEN_TO_RECOVER,
+            Error::MissingLog { .. } => FIND_LOG,
+            Error::Corrupt { .. } => SALVAGE,
+            Error::CorruptLog { .. } | Error::CorruptMeta { .. } => OPEN_DAMAGED,
+            Error::SumTooLarge { .. } => SMALLER_SUM,
+            Error::TooManyNumbers { .. } => SMALLER_QUERY,
+            Error::KeyTooLong { .. } => SHORTER_KEY,
+            Error::ValueTooLong { .. } => SPLIT,
+            Error::Unsorted { .. } => SORT,
+            Error::TableExists { .. } => DROP_OR_RENAME,
+            Error::TableType { .. } => OWN_TYPES,
+            Error::Encoding { .. } => READ_BYTES,
+            Error::ReadOnly => OPEN_TO_WRITE,
+            Error::Poisoned { .. } => REOPEN,
+            Error::CacheFull { .. } => LARGER_CACHE,
+            Error::HeldBack { .. } => DROP_READER,
+            Error::TooManyPages { .. } => LARGER_PAGES,
+            Error::Io { .. }
+            | Error::NotADatabase { .. }
+            | Error::Option { .. }
+            | Error::Query { .. }
+            | Error::KeyLength { .. }
+            | Error::NoTable { .. }
+            | Error::Text { .. }
+            | Error::NotEncoded { .. }
+            | Error::TableState { .. } => "",
         }
     }
 
@@ -446,12 +481,12 @@ mod tests {
             (Error::CorruptLog { lsn: Lsn(7), what: "it rots".into() }, "the log: at LSN 7, it rots"),
             (
                 Error::MissingLog { path: "forest".into(), log: "forest-log".into() },
-                "the log: forest-log.000001 and on is missing or belongs to another database",
+                "the log: forest-log.000001 and following is missing or belongs to another database",
             ),
         ];
         for (error, words) in damaged {
             assert_eq!(error.without_advice(), words);
-            assert!(error.to_string().contains("--skip-damaged"), "{error}");
+            assert!(error.to_string().contains("restore a backup"), "{error}");
         }
     }
 }

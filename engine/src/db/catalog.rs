@@ -105,7 +105,7 @@ impl TableEntry {
 
     /// Reads a record.
     pub(crate) fn decode(record: &[u8]) -> Result<TableEntry> {
-        TableEntry::try_decode(record).ok_or_else(|| corrupt("a table's record is damaged"))
+        TableEntry::try_decode(record).ok_or_else(|| corrupt("the record of a table is damaged"))
     }
 
     fn try_decode(mut input: &[u8]) -> Option<TableEntry> {

@@ -75,6 +75,6 @@ impl<T: Value> fmt::Debug for Guard<T> {
 pub(crate) fn decode<'a, T: Value>(bytes: &'a [u8], table: &str, part: &'static str) -> Result<T::View<'a>> {
     T::decode(bytes).map_err(|what| Error::TableState {
         table: table.to_owned(),
-        why: format!("an entry has {part} that are no {}: {what}", T::type_name()),
+        why: format!("an entry has {part} that are not of type {}: {what}", T::type_name()),
     })
 }

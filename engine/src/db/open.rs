@@ -358,9 +358,9 @@ fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl
     ids.give_back_run(PageId(start), count);
 }
 
-/// What keeps everybody from writing where an allocation map is damaged.
+/// The error that stops all writing if an allocation map is damaged.
 fn map_damaged(map: PageId, what: &str) -> Error {
-    let costs = "no entry is lost, but nothing can be written until the database is dumped and restored";
+    let costs = "no entry is lost, but nothing can be written: copy the tables to a new database";
     Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Takes {
 }
 
 /// Of bytes that are no encoding.
-const LENGTH: &str = "the bytes are not as many as the type has";
+const LENGTH: &str = "the number of bytes is not that of the type";
 
 impl Takes {
     /// For keys and values that are made by their types.

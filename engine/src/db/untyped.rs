@@ -112,7 +112,7 @@ impl<'t> UntypedTable<'t> {
     pub fn push(&mut self, value: &[u8]) -> Result<Vec<u8>> {
         let refused = |why: &str| Error::TableState { table: self.state.name.to_string(), why: why.to_owned() };
         let Some(next) = self.state.entry.next_key else {
-            return Err(refused("it gives out no keys: make it with auto_increment"));
+            return Err(refused("it does not assign keys: create it with auto_increment"));
         };
         let wide = self.state.entry.key_type == "u64";
         let key = match (wide, u32::try_from(next)) {

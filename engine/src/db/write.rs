@@ -389,7 +389,8 @@ impl WriteTransaction {
 
     fn apply(&self) -> Result<Option<Lsn>> {
         if let Some(table) = self.abandoned.lock().clone() {
-            let why = "its bulk load was not finished, so the transaction cannot commit: begin it anew".to_owned();
+            let why =
+                "its bulk load was not finished, so the transaction cannot commit: repeat the transaction".to_owned();
             return Err(Error::TableState { table, why });
         }
         let names = self.names.lock();

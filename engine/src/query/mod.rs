@@ -158,7 +158,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         let name = self.table.untyped().name();
         let broken = move |part: &str, what: &str| Error::TableState {
             table: name.to_owned(),
-            why: format!("an entry has {part} that are none: {what}"),
+            why: format!("an entry has {part} that cannot be decoded: {what}"),
         };
         let keep = Box::new(move |key: &[u8], value: &[u8]| {
             let key = K::decode(key).map_err(|what| broken("keys", what))?;

@@ -59,8 +59,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
     match parser.peek() {
         Token::End => Ok(Parsed { aggregates, table, predicate, key_at: parser.key_at, value_at: parser.value_at }),
         Token::Sign("-") if predicate.is_none() => {
-            let advice =
-                "expected WHERE or the end, found \"-\": a name with other characters is written in double quotes";
+            let advice = "expected WHERE or the end, found \"-\": put a name with other characters in double quotes";
             Err(wrong(parser.place(), advice))
         }
         other => {
@@ -171,9 +170,7 @@ impl Parser {
                 let most = digits.parse().ok().filter(|most| (1..=MAX_LIST).contains(most));
                 most.ok_or_else(|| wrong(at, format!("expected a whole number from 1 to {MAX_LIST}, found {digits}")))
             }
-            (other, at) => {
-                Err(wrong(at, format!("expected how many numbers there are to be, found {}", other.shown())))
-            }
+            (other, at) => Err(wrong(at, format!("expected the number of results, found {}", other.shown()))),
         }
     }
 
@@ -226,7 +223,7 @@ impl Parser {
     fn one(&mut self) -> Result<Predicate> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
-            return Err(wrong(self.place(), format!("more than {MAX_NESTING} parentheses or NOTs inside each other")));
+            return Err(wrong(self.place(), format!("parentheses or NOTs are nested more than {MAX_NESTING} deep")));
         }
         let one = if self.peek().is("NOT") {
             self.next();
@@ -293,6 +290,6 @@ impl Parser {
             self.at -= 1;
             return self.expected("a number");
         };
-        Literal::parse(&digits, negative).ok_or_else(|| wrong(at, format!("{digits} is no number")))
+        Literal::parse(&digits, negative).ok_or_else(|| wrong(at, format!("{digits} is not a number")))
     }
 }

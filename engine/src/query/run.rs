@@ -109,7 +109,7 @@ fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column)
         Some(_) => Ok(()),
         None => Err(Error::TableState {
             table: table.name().to_owned(),
-            why: format!("its {part} are {name}, no numbers: only COUNT(*) can be asked"),
+            why: format!("its {part} have type {name}, which is not a number: only COUNT(*) is possible"),
         }),
     }
 }

@@ -79,7 +79,10 @@ impl Statement {
                 Column::Value => (values, &info.value_type, "values"),
             };
             if of.is_none() {
-                return Err(wrong(at, format!("the {part} of table {} are {name}, no numbers", info.name)));
+                return Err(wrong(
+                    at,
+                    format!("the {part} of table {} have type {name}, which is not a number", info.name),
+                ));
             }
         }
         let (range, rest) = split_range(self.parsed.predicate.clone(), keys);

@@ -228,15 +228,15 @@ fn a_wrong_text_is_told_where_it_is_wrong() {
         ("COUNT(*) FROM t WHERE key 3", 27, "expected a comparison"),
         ("COUNT(*) FROM t key", 17, "expected WHERE or the end"),
         ("TOP(key, 0) FROM t", 10, "whole number from 1"),
-        ("COUNT(*), SUM(key) FROM words", 11, "are str, no numbers"),
-        ("COUNT(*) FROM words WHERE value = 1", 27, "are (), no numbers"),
+        ("COUNT(*), SUM(key) FROM words", 11, "have type str, which is not a number"),
+        ("COUNT(*) FROM words WHERE value = 1", 27, "have type (), which is not a number"),
     ] {
         let told = told(text);
         assert!(told.contains(&format!("at character {at},")) && told.contains(words), "{text}: {told}");
     }
     assert!(told("COUNT(*) FROM nothing").contains("nothing"));
     let deep = format!("COUNT(*) FROM t WHERE {}key = 1{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(told(&deep).contains("inside each other"));
+    assert!(told(&deep).contains("nested more than 64 deep"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
             (Some(Token::Word(front(rest, len).to_owned())), len)
         } else if first == '"' {
             let inner = rest.get(1..).unwrap_or_default();
-            let end = inner.find('"').ok_or_else(|| wrong(at, "a name begins with \" and does not end with one"))?;
+            let end = inner.find('"').ok_or_else(|| wrong(at, "the closing \" of a name is missing"))?;
             (Some(Token::Quoted(front(inner, end).to_owned())), end + 2)
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));

@@ -28,7 +28,7 @@ impl<V: Value> Value for Option<V> {
         match tag {
             1 => V::decode(rest).map(Some),
             0 if rest.len() == V::fixed_width().unwrap_or_default() && rest.iter().all(|byte| *byte == 0) => Ok(None),
-            0 => Err("an option that is none has something in it"),
+            0 => Err("an option that is none has a value"),
             _ => Err("an option starts with neither the byte 0 nor the byte 1"),
         }
     }

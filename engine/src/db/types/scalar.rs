@@ -5,7 +5,7 @@ use crate::base::bytes::take;
 
 /// `bytes` as an array, where the length is right.
 fn exact<const N: usize>(bytes: &[u8]) -> Decoded<&[u8; N]> {
-    bytes.try_into().map_err(|_| "the bytes are not as many as the type has")
+    bytes.try_into().map_err(|_| "the number of bytes is not that of the type")
 }
 
 /// A type whose encoding is the same inside a tuple: its width alone says where it ends.

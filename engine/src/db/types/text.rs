@@ -148,7 +148,7 @@ impl Shape {
             Shape::Number(number) => (number.print)(bytes, out)?,
             Shape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
             Shape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => out.extend_from_slice(bytes),
-            Shape::Array(_) | Shape::Own { .. } => return Err("the bytes are not as many as the type has"),
+            Shape::Array(_) | Shape::Own { .. } => return Err("the number of bytes is not that of the type"),
             Shape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
             Shape::Option(inner) => match bytes.split_first() {
                 Some((1, value)) => {
