@@ -10,16 +10,16 @@ const MOST_DIGITS: i64 = 39;
 /// A number as it was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Literal {
-    /// The greatest integer that is not above it; `None` beyond 128 bits.
+    /// The greatest integer that is not greater than the number; `None` if it has more than 128 bits.
     floor: Option<Number>,
-    /// Whether it is that integer.
+    /// True if the number is that integer.
     whole: bool,
-    /// The float that is nearest to it.
+    /// The float that is nearest to the number.
     float: f64,
 }
 
 impl Literal {
-    /// The number that is written so, digits with or without a point and an exponent; `None` where that is none.
+    /// Parses digits with an optional point and exponent; `None` if they are not a number.
     pub(super) fn parse(digits: &str, negative: bool) -> Option<Literal> {
         let float = digits.parse::<f64>().ok()?;
         let float = if negative { -float } else { float };
@@ -38,7 +38,7 @@ impl Literal {
         Some(Literal { floor, whole, float })
     }
 
-    /// How a column's number compares with this.
+    /// Compares a number of a column with this one.
     pub(super) fn compared_with(&self, number: Number) -> Ordering {
         match (number, self.floor) {
             (Number::Float(_), _) => number.cmp(&Number::Float(self.float)),
@@ -51,7 +51,7 @@ impl Literal {
         }
     }
 
-    /// The greatest integer that is not above it, where it has less than 101 bits, and whether it is that one.
+    /// The greatest integer that is not greater than the number, if it has less than 101 bits, and whether they are equal.
     pub(super) fn as_integer(&self) -> Option<(i128, bool)> {
         let floor = match self.floor? {
             Number::Signed(floor) => floor,

@@ -35,14 +35,14 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
-/// How many numbers a query keeps in memory at most, unless told otherwise: some 50 MB of them.
+/// The default limit of numbers that a query keeps in memory: about 50 MB.
 ///
 /// ```
 /// assert_eq!(duramen::query::MOST_NUMBERS, 1 << 20);
 /// ```
 pub const MOST_NUMBERS: u64 = 1 << 20;
 
-/// Which half of an entry.
+/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The key.
@@ -51,26 +51,26 @@ pub enum Column {
     Value,
 }
 
-/// Something to find out about the entries that count.
+/// An aggregate over the selected entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many there are.
+    /// The number of entries.
     Count,
     /// The sum of a column.
     Sum(Column),
-    /// Its average.
+    /// The average of a column.
     Average(Column),
-    /// Its least number.
+    /// The least number of a column.
     Min(Column),
-    /// Its greatest number.
+    /// The greatest number of a column.
     Max(Column),
-    /// How many different numbers it has.
+    /// The number of different numbers in a column.
     CountDistinct(Column),
-    /// Which different numbers it has, in order.
+    /// The different numbers of a column, in order.
     Distinct(Column),
-    /// Its greatest numbers, so many, the greatest first.
+    /// The given number of greatest numbers of a column, the greatest first.
     Top(Column, usize),
-    /// Its least numbers, so many, the least first.
+    /// The given number of least numbers of a column, the least first.
     Bottom(Column, usize),
 }
 
@@ -90,12 +90,12 @@ impl Aggregate {
     }
 }
 
-/// What was found out.
+/// The result of an [`Aggregate`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// One number.
     Number(Number),
-    /// Of no entries there is no average, and no least or greatest number.
+    /// No number: the average, the least or the greatest number of no entries.
     Nothing,
     /// Several numbers.
     List(Vec<Number>),
@@ -143,7 +143,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
     }
 
-    /// Only entries with keys in this range count.
+    /// Selects the entries with keys in this range.
     #[must_use]
     pub fn range<'k>(mut self, range: impl RangeBounds<K::Ref<'k>>) -> Query<'t, K, V> {
         let (lower, upper) = encode_bounds::<K>(&range);
@@ -151,8 +151,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         self
     }
 
-    /// Only entries count of which `keep` says so. It sees whole values, large ones too, and may do what it likes: it
-    /// runs on copies of leaves, while nothing is latched, and perhaps on several threads at once.
+    /// Selects the entries for which `keep` returns true. It gets whole values, large ones too. It runs on copies of
+    /// leaves, without any latch, and may run on several threads at the same time.
     #[must_use]
     pub fn filter(mut self, keep: impl Fn(K::View<'_>, V::View<'_>) -> bool + Sync + 't) -> Query<'t, K, V> {
         let name = self.table.untyped().name();
@@ -169,15 +169,15 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         self
     }
 
-    /// How many threads share the work, each with subtrees of its own; otherwise as many as the machine runs at once.
+    /// The number of threads that share the work. The default is the available parallelism of the machine.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Query<'t, K, V> {
         self.threads = threads;
         self
     }
 
-    /// How many numbers it may keep in memory, which lists of different, greatest and least ones, and the count of different
-    /// ones, need; otherwise [`MOST_NUMBERS`]. A number takes some 50 bytes.
+    /// The limit of numbers that the query keeps in memory for [`Aggregate::Distinct`], [`Aggregate::CountDistinct`],
+    /// [`Aggregate::Top`] and [`Aggregate::Bottom`]. The default is [`MOST_NUMBERS`]. A number takes about 50 bytes.
     ///
     /// ```
     /// use duramen::query::{Aggregate, Column, Query};
@@ -202,19 +202,19 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
         self
     }
 
-    /// Finds out all of `aggregates` in one go.
+    /// Computes all `aggregates` in one pass.
     ///
     /// # Errors
-    /// [`Error::TableState`] where a column has no numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and pages that
-    /// cannot be read.
+    /// [`Error::TableState`] if a column does not have numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and the
+    /// errors of reading pages.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
         let Query { table, range, filter, threads, most, .. } = self;
         run::run(table.untyped(), &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
     }
 }
 
-/// As many threads as the machine runs at once. The system reads files to tell, longer than a small query takes: it is
-/// asked once.
+/// The available parallelism of the machine. The system reads files to compute it, which takes longer than a small query,
+/// so it is computed once.
 fn default_threads() -> usize {
     static THREADS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *THREADS

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A number from a column, or one made of several.
+/// A number of a column, or a number computed from several.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// Of an unsigned column.
+    /// A number of an unsigned column.
     Unsigned(u128),
-    /// Of a signed column.
+    /// A number of a signed column.
     Signed(i128),
-    /// Of a column of floats, or an average.
+    /// A number of a column of floats, or an average.
     Float(f64),
 }
 
@@ -24,7 +24,7 @@ impl Number {
         }
     }
 
-    /// What is left when this is divided by `by`, which is not 0; for a float its own remainder.
+    /// The remainder after division by `by`, which is not 0.
     pub(super) fn modulo(self, by: u64) -> Number {
         match self {
             Number::Unsigned(number) => Number::Unsigned(number % u128::from(by)),
@@ -74,7 +74,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// What a column's bytes are.
+/// The type of the numbers of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberType {
     Unsigned(usize),
@@ -83,7 +83,7 @@ pub(super) enum NumberType {
 }
 
 impl NumberType {
-    /// The type of that name, if it is one of numbers.
+    /// The type of that name, if it is a type of numbers.
     pub(super) fn named(name: &str) -> Option<NumberType> {
         let (kind, bits) = name.split_at_checked(1)?;
         let bytes = match bits {
@@ -102,7 +102,7 @@ impl NumberType {
         }
     }
 
-    /// The number that an encoding says; 0 where it has another length.
+    /// Decodes a number; 0 if the bytes have a wrong length.
     #[inline]
     pub(super) fn read(self, bytes: &[u8]) -> Number {
         let bits = || bytes.iter().fold(0u128, |bits, &byte| bits << 8 | u128::from(byte));
@@ -118,7 +118,7 @@ impl NumberType {
         }
     }
 
-    /// What to take off the sum of encodings for each of them.
+    /// The difference between an encoding, read as an unsigned integer, and its number.
     pub(super) fn bias(self) -> u128 {
         match self {
             NumberType::Signed(len) => 1 << (8 * len - 1),

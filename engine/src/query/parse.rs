@@ -11,14 +11,14 @@ const MAX_NESTING: usize = 64;
 /// The most numbers that TOP and BOTTOM give.
 const MAX_LIST: usize = 1 << 20;
 
-/// What a query says.
+/// A parsed query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parsed {
     /// Each aggregate, as it was written, and where.
     pub(super) aggregates: Vec<(Aggregate, String, usize)>,
     pub(super) table: String,
     pub(super) predicate: Option<Predicate>,
-    /// Where the predicate first speaks of each column.
+    /// The positions where the predicate first uses each column.
     pub(super) key_at: Option<usize>,
     pub(super) value_at: Option<usize>,
 }
@@ -31,7 +31,7 @@ struct Parser {
     value_at: Option<usize>,
 }
 
-/// Reads a query.
+/// Parses a query.
 pub(super) fn parse(text: &str) -> Result<Parsed> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, nesting: 0, key_at: None, value_at: None };
     if parser.peek().is("SELECT") {
@@ -163,7 +163,7 @@ impl Parser {
         self.sign(")").map(|()| aggregate)
     }
 
-    /// How many numbers a list may have.
+    /// Parses the length of a list.
     fn length(&mut self) -> Result<usize> {
         match self.next() {
             (Token::Number(digits), at) => {
@@ -201,7 +201,7 @@ impl Parser {
         self.several("AND", Parser::one, Predicate::And)
     }
 
-    /// One or more parts between keywords; one alone stands for itself.
+    /// Parses one or more parts with a keyword between them; a single part is returned as it is.
     fn several(
         &mut self,
         keyword: &str,

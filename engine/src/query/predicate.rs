@@ -17,7 +17,7 @@ pub(super) enum Compare {
     AtLeast,
 }
 
-/// A column, or what is left when it is divided.
+/// A column, or its remainder after a division.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Operand {
     pub(super) column: Column,
@@ -29,14 +29,14 @@ pub(super) struct Operand {
 pub(super) enum Predicate {
     Compare(Operand, Compare, Literal),
     In(Operand, Vec<Literal>),
-    /// Flat, and so is [`Predicate::Or`]: a long text must not become a deep tree.
+    /// A list, as in [`Predicate::Or`], so that a long text does not become a deep tree.
     And(Vec<Predicate>),
     Or(Vec<Predicate>),
     Not(Box<Predicate>),
 }
 
 impl Compare {
-    /// Whether it holds of two numbers that compare so.
+    /// True for two numbers with this ordering.
     fn holds(self, left_to_right: Ordering) -> bool {
         match self {
             Compare::Equal => left_to_right.is_eq(),
@@ -57,7 +57,7 @@ impl Operand {
 }
 
 impl Predicate {
-    /// Whether an entry counts.
+    /// True if the predicate selects the entry.
     pub(super) fn holds(&self, key: Number, value: Number) -> bool {
         match self {
             Predicate::Compare(operand, compare, literal) => {
@@ -81,8 +81,8 @@ struct Limits {
     high: i128,
 }
 
-/// Takes from a predicate what it says of the keys' range, and gives the range and what is left to be asked of each
-/// entry. Only integer keys of up to 64 bits have a range here.
+/// Splits a predicate into a key range and a rest that must be evaluated for each entry. Only integer keys of up to 64 bits
+/// have a range here.
 pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (Stretch, Option<Predicate>) {
     let all = match keys {
         Some(NumberType::Unsigned(len)) if len <= 8 => Limits { low: 0, high: (1 << (8 * len)) - 1 },
@@ -110,7 +110,7 @@ pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
     (Stretch { lower, upper }, rest)
 }
 
-/// Narrows the limits by what the predicate asks of keys alone; gives what is left of it.
+/// Narrows the limits by the parts of a predicate that use only the key; returns the other parts.
 fn narrow(predicate: Predicate, limits: &mut Limits) -> Option<Predicate> {
     match predicate {
         Predicate::And(all) => {

@@ -17,11 +17,11 @@ use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// Which entries count.
+/// A filter of entries.
 pub(super) struct Filter<'f> {
-    /// Says of an entry's key and value whether it counts.
+    /// True if the entry with this key and value is selected.
     pub(super) keep: Box<Keep<'f>>,
-    /// It looks at values: large ones have to be read for it.
+    /// The filter uses values, so large values must be read.
     pub(super) reads_values: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Plan<'f> {
     pub(super) range: Stretch,
     pub(super) filter: Option<Filter<'f>>,
     pub(super) threads: usize,
-    /// How many numbers may be kept.
+    /// The limit of numbers that are kept.
     pub(super) most: u64,
 }
 
@@ -44,14 +44,14 @@ struct Columns {
     needs: [Needs; 2],
 }
 
-/// What one thread found.
+/// The results of one thread.
 struct Found {
     count: u64,
     tallies: [Tally; 2],
 }
 
 impl Found {
-    /// How many numbers are kept for lists.
+    /// The number of numbers that are kept.
     fn numbers(&self) -> u64 {
         self.tallies.iter().map(Tally::numbers).sum()
     }
@@ -98,7 +98,7 @@ pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &Plan<'_>) -> Result<Vec<O
     Ok(plan.aggregates.iter().map(|aggregate| outcome(aggregate, &found)).collect())
 }
 
-/// Fails for a column that has no numbers.
+/// Fails for a column that does not have numbers.
 fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column) -> Result<()> {
     let [key, value] = columns.types;
     let (of, part, name) = match column {

@@ -9,7 +9,7 @@ use super::{Column, MOST_NUMBERS, Outcome, default_threads};
 use crate::base::Result;
 use crate::db::ReadTransaction;
 
-/// A query that was read from a text. The words are in `docs/query.md`.
+/// A query that was parsed from a text. `docs/query.md` has the syntax.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -35,28 +35,28 @@ pub struct Statement {
 impl std::str::FromStr for Statement {
     type Err = crate::Error;
 
-    /// Reads a query; an error says where the text is wrong, and what would be right there.
+    /// Parses a query. An error has the position in the text and says what is expected there.
     fn from_str(text: &str) -> Result<Statement> {
         Ok(Statement { parsed: parse(text)?, threads: default_threads(), most: MOST_NUMBERS })
     }
 }
 
 impl Statement {
-    /// How many threads share the work; otherwise as many as the machine runs at once.
+    /// The number of threads that share the work. The default is the available parallelism of the machine.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Statement {
         self.threads = threads;
         self
     }
 
-    /// How many numbers it may keep in memory; otherwise [`MOST_NUMBERS`]. See [`super::Query::most_numbers`].
+    /// The limit of numbers that the query keeps in memory, by default [`MOST_NUMBERS`]. See [`super::Query::most_numbers`].
     #[must_use]
     pub fn most_numbers(mut self, most: u64) -> Statement {
         self.most = most;
         self
     }
 
-    /// What is asked, in the order of the outcomes.
+    /// The names of the aggregates, in the order of the outcomes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parsed.aggregates.iter().map(|(_, name, _)| name.as_str())
     }
@@ -64,8 +64,8 @@ impl Statement {
     /// Runs the query on a snapshot.
     ///
     /// # Errors
-    /// [`crate::Error::NoTable`]; [`crate::Error::Query`] where it asks for numbers of a column that has none;
-    /// [`crate::Error::SumTooLarge`]; [`crate::Error::TooManyNumbers`]; pages that cannot be read.
+    /// [`crate::Error::NoTable`], [`crate::Error::Query`] if a column does not have numbers,
+    /// [`crate::Error::SumTooLarge`], [`crate::Error::TooManyNumbers`], and the errors of reading pages.
     pub fn run(&self, snapshot: &ReadTransaction) -> Result<Vec<Outcome>> {
         let table = snapshot.open_untyped(&self.parsed.table)?;
         let info = table.info();

@@ -5,7 +5,7 @@ use crate::base::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// What is asked of a column.
+/// The results that the aggregates need from a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) sum: bool,
@@ -16,18 +16,18 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// True if anything is asked.
+    /// True if any result is needed.
     pub(super) fn any(self) -> bool {
         self != Needs::default()
     }
 
-    /// True if every number has to be looked at, in whatever order they come.
+    /// True if every number must be read, in any order.
     pub(super) fn each(self) -> bool {
         self.distinct || self.top > 0 || self.bottom > 0
     }
 }
 
-/// A sum that never wraps round.
+/// A sum that never wraps around.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sum {
     Unsigned(u128),
@@ -35,7 +35,7 @@ pub(super) enum Sum {
     Float(f64),
 }
 
-/// What was found about a column.
+/// The intermediate results for a column.
 #[derive(Debug)]
 pub(super) struct Tally {
     what: &'static str,
@@ -62,7 +62,7 @@ impl Tally {
         Tally { what, needs, count: 0, sum, min: None, max: None, distinct, top, bottom }
     }
 
-    /// Takes a number in.
+    /// Adds a number.
     #[inline]
     pub(super) fn add(&mut self, number: Number) -> Result<()> {
         self.count += 1;
@@ -98,7 +98,7 @@ impl Tally {
         self.max = Some(self.max.map_or(number, |max| max.max(number)));
     }
 
-    /// Takes a number into the sets that are asked for.
+    /// Adds a number to the sets that are needed.
     pub(super) fn add_each(&mut self, number: Number) {
         if self.needs.distinct {
             self.distinct.insert(number);
@@ -119,7 +119,7 @@ impl Tally {
         }
     }
 
-    /// Takes in what another thread found.
+    /// Adds the results of another thread.
     pub(super) fn join(&mut self, other: Tally) -> Result<()> {
         self.count += other.count;
         if self.needs.sum {
@@ -139,7 +139,7 @@ impl Tally {
         Ok(())
     }
 
-    /// How many numbers it keeps.
+    /// The number of numbers that are kept.
     pub(super) fn numbers(&self) -> u64 {
         (self.distinct.len() + self.top.len() + self.bottom.len()) as u64
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result};
 
-/// A word.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     /// A name or a keyword, as it was written.
@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-/// A word and the character where it begins, from 1.
+/// A token, and the position of its first character, from 1.
 pub(super) type Placed = (Token, usize);
 
 /// Longest first, so that `<=` is not read as `<`.
@@ -28,7 +28,7 @@ pub(super) fn wrong(at: usize, why: impl Into<String>) -> Error {
     Error::Query { at, why: why.into() }
 }
 
-/// The words of `text`, the end last.
+/// The tokens of `text`; the last one is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
     let mut tokens = Vec::new();
     let (mut rest, mut at) = (text, 1);
@@ -86,7 +86,7 @@ impl Token {
         }
     }
 
-    /// True for that keyword, in capitals or not.
+    /// True for that keyword, in upper or lower case.
     pub(super) fn is(&self, keyword: &str) -> bool {
         matches!(self, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
