@@ -14,7 +14,7 @@ use crate::tree::{BulkLoader, BulkSink};
 use crate::txn::{Engine, large};
 use parking_lot::Mutex;
 
-/// How full bulk-loaded pages are unless told otherwise: some room for what comes later.
+/// The default fill of bulk-loaded pages. It leaves some space for later inserts.
 ///
 /// ```
 /// use duramen::{Database, TableOptions, db::DEFAULT_FILL};
@@ -39,7 +39,7 @@ pub(crate) fn grain_fill(engine: &Engine, fill: f32) -> f32 {
     (whole / page).max(fill * 0.8)
 }
 
-/// Writes pages to where they will stay, and remembers where that is.
+/// Writes pages to their final places, and collects these places.
 pub(crate) struct Sink<'t> {
     engine: &'t Engine,
     adopted: &'t Mutex<Vec<Adopted>>,
@@ -68,7 +68,7 @@ impl BulkSink for Sink<'_> {
     }
 }
 
-/// A new table being bulk-loaded; [`BulkTable::finish`] makes it part of the transaction.
+/// A bulk load of a new table. [`BulkTable::finish`] adds the table to the transaction.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -108,7 +108,7 @@ impl Drop for Load<'_> {
 }
 
 impl BulkTable<'_> {
-    /// Appends an entry: a key above the one before, and its value, both encoded.
+    /// Appends an entry, both key and value encoded. The key must be greater than the key before it.
     ///
     /// ```
     /// use duramen::{Database, Error, TableOptions};
@@ -139,8 +139,9 @@ impl BulkTable<'_> {
         self.loader.push(key, Record { bytes: &record.bytes, large: true })
     }
 
-    /// Of a table that gives out keys ([`TableOptions::auto_increment`]): gives out none below `next`, or none at all where
-    /// that is 0. For a copy of a table, which shall go on where that one was: [`TableInfo::next_key`](super::TableInfo).
+    /// For a table that assigns keys ([`TableOptions::auto_increment`]): sets the least key that it may assign, or none
+    /// if `next` is 0. A copy of a table uses it to continue after [`TableInfo::next_key`](super::TableInfo) of the
+    /// original.
     ///
     /// ```
     /// use duramen::{Database, TableOptions};
@@ -159,8 +160,8 @@ impl BulkTable<'_> {
         self.entry.skip_keys(next);
     }
 
-    /// Ends the load and returns how many entries there are. The table is in the transaction from now on, and in the
-    /// database once that commits. A transaction with a load that is not finished cannot commit.
+    /// Ends the load and returns the number of entries. The table is then part of the transaction, and of the database
+    /// when the transaction commits. A transaction with an unfinished load cannot commit.
     ///
     /// ```
     /// use duramen::{Database, TableDef, TableOptions};
@@ -177,7 +178,7 @@ impl BulkTable<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::TableExists`] if the transaction has made such a table meanwhile, and what writing meets.
+    /// [`crate::Error::TableExists`] if the transaction has created such a table meanwhile, and errors of writing.
     pub fn finish(self) -> Result<u64> {
         let BulkTable { mut load, mut entry, loader, .. } = self;
         let tx = load.tx;
@@ -192,8 +193,8 @@ impl BulkTable<'_> {
 }
 
 impl WriteTransaction {
-    /// Begins to bulk-load a new table, whose pages are filled to `fill` (a part of 1; [`DEFAULT_FILL`] leaves some
-    /// room). Types are named as [`super::types::Value::type_name`] names them.
+    /// Begins a bulk load of a new table. `fill` is the part of each page that is filled, up to 1; [`DEFAULT_FILL`]
+    /// leaves some space. The names of types are those of [`super::types::Value::type_name`].
     ///
     /// ```
     /// use duramen::db::{DEFAULT_FILL, types::Value};
@@ -218,8 +219,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for a layout that does not suit the types or a name that no
-    /// table can have. A name that is none of the engine's types names a program's own.
+    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for a layout that the types do not allow, or for a
+    /// name that is not allowed. A name that is not a type of the engine is a type that a program has defined.
     pub fn bulk_load(
         &self,
         name: &str,

@@ -10,7 +10,7 @@ use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
 use crate::txn::{Pages, Runs, ids_per_map, large};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something wrong in a database.
+/// A finding of [`Database::verify`].
 ///
 /// ```
 /// # use duramen::{Database, TableDef};
@@ -39,11 +39,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The table, if it is in one.
+    /// The table, if the finding is in one.
     pub table: Option<String>,
     /// The page; [`PageId::NONE`] where it is none, or an allocation map, as `what` says then.
     pub page: PageId,
-    /// What is wrong.
+    /// A description.
     pub what: String,
     /// Whether keys may be lost by it; of which table is not known where it is the catalog that is damaged.
     pub lost: bool,
@@ -53,7 +53,7 @@ pub struct Finding {
     pub upper: Option<Vec<u8>>,
 }
 
-/// What [`Database::verify`] found.
+/// The result of [`Database::verify`].
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -69,11 +69,11 @@ pub struct Finding {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// Each table with how its tree spends its bytes.
+    /// Each table, with statistics of its tree.
     pub tables: Vec<(String, TreeStats)>,
-    /// Pages looked at.
+    /// The number of pages that were read.
     pub pages: u64,
-    /// Everything that is wrong; empty for a sound database.
+    /// All findings; empty if the database is not damaged.
     pub findings: Vec<Finding>,
 }
 
@@ -86,9 +86,9 @@ struct Check<'a> {
 }
 
 impl Database {
-    /// Looks at every page: structure, order, separators, links, checksums, entry counts, large values, and that
-    /// exactly the pages that something leads to are taken. Writers wait meanwhile. `progress` gets the number of pages
-    /// looked at, now and then.
+    /// Checks every page: structure, order, separators, links, checksums, entry counts, large values, and that exactly
+    /// the reachable pages are allocated. Writers wait meanwhile. `progress` is called now and then with the number of
+    /// pages read.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;
@@ -98,7 +98,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Those that say nothing of the database: a cache that is too small.
+    /// Errors that are not findings, such as a cache that is too small.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
         let _writer = shared.engine.writer.lock();
@@ -155,7 +155,7 @@ impl Database {
         Ok(())
     }
 
-    /// How one table spends its bytes, level by level. Writers wait meanwhile.
+    /// Statistics of one table, level by level. Writers wait meanwhile.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -171,7 +171,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoTable`], and what reading meets.
+    /// [`Error::NoTable`], and errors of reading.
     pub fn table_stats(&self, name: &str) -> Result<TreeStats> {
         let shared = self.shared();
         let _writer = shared.engine.writer.lock();

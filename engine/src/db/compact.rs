@@ -9,7 +9,7 @@ use crate::tree::{BulkLoader, BulkSink, Tree};
 use crate::txn::{Cursor, Pages, Runs, View};
 use std::ops::Bound;
 
-/// How far a compaction has come.
+/// The progress of a compaction.
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -24,13 +24,13 @@ use std::ops::Bound;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompactProgress {
-    /// Entries rewritten so far.
+    /// The number of entries rewritten so far.
     pub entries: u64,
-    /// Entries in all.
+    /// The number of all entries.
     pub of: u64,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -45,17 +45,17 @@ pub struct CompactProgress {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CompactReport {
-    /// The file's length in bytes before.
+    /// The length of the file before, in bytes.
     pub bytes_before: u64,
-    /// And after.
+    /// The length of the file after, in bytes.
     pub bytes_after: u64,
-    /// Entries rewritten.
+    /// The number of entries rewritten.
     pub entries: u64,
 }
 
 impl Database {
-    /// Rebuilds every table with full pages and shrinks the file. Readers go on meanwhile, writers wait; what open
-    /// snapshots still need keeps its place until they are dropped. Takes as much free space as the live data.
+    /// Rebuilds every table with full pages and shrinks the file. Readers continue meanwhile, writers wait. Pages that
+    /// open snapshots need stay until the snapshots are dropped. It needs as much free space as the live data take.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -83,8 +83,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// What reading and writing meet; the database is whole whenever it stops. A damaged table is not compacted: what
-    /// would be left of it is for [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage) to save.
+    /// Errors of reading and writing. The database stays intact wherever it stops. A damaged table is not compacted;
+    /// read it with [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
         let shared = self.shared();
         let store = shared.engine.store.as_ref();

@@ -8,8 +8,8 @@ use crate::base::Result;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A database: one file (and, while it is open, its log beside it), or memory. Cheap to clone; closed in order when
-/// the last clone and the last transaction are dropped.
+/// A database in a file (with a log beside it while it is open) or in memory. A clone is cheap. The database is closed
+/// when the last clone and the last transaction are dropped.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -147,7 +147,7 @@ impl Database {
         Builder::default().in_memory()
     }
 
-    /// Begins to read: a snapshot of what is committed now. Never waits.
+    /// Begins a read transaction on a snapshot of all visible commits. It never waits.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -162,12 +162,12 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// None so far.
+    /// None at present.
     pub fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(ReadTransaction::begin(self.shared.clone()))
     }
 
-    /// Begins to write, once the writing transaction before has ended.
+    /// Begins a writing transaction. It waits until the writing transaction before it has ended.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -190,7 +190,7 @@ impl Database {
         WriteTransaction::begin(self.shared.clone())
     }
 
-    /// Takes a checkpoint now: after it, recovery has nothing to do.
+    /// Takes a checkpoint. After it, a recovery has nothing to do.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -208,13 +208,13 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::ReadOnly`], and what writing meets.
+    /// [`crate::Error::ReadOnly`], and errors of writing.
     pub fn checkpoint(&self) -> Result<()> {
         self.shared.check_writable()?;
         self.shared.checkpoint()
     }
 
-    /// Does one round of background work; false when there was none. Only needed with [`Builder::background`] off.
+    /// Does one round of background work. Returns false if there was none. Only needed without [`Builder::background`].
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -233,16 +233,17 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// What reading and writing meet.
+    /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
         self.shared.maintain()
     }
 
-    /// Closes the database and says whether all went well, which dropping the last handle can only log: everything
-    /// goes to the file, gaps in it are closed as far as that is worth their writes, and the log is removed.
+    /// Closes the database: writes everything to the file, closes gaps in the file as far as they are worth their
+    /// writes, and removes the log. Dropping the last handle does the same, but cannot return an error; it only logs
+    /// it.
     ///
-    /// While clones of this handle, transactions, or iterators are left, nothing happens but that this handle is gone;
-    /// the last of them closes the database.
+    /// If there are other clones of this handle, transactions or iterators, this only drops the handle. The last of
+    /// them closes the database.
     ///
     /// ```
     /// # fn main() -> duramen::Result<()> {
@@ -256,13 +257,13 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::Poisoned`] after an earlier failure, and what reading and writing meet; the log stays then, and
-    /// the next opening recovers what was committed.
+    /// [`crate::Error::Poisoned`] after an earlier failure, and errors of reading and writing. The log then stays, and
+    /// the next opening recovers all commits.
     pub fn close(self) -> Result<()> {
         Arc::into_inner(self.shared).map_or(Ok(()), Handle::close)
     }
 
-    /// The database's file.
+    /// The path of the database file.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use crate::txn::Durability;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of cache that a database has unless told otherwise.
+/// The default size of the cache, in bytes.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ pub const DEFAULT_CACHE: usize = 64 << 20;
 /// ```
 pub const MIN_CACHE_PAGES: usize = 64;
 
-/// Bytes of memory that open snapshots may hold back unless told otherwise: see [`Builder::version_memory`].
+/// The default limit of memory for old versions, in bytes; see [`Builder::version_memory`].
 ///
 /// ```
 /// use duramen::{Database, db::DEFAULT_VERSION_MEMORY};
@@ -99,8 +99,8 @@ impl Builder {
         self
     }
 
-    /// How many bytes of pages are kept in memory, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An
-    /// in-memory database keeps everything.
+    /// The size of the cache in bytes, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An in-memory
+    /// database keeps all its pages.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -115,11 +115,11 @@ impl Builder {
         self
     }
 
-    /// Whether inner pages stay in the cache once they are there, and leaves whose keys are in a key heap
-    /// ([`super::types::KeyLayout::PkbHeap`]): then one is given up only where no other page can be, and a lookup reads one
-    /// page of the file, its leaf or one of the heap, at the most. Default `false`: whatever has not been used for long goes,
-    /// inner page or not. It is for tables whose inner pages fit in the cache many times; of those that take most of it, what
-    /// they leave is all the room that other pages have.
+    /// Whether inner pages stay in the cache, and leaves with keys in a key heap
+    /// ([`super::types::KeyLayout::PkbHeap`]). Such a page is then evicted only if no other page can be, and a lookup
+    /// reads at most one page from the file: the leaf or the heap page. With the default, `false`, pages that were not
+    /// used for long are evicted, of any kind. Use it if the inner pages take a small part of the cache; they take
+    /// space from all other pages.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -146,8 +146,7 @@ impl Builder {
         self
     }
 
-    /// The most bytes that one batch of the log may have. For tests: what meets the limit elsewhere with gigabytes meets it here
-    /// with little.
+    /// The maximum number of bytes of a batch in the log. It is for tests, which then reach the limit with little data.
     #[doc(hidden)]
     #[must_use]
     pub fn batch_bytes(mut self, bytes: usize) -> Builder {
@@ -155,7 +154,7 @@ impl Builder {
         self
     }
 
-    /// When commits count as done, unless a transaction says otherwise. Default [`Durability::Commit`].
+    /// The default durability of commits. Default [`Durability::Commit`]. A transaction can set its own.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -176,7 +175,7 @@ impl Builder {
         self
     }
 
-    /// How often the log is synced for [`Durability::Interval`]. Default 100 ms.
+    /// The interval between syncs of the log for [`Durability::Interval`]. Default 100 ms.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -195,8 +194,8 @@ impl Builder {
         self
     }
 
-    /// A checkpoint is taken each time the log has grown by this many bytes; recovery reads at most about twice as
-    /// much. Default 64 MiB.
+    /// The growth of the log, in bytes, after which a checkpoint is taken. A recovery reads at most about twice as much
+    /// log. Default 64 MiB.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -220,10 +219,11 @@ impl Builder {
         self
     }
 
-    /// How many bytes of memory open snapshots may hold back: what commits have replaced since they began is kept for them,
-    /// once for each key and each snapshot that needs it. Default [`DEFAULT_VERSION_MEMORY`]. While they hold back more than
-    /// that, every commit is refused with [`Error::HeldBack`], which names the oldest of them, before anything has changed, and
-    /// reading goes on; when enough of them are dropped, commits go on. A single commit may go beyond the limit by what it replaces.
+    /// The limit of memory for old versions, in bytes. The entries that commits replace are kept for open snapshots,
+    /// once for each key and each snapshot that needs it. Default [`DEFAULT_VERSION_MEMORY`]. Beyond the limit every
+    /// commit fails with [`Error::HeldBack`], which names the oldest snapshot, before it has changed anything; reads
+    /// continue. Commits succeed again when enough snapshots are dropped. A single commit may exceed the limit by the
+    /// entries that it replaces.
     ///
     /// ```
     /// # use duramen::{Database, Error, TableDef};
@@ -248,8 +248,8 @@ impl Builder {
         self
     }
 
-    /// Whether a thread takes checkpoints, syncs the log at intervals and frees dropped pages. Default `true`; without
-    /// it, call [`Database::maintain`].
+    /// Whether a background thread takes checkpoints, syncs the log at intervals and frees dropped pages. Default
+    /// `true`. Without it, call [`Database::maintain`].
     ///
     /// ```
     /// let db = duramen::Database::builder().background(false).in_memory()?;
@@ -263,7 +263,7 @@ impl Builder {
         self
     }
 
-    /// Opens a database for reading and writing, recovering it if it was not closed cleanly.
+    /// Opens a database for reading and writing. Recovers it if it was not closed cleanly.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -279,14 +279,14 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`] and what recovery
-    /// finds.
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`], and errors of the
+    /// recovery.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = super::open::existing(path.as_ref())?;
         self.open_on(volume, &name)
     }
 
-    /// Opens a database for reading only; several processes may do so at once.
+    /// Opens a database for reading only. Several processes can do so at the same time.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -307,7 +307,7 @@ impl Builder {
         self.open_read_only_on(volume, &name)
     }
 
-    /// A database in memory, gone when dropped.
+    /// Creates a database in memory. It is lost when it is dropped.
     ///
     /// ```
     /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for memory alone
@@ -316,7 +316,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Option`] for a page size that cannot be.
+    /// [`Error::Option`] for a page size that is not allowed.
     pub fn in_memory(&self) -> Result<Database> {
         super::open::in_memory(self)
     }

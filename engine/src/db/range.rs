@@ -36,7 +36,7 @@ impl<'t> UntypedRange<'t> {
         UntypedRange { engine, cursor, failed: false }
     }
 
-    /// Hands the next entry to `f` without copying it; `None` at the end. The fastest way to scan.
+    /// Calls `f` with the next entry, without copying it; `None` at the end. This is the fastest way to scan.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -123,7 +123,7 @@ impl<'t, K: Key, V: Value> Range<'t, K, V> {
         Range { untyped, table, of: PhantomData }
     }
 
-    /// Hands the next entry to `f` without copying it; `None` at the end. The fastest way to scan.
+    /// Calls `f` with the next entry, without copying it; `None` at the end. This is the fastest way to scan.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -141,8 +141,8 @@ impl<'t, K: Key, V: Value> Range<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read; the iterator ends there. [`Error::TableState`](crate::Error::TableState) where an entry has
-    /// bytes that none of its type has; it is passed.
+    /// An error of reading a page, after which the iterator ends. [`Error::TableState`](crate::Error::TableState) if
+    /// the bytes of an entry are not of its type; the iterator continues after it.
     #[inline]
     pub fn next_with<R>(&mut self, f: impl FnOnce(K::View<'_>, V::View<'_>) -> R) -> Result<Option<R>> {
         let table = &self.table;

@@ -30,8 +30,8 @@ impl Drop for Snapshot {
     }
 }
 
-/// A consistent view of the whole database at one moment. Later commits do not change it, and it delays none of
-/// them; what it still needs is kept until it is dropped.
+/// A consistent snapshot of the whole database. Later commits do not change it, and it delays no commit. Old versions
+/// that it needs are kept until it is dropped.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -78,14 +78,14 @@ impl ReadTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoTable`], and [`Error::TableType`] if it holds other types.
+    /// [`Error::NoTable`], and [`Error::TableType`] if the table has other types.
     pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<ReadOnlyTable<K, V>> {
         let untyped = self.open_untyped(table.name())?;
         check_types::<K, V>(table.name(), &untyped.entry)?;
         Ok(ReadOnlyTable { untyped, of: PhantomData })
     }
 
-    /// Opens a table whatever its types; keys and values are their encodings.
+    /// Opens a table of any types. Keys and values are encoded bytes.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -106,7 +106,7 @@ impl ReadTransaction {
         Ok(ReadOnlyUntypedTable { snapshot: self.snapshot.clone(), name: name.into(), entry })
     }
 
-    /// What tables there are, by name.
+    /// All tables, in the order of their names.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -122,7 +122,7 @@ impl ReadTransaction {
     /// ```
     ///
     /// # Errors
-    /// A catalog that cannot be read.
+    /// An error of reading the catalog.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         tables(&self.snapshot.shared.engine, self.snapshot.lsn)
     }
@@ -136,7 +136,7 @@ impl ReadTransaction {
     }
 }
 
-/// What tables there are at a snapshot, by name.
+/// All tables in a snapshot, in the order of their names.
 pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<Vec<TableInfo>> {
     let (lower, upper) = catalog::all_tables();
     let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
@@ -150,7 +150,7 @@ pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<Vec<TableInfo>> {
     Ok(tables)
 }
 
-/// Fails unless a table holds keys of `K` and values of `V`.
+/// Fails unless a table has keys of type `K` and values of type `V`.
 pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> Result<()> {
     for (part, found, asked) in
         [("keys", &entry.key_type, K::type_name()), ("values", &entry.value_type, V::type_name())]
@@ -189,24 +189,24 @@ impl ReadOnlyUntypedTable {
     /// The value of a key.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
-    /// must neither read nor write the database, or it may wait for itself for ever.
+    /// Calls `f` with the value of a key, without copying it. `f` runs while the page is latched. It must be short, and
+    /// must neither read nor write the database: that can deadlock.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     #[inline]
     pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let engine = &self.snapshot.shared.engine;
         large::get_at(engine, &self.entry.tree, key, self.snapshot.lsn, f)
     }
 
-    /// A value as a stream, a page at a time: for values too large to hold in memory. `None` if the key is not there;
-    /// a small value comes from memory.
+    /// A value as a stream, which reads one page at a time, for values too large for memory. `None` if there is no such
+    /// key.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -226,7 +226,7 @@ impl ReadOnlyUntypedTable {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get_stream(&self, key: &[u8]) -> Result<Option<ValueStream<'_>>> {
         let engine = &self.snapshot.shared.engine;
         let record = engine.get_at(&self.entry.tree, key, self.snapshot.lsn, |record| {
@@ -251,13 +251,13 @@ impl ReadOnlyUntypedTable {
         self.cursor(bounds::prefix(prefix))
     }
 
-    /// How many entries there are: what the catalog says, which nothing has to be read for.
+    /// The number of entries, from the catalog. It reads no page.
     pub fn len(&self) -> u64 {
         self.entry.entries
     }
 
-    /// Counts the entries of a range: every leaf of it is read and none of its keys decoded, so that a page that is damaged
-    /// is an error here as it is in a scan.
+    /// Counts the entries of a range. It reads every leaf in the range but decodes no key, so a damaged page is an
+    /// error, as in a scan.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -271,7 +271,7 @@ impl ReadOnlyUntypedTable {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read. Values kept outside the leaves are not.
+    /// An error of reading a page. Large values are not read.
     pub fn count<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<u64> {
         let (lower, upper) = bounds::borrowed(&range);
         let (engine, tree, snapshot) = self.source();
@@ -286,12 +286,12 @@ impl ReadOnlyUntypedTable {
         Ok(count)
     }
 
-    /// True if there is none.
+    /// True if the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the table's pages are, for those who look at them instead of at entries.
+    /// The pages of the table, for callers that read pages instead of entries.
     pub(crate) fn source(&self) -> (&Engine, &Tree, Lsn) {
         (&self.snapshot.shared.engine, &self.entry.tree, self.snapshot.lsn)
     }
@@ -344,15 +344,15 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<Option<Guard<V>>> {
         let bytes =
             bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, |value| Bytes::from(value)))?;
         bytes.map(|bytes| Guard::new(bytes, &self.untyped.name, "values")).transpose()
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
-    /// must neither read nor write the database, or it may wait for itself for ever.
+    /// Calls `f` with the value of a key, without copying it. `f` runs while the page is latched. It must be short, and
+    /// must neither read nor write the database: that can deadlock.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -367,14 +367,14 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     #[inline]
     pub fn get_with<'k, R>(&self, key: impl Borrow<K::Ref<'k>>, f: impl FnOnce(V::View<'_>) -> R) -> Result<Option<R>> {
         let read = |value: &[u8]| decode::<V>(value, &self.untyped.name, "values").map(f);
         bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, read))?.transpose()
     }
 
-    /// True if the key is there.
+    /// True if the table has the key.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -388,12 +388,12 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn contains_key<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<bool> {
         bounds::with_key::<K, _>(key.borrow(), |key| Ok(self.untyped.get_with(key, |_| ())?.is_some()))
     }
 
-    /// The entries of a key range, as `"a".."m"` or `..`.
+    /// The entries of a key range, such as `"a".."m"` or `..`.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -431,7 +431,7 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
         Range::new(self.untyped.cursor((Bound::Unbounded, Bound::Unbounded)), self.untyped.name.clone())
     }
 
-    /// The keys of a range, without the values: much faster than [`ReadOnlyTable::range`] where integer keys are kept in
+    /// The keys of a range, without the values. It is much faster than [`ReadOnlyTable::range`] for integer keys in
     /// blocks.
     ///
     /// ```
@@ -474,7 +474,7 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn first(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         self.iter().next().transpose()
     }
@@ -494,17 +494,17 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn last(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         self.iter().next_back().transpose()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> u64 {
         self.untyped.len()
     }
 
-    /// True if there is none.
+    /// True if the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.untyped.is_empty()
     }

@@ -16,35 +16,35 @@ use crate::txn::{Cursor, Engine, OwnedRecord, Pages, Stretch, View, large};
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
-/// Keys that are lost, and why.
+/// A range of lost keys, and why they are lost.
 #[derive(Debug)]
 pub struct Lost {
-    /// No key that is lost is below this one.
+    /// The lower bound: no lost key is less.
     pub lower: Vec<u8>,
-    /// All keys that are lost are below this one; `None`: up to the end.
+    /// The upper bound: all lost keys are less; `None` for no bound.
     pub upper: Option<Vec<u8>>,
-    /// What reading them met.
+    /// The error of reading them.
     pub cause: Error,
 }
 
 impl Lost {
-    /// The one key that this is about, if it is only one: its large value is lost, and it is known itself.
+    /// The key, if only its large value is lost.
     pub fn key(&self) -> Option<&[u8]> {
         let upper = self.upper.as_deref()?;
         (upper.strip_suffix(&[0]) == Some(&self.lower)).then_some(&self.lower)
     }
 }
 
-/// What [`Salvage`] comes by.
+/// An item of [`Salvage`].
 #[derive(Debug)]
 pub enum Salvaged<R> {
-    /// An entry, as the caller has taken it.
+    /// An entry: the result of the function that the caller gave.
     Entry(R),
-    /// Keys that are lost.
+    /// A range of lost keys.
     Lost(Lost),
 }
 
-/// What is left of a key range of a damaged table, in key order; see [`ReadOnlyUntypedTable::salvage`].
+/// The readable entries and the lost keys of a damaged table, in key order. See [`ReadOnlyUntypedTable::salvage`].
 pub struct Salvage<'t> {
     engine: &'t Engine,
     tree: Tree,
@@ -61,7 +61,7 @@ pub struct Salvage<'t> {
 }
 
 impl ReadOnlyUntypedTable {
-    /// Reads what can be read of a key range, and tells which keys cannot: for a damaged table of which the rest is wanted.
+    /// Reads all readable entries of a key range of a damaged table, and reports the ranges of keys that are lost.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -103,8 +103,8 @@ impl ReadOnlyUntypedTable {
 }
 
 impl ReadTransaction {
-    /// As [`ReadTransaction::tables`], but of a damaged catalog too: the tables that can be found, and what stands in the
-    /// way of others.
+    /// As [`ReadTransaction::tables`], but also for a damaged catalog: the tables that can be read, and the errors of
+    /// reading the others.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;
@@ -114,7 +114,7 @@ impl ReadTransaction {
     /// ```
     ///
     /// # Errors
-    /// Those that are not about a part of the catalog.
+    /// Errors that are not caused by a damaged part of the catalog.
     pub fn salvage_tables(&self) -> Result<(Vec<TableInfo>, Vec<Error>)> {
         let (tables, errors) = tables(&self.snapshot.shared.engine, self.snapshot.lsn)?;
         Ok((tables.into_iter().map(|(name, entry)| TableInfo::new(name, &entry)).collect(), errors))
@@ -124,7 +124,7 @@ impl ReadTransaction {
 /// Tables by name.
 type Tables = Vec<(String, TableEntry)>;
 
-/// The tables that can be found in the catalog, and what stands in the way of others.
+/// The tables that can be read from the catalog, and the errors of reading the others.
 pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, Vec<Error>)> {
     let (lower, upper) = catalog::all_tables();
     let mut catalog = Salvage::new(engine, catalog_tree(), snapshot, Stretch { lower, upper: Some(upper) });
@@ -164,7 +164,7 @@ impl<'t> Salvage<'t> {
         }
     }
 
-    /// Hands the next entry to `f`, or tells which keys are lost; `None` at the end.
+    /// Calls `f` with the next entry, or returns the next range of lost keys; `None` at the end.
     ///
     /// # Errors
     /// Those that are not about a part of the table: a cache that is too small.

@@ -2,7 +2,7 @@
 
 use super::Database;
 
-/// See [`Database::stats`].
+/// Statistics of a database; see [`Database::stats`].
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -24,38 +24,38 @@ pub struct DatabaseStats {
     pub file_bytes: u64,
     /// Bytes of page images in the file.
     pub live_bytes: u64,
-    /// Bytes of the file that can be used again.
+    /// Free bytes in the file.
     pub free_bytes: u64,
-    /// Bytes of log that recovery would read.
+    /// Bytes of the log that a recovery would read.
     pub log_bytes: u64,
     /// Pages in the file, or in memory.
     pub pages: u64,
-    /// Pages whose ids are free to be taken again.
+    /// Free page ids.
     pub free_pages: u64,
-    /// Pages that the cache can hold, and holds.
+    /// Pages that fit in the cache.
     pub cache_pages: u64,
     /// Pages in the cache now.
     pub resident_pages: u64,
-    /// Bytes of the cache with all that belongs to it.
+    /// Bytes of the cache, with its tables.
     pub cache_bytes: u64,
     /// Pages read since the database was opened.
     pub reads: u64,
-    /// Pages written since.
+    /// Pages written since the database was opened.
     pub writes: u64,
-    /// Pages that had to leave the cache since.
+    /// Pages evicted from the cache since the database was opened.
     pub evictions: u64,
     /// Open snapshots.
     pub snapshots: usize,
-    /// Before-images of what was changed since the oldest of them began, and of the last commits.
+    /// Before-images of the changes since the oldest snapshot, and of the last commits.
     pub versions: usize,
-    /// Bytes of memory that these take. [`super::Builder::version_memory`] limits what snapshots hold back of it.
+    /// Bytes of memory of these before-images. [`super::Builder::version_memory`] limits the part that snapshots need.
     pub version_bytes: usize,
-    /// Dropped subtrees that wait to be freed.
+    /// Detached subtrees that are not yet freed.
     pub detached: usize,
 }
 
 impl Database {
-    /// How the database spends memory and space now.
+    /// Statistics of memory and file space.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

@@ -4,8 +4,8 @@ use crate::base::Result;
 use crate::txn::{Engine, large};
 use std::io::{Cursor, Read};
 
-/// A value being read; see [`super::ReadOnlyUntypedTable::get_stream`]. A damaged page gives an error of kind `Other`
-/// that wraps the engine's own.
+/// A value as a stream; see [`super::ReadOnlyUntypedTable::get_stream`]. A damaged page gives an error of kind `Other`
+/// that contains the error of the engine.
 ///
 /// ```
 /// # use duramen::{Database, TableDef};

@@ -49,15 +49,15 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// The value of a key, with this transaction's writes.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<Option<Guard<V>>> {
         let bytes =
             bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, |value| Bytes::from(value)))?;
         self.guard(bytes)
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
-    /// must neither read nor write the database, or it may wait for itself for ever.
+    /// Calls `f` with the value of a key, without copying it. `f` runs while the page is latched. It must be short, and
+    /// must neither read nor write the database: that can deadlock.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -70,13 +70,13 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get_with<'k, R>(&self, key: impl Borrow<K::Ref<'k>>, f: impl FnOnce(V::View<'_>) -> R) -> Result<Option<R>> {
         let read = |value: &[u8]| decode::<V>(value, self.untyped.name(), "values").map(f);
         bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, read))?.transpose()
     }
 
-    /// Sets the value of a key and returns the one it had.
+    /// Sets the value of a key and returns the old value.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -89,7 +89,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and what reading and writing meet.
+    /// [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], and errors of reading and writing.
     pub fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::Ref<'k>>,
@@ -104,7 +104,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         self.guard(old)
     }
 
-    /// Sets the value of a key without looking at what it had: faster than [`Table::insert`].
+    /// Sets the value of a key without reading the old value. It is faster than [`Table::insert`].
     ///
     /// # Errors
     /// As [`Table::insert`].
@@ -114,8 +114,9 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.put(&self.key, value))
     }
 
-    /// Gives a value the next key of the table, and returns that key: 1, 2, 3 and so on. Keys are given out in order, each
-    /// once, even if its entry is removed; a key that was put is passed over.
+    /// Inserts a value under the next key of the table and returns that key: 1, 2, 3 and so on. Keys are assigned in
+    /// ascending order, each once, even if its entry is removed. A key that was inserted with `put` or `insert` is not
+    /// assigned.
     ///
     /// ```
     /// # fn main() -> duramen::Result<()> {
@@ -141,7 +142,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         Guard::new(Bytes::from(key.as_slice()), self.untyped.name(), "keys")
     }
 
-    /// Removes a key and returns the value it had.
+    /// Removes a key and returns its value.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -155,7 +156,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn remove<'k>(&mut self, key: impl Borrow<K::Ref<'k>>) -> Result<Option<Guard<V>>> {
         let old = bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.remove(key))?;
         self.guard(old)
@@ -176,7 +177,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn entry<'k>(&mut self, key: impl Borrow<K::Ref<'k>>) -> Result<Entry<'_, 't, K, V>> {
         let mut bytes = Vec::new();
         K::encode(key.borrow(), &mut bytes);
@@ -200,7 +201,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn pop_first(&mut self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         let first = self.iter().next().transpose()?;
         self.pop(first)
@@ -221,7 +222,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn pop_last(&mut self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         let last = self.iter().next_back().transpose()?;
         self.pop(last)
@@ -234,7 +235,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         Ok(entry)
     }
 
-    /// Keeps the entries that `keep` says yes to and removes the others.
+    /// Removes all entries for which `keep` returns false.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -249,7 +250,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read; nothing is removed then.
+    /// An error of reading a page; nothing is then removed.
     pub fn retain(&mut self, mut keep: impl FnMut(K::View<'_>, V::View<'_>) -> bool) -> Result<()> {
         let mut gone = Vec::new();
         for entry in self.iter() {
@@ -261,7 +262,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         gone.iter().try_for_each(|key| self.untyped.delete(key.bytes()))
     }
 
-    /// Removes every key of a range, however many there are: whole subtrees are unlinked and freed in the background.
+    /// Removes all keys of a range. Whole subtrees are detached, and freed in the background.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -315,7 +316,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// The first entry.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn first(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         self.iter().next().transpose()
     }
@@ -334,24 +335,24 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn last(&self) -> Result<Option<(Guard<K>, Guard<V>)>> {
         self.iter().next_back().transpose()
     }
 
-    /// How many entries there are, with this transaction's writes. Costs a look at each key written since the last
-    /// commit.
+    /// The number of entries, with the writes of this transaction. It looks up each key that the transaction has
+    /// written.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn len(&self) -> Result<u64> {
         self.untyped.len()
     }
 
-    /// True if there is no entry.
+    /// True if the table has no entry.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn is_empty(&self) -> Result<bool> {
         self.untyped.is_empty()
     }

@@ -13,8 +13,8 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
 
-/// A table in a writing transaction, without its types: keys and values are their encodings, and what is put is checked
-/// to be one where the types are known to the engine by their names.
+/// A table in a writing transaction, without types. Keys and values are encoded bytes. If the engine knows the types by
+/// their names, it checks the bytes.
 ///
 /// ```
 /// use duramen::{Database, TableOptions};
@@ -56,16 +56,16 @@ impl<'t> UntypedTable<'t> {
     /// The value of a key.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
-    /// Hands the value of a key to `f` without copying it. `f` runs while the page is latched: it should be short, and
-    /// must neither read nor write the database, or it may wait for itself for ever.
+    /// Calls `f` with the value of a key, without copying it. `f` runs while the page is latched. It must be short, and
+    /// must neither read nor write the database: that can deadlock.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let engine = &self.tx.shared.engine;
         match own_write(&self.state.writes, key) {
@@ -77,18 +77,18 @@ impl<'t> UntypedTable<'t> {
         }
     }
 
-    /// Sets the value of a key and returns the one it had.
+    /// Sets the value of a key and returns the old value.
     ///
     /// # Errors
-    /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`], [`Error::ValueTooLong`], and what reading and
-    /// writing meet.
+    /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`], [`Error::ValueTooLong`], and errors of
+    /// reading and writing.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
         let old = self.get(key)?;
         self.put(key, value)?;
         Ok(old)
     }
 
-    /// Sets the value of a key without looking at what it had: faster than [`UntypedTable::insert`].
+    /// Sets the value of a key without reading the old value. It is faster than [`UntypedTable::insert`].
     ///
     /// # Errors
     /// As [`UntypedTable::insert`].
@@ -103,12 +103,12 @@ impl<'t> UntypedTable<'t> {
         Ok(())
     }
 
-    /// Gives a value the next key of the table, and returns that key. Keys are given out in order, each once, even if
-    /// its entry is removed; a key that was put is passed over.
+    /// Inserts a value under the next key of the table and returns that key. Keys are assigned in ascending order, each
+    /// once, even if its entry is removed. A key that was inserted with `put` or `insert` is not assigned.
     ///
     /// # Errors
-    /// [`Error::TableState`] for a table without [`super::types::TableOptions::auto_increment`], or one that has given out
-    /// its last key; and as [`UntypedTable::insert`].
+    /// [`Error::TableState`] for a table without [`super::types::TableOptions::auto_increment`] or without free keys,
+    /// and the errors of [`UntypedTable::insert`].
     pub fn push(&mut self, value: &[u8]) -> Result<Vec<u8>> {
         let refused = |why: &str| Error::TableState { table: self.state.name.to_string(), why: why.to_owned() };
         let Some(next) = self.state.entry.next_key else {
@@ -124,8 +124,8 @@ impl<'t> UntypedTable<'t> {
         self.put(&key, value).map(|()| key)
     }
 
-    /// Sets the value of a key to `len` bytes read from `input`, a page at a time: for values too large to hold in
-    /// memory. They are written outside the log, and only their length is checked against the table's type.
+    /// Sets the value of a key to `len` bytes that are read from `input` one page at a time, for values too large for
+    /// memory. The bytes bypass the log. Only their length is checked against the type of the table.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;
@@ -139,7 +139,7 @@ impl<'t> UntypedTable<'t> {
     /// ```
     ///
     /// # Errors
-    /// As [`UntypedTable::insert`], and errors of `input`; then the key keeps what it had.
+    /// As [`UntypedTable::insert`], and errors of `input`. The key then keeps its old value.
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         self.takes.check_key(key)?;
         self.takes.check_value_len(len)?;
@@ -164,10 +164,10 @@ impl<'t> UntypedTable<'t> {
         Ok(())
     }
 
-    /// Removes a key and returns the value it had.
+    /// Removes a key and returns its value.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let old = self.get(key)?;
         if old.is_some() {
@@ -176,7 +176,7 @@ impl<'t> UntypedTable<'t> {
         Ok(old)
     }
 
-    /// Removes a key without looking whether it is there.
+    /// Removes a key, if it exists, without reading it.
     ///
     /// # Errors
     /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`].
@@ -186,7 +186,7 @@ impl<'t> UntypedTable<'t> {
         Ok(())
     }
 
-    /// Removes every key of a range, however many there are: whole subtrees are unlinked and freed in the background.
+    /// Removes all keys of a range. Whole subtrees are detached, and freed in the background.
     pub fn remove_range<'k>(&mut self, range: impl RangeBounds<&'k [u8]>) {
         self.clear(bounds::borrowed(&range));
     }
@@ -213,19 +213,19 @@ impl<'t> UntypedTable<'t> {
         UntypedRange::new(engine, Cursor::new(engine, self.state.entry.tree, view, lower, upper))
     }
 
-    /// How many entries there are, with this transaction's writes. Costs a look at each key written since the last
-    /// commit.
+    /// The number of entries, with the writes of this transaction. It looks up each key that the transaction has
+    /// written.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn len(&self) -> Result<u64> {
         self.tx.entries(&self.state)
     }
 
-    /// True if there is no entry.
+    /// True if the table has no entry.
     ///
     /// # Errors
-    /// A page that cannot be read.
+    /// An error of reading a page.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.range(..).next().transpose()?.is_none())
     }

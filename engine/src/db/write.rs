@@ -26,22 +26,22 @@ pub(crate) struct TableState {
     pub(crate) writes: WriteSet,
     /// The root page is reserved, not yet formatted.
     pub(crate) created: bool,
-    /// The catalog must be told even if no entry changed.
+    /// The catalog entry must be written even if no entry of the table has changed.
     moved: bool,
 }
 
-/// A name in the transaction's view of the catalog.
+/// The state of a name in the catalog as the transaction sees it.
 enum Name {
     Open(Arc<Mutex<TableState>>),
-    /// Dropped or renamed away.
+    /// The table was dropped or renamed.
     Gone,
 }
 
 /// A page written outside the log, or a reserved root, that becomes part of the database at commit.
 pub(crate) type Adopted = (PageId, Option<Location>);
 
-/// A transaction that writes. There is one at a time; [`super::Database::begin_write`] waits for the one before.
-/// Dropping it without [`WriteTransaction::commit`] leaves the database as it was.
+/// A writing transaction. There is one at a time: [`super::Database::begin_write`] waits for the transaction before. If
+/// it is dropped without [`WriteTransaction::commit`], the database is unchanged.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -89,7 +89,7 @@ impl WriteTransaction {
         })
     }
 
-    /// Says when the commit counts as done, instead of the database's own setting.
+    /// Sets the durability of this commit instead of the default of the database.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ impl WriteTransaction {
         self.durability = durability;
     }
 
-    /// Opens a table, creating it if need be.
+    /// Opens a table, or creates it if it does not exist.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -125,7 +125,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TableType`] if it holds other types, [`Error::TableState`] if this transaction has it open already.
+    /// [`Error::TableType`] if the table has other types, [`Error::TableState`] if this transaction has it open
+    /// already.
     pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<Table<'_, K, V>> {
         let types = (K::type_name(), V::type_name());
         let spec = TableSpec {
@@ -141,7 +142,7 @@ impl WriteTransaction {
         Ok(Table::new(UntypedTable::new(self, state, takes)))
     }
 
-    /// Opens an existing table whatever its types; keys and values are their encodings.
+    /// Opens an existing table of any types. Keys and values are encoded bytes.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -162,7 +163,7 @@ impl WriteTransaction {
         Ok(self.untyped(self.open(name, None)?))
     }
 
-    /// Creates a table whose types are known only at run time, by the names that [`Value::type_name`] gives.
+    /// Creates a table with types that are known only at run time, by the names that [`Value::type_name`] returns.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -177,8 +178,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TableExists`], and [`Error::Option`] for a layout that does not suit the types. A name that is none of the
-    /// engine's types names a program's own: [`super::types::DynType::named`].
+    /// [`Error::TableExists`], and [`Error::Option`] for a layout that the types do not allow. A name that is not a
+    /// type of the engine is a type that a program has defined, see [`super::types::DynType::named`].
     pub fn create_untyped(
         &self,
         name: &str,
@@ -224,7 +225,7 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// A catalog that cannot be read.
+    /// An error of reading the catalog.
     pub fn exists(&self, name: &str) -> Result<bool> {
         match self.names.lock().get(name) {
             Some(Name::Open(_)) => Ok(true),
@@ -233,8 +234,8 @@ impl WriteTransaction {
         }
     }
 
-    /// Drops a table with all its entries, however many, in a moment; the pages are freed in the background. False if
-    /// there was none.
+    /// Drops a table and all its entries. It takes the same short time for any number of entries; the pages are freed
+    /// in the background. Returns false if there is no such table.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -266,7 +267,7 @@ impl WriteTransaction {
         Ok(true)
     }
 
-    /// Gives a table another name. The name that it has is one, too.
+    /// Renames a table. The new name may be the old one.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -281,8 +282,9 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that no table can have, or that leaves the
-    /// catalog no room for the names of its types, and [`Error::TableState`] if this transaction has it open.
+    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that is not allowed, or that leaves no
+    /// space in the catalog entry for the names of the types, and [`Error::TableState`] if this transaction has the
+    /// table open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         check_name(to)?;
         let missing = || Error::NoTable { table: from.to_owned() };
@@ -304,7 +306,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// What tables there are, by name, with this transaction's changes.
+    /// All tables, in the order of their names, with the changes of this transaction.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -317,7 +319,7 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// A catalog that cannot be read; [`Error::TableState`] if this transaction has a table open.
+    /// An error of reading the catalog, and [`Error::TableState`] if this transaction has a table open.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         // What the commits before have applied is this transaction's to see, though snapshots may not see it yet.
         for info in super::read::tables(&self.shared.engine, Lsn::MAX)? {
@@ -338,7 +340,7 @@ impl WriteTransaction {
         Ok(tables)
     }
 
-    /// Makes all changes at once. Returns when they are as durable as asked.
+    /// Commits all changes atomically. It returns when they have the durability of the transaction.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -352,8 +354,8 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Full`] and errors of reading leave the database as it was; others stop all writing
-    /// ([`Error::Poisoned`]) until it is opened again.
+    /// After [`Error::Full`] and errors of reading the database is unchanged. Other errors stop all writing
+    /// ([`Error::Poisoned`]) until the database is opened again.
     pub fn commit(mut self) -> Result<()> {
         let end = match self.apply() {
             // Nothing has changed. Gaps in the file may be what the log lacks, unless this transaction knows places in it.
@@ -374,7 +376,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Forgets all changes; the same as dropping the transaction.
+    /// Discards all changes, as dropping the transaction does.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -447,7 +449,7 @@ impl WriteTransaction {
         .map(Some)
     }
 
-    /// How many entries a table has with the transaction's writes.
+    /// The number of entries of a table with the writes of the transaction.
     pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
         Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
     }

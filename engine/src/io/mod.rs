@@ -19,28 +19,28 @@ use crate::base::Result;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// An open file, or what stands in for one. All methods may be called from several threads at once.
+/// An open file, real or simulated. All methods can be called from several threads at the same time.
 pub trait Disk: Send + Sync + Debug {
     /// The length in bytes.
     fn size(&self) -> Result<u64>;
-    /// Fills `buf` from `offset`; an error if the file ends before.
+    /// Fills `buf` with the bytes at `offset`. It is an error if the file ends before.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
-    /// Writes all of `buf` at `offset`, growing the file if need be. Durable only after [`Disk::sync`].
+    /// Writes all of `buf` at `offset`, and grows the file if needed. The write is durable only after [`Disk::sync`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
-    /// Says that `len` bytes at `offset` are not needed any more: they may read as anything afterwards.
+    /// Discards `len` bytes at `offset`. They may read as any bytes afterwards.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
-    /// Sets the length; new bytes are zero. What was reserved beyond the length is given back, also where that stays the
+    /// Sets the length; new bytes are zero. Space reserved beyond the length is freed, even if the length stays the
     /// same.
     fn resize(&self, len: u64) -> Result<()>;
-    /// Makes sure that writes up to `len` will not fail for want of space, where the file system can promise it.
+    /// Reserves space, so that writes up to `len` do not fail on a full device, if the file system supports it.
     fn reserve(&self, len: u64) -> Result<()>;
-    /// Bytes allocated on the device, which may be less than [`Disk::size`] where the file has holes.
+    /// Bytes allocated on the device. There may be fewer than [`Disk::size`], if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }
 
-/// How [`Volume::open`] treats what is, or is not, there.
+/// The mode of [`Volume::open`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpenMode {
     /// The file must exist; it is opened for reading only.
@@ -54,32 +54,32 @@ pub enum OpenMode {
 /// A folder of files. Names are plain file names. Creating, removing and renaming are durable only after
 /// [`Volume::sync`].
 ///
-/// Who removes a file that others may open, or puts another one in its place, holds its lock exclusively while doing so:
-/// then [`Volume::lock`] never gives anybody a file that has lost its name.
+/// A caller that removes or replaces a file that others may open must hold the exclusive lock of the file. Then
+/// [`Volume::lock`] never returns a file that has lost its name.
 pub trait Volume: Send + Sync + Debug {
-    /// Opens or creates a file; [`crate::Error::NotFound`] and [`crate::Error::Exists`] say which it was.
+    /// Opens or creates a file. The errors are [`crate::Error::NotFound`] and [`crate::Error::Exists`].
     fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>>;
-    /// Creates a file, as [`OpenMode::CreateNew`] does, for those who may read and write the file `beside`, and nobody
-    /// else; where there is no such file, or no such thing as permissions, it is a file as any other.
+    /// Creates a file, as [`OpenMode::CreateNew`] does, with the permissions of the file `beside`. If there is no such
+    /// file, or if there are no permissions, it gets the default permissions.
     fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
         let _ = beside;
         self.open(name, OpenMode::CreateNew)
     }
-    /// Removes a file; it is no error if it is not there.
+    /// Removes a file. A missing file is not an error.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Renames a file; [`crate::Error::Exists`] where something has the new name already, however late it came.
+    /// Renames a file. It is atomic and replaces nothing: [`crate::Error::Exists`] if the new name is in use.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
-    /// Renames a file over another one, which has no name any more then: at no moment has nothing the name `to`.
+    /// Renames a file and atomically replaces the file `to`. There is a file of that name at all times.
     fn replace(&self, from: &str, to: &str) -> Result<()>;
     /// The names that begin with `prefix`, sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
     /// Makes earlier creations, removals and renames durable.
     fn sync(&self) -> Result<()>;
-    /// Opens the existing file `name`, to write if `exclusive`, and takes its lock, shared or exclusive, or gives
-    /// [`crate::Error::Locked`] at once. The file has its name still when it is locked. The lock is released when the
-    /// guard is dropped, and by the system when its process dies, however it dies; a renamed file keeps it.
+    /// Opens the existing file `name`, for writing if `exclusive`, and takes its lock, shared or exclusive. Returns
+    /// [`crate::Error::Locked`] at once if the lock is held. The file still has its name when it is locked. The lock is
+    /// released when the guard is dropped, and by the system when the process dies. A renamed file keeps its lock.
     fn lock(&self, name: &str, exclusive: bool) -> Result<Locked>;
-    /// Where the file is, for messages to people.
+    /// The path of the file, for messages.
     fn path(&self, name: &str) -> std::path::PathBuf;
 }
 
@@ -94,6 +94,6 @@ pub struct Locked {
 
 /// Holds a lock until dropped.
 pub trait LockGuard: Send + Sync + Debug {
-    /// Whether it is the locked file that has the name now, and not one that came in its place.
+    /// True if the name still belongs to the locked file, and not to another file.
     fn is_of(&self, name: &str) -> Result<bool>;
 }

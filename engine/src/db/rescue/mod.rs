@@ -21,18 +21,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Builder {
-    /// Opens a damaged database to read what is left of it, without changing anything: also where superblocks, the page
-    /// table, the log, the catalog or the inner pages of trees are damaged, so that [`Builder::open`] fails or finds
-    /// nothing. Then the whole file is read to find its pages.
+    /// Opens a damaged database for reading, without changing it. It works even if superblocks, page table, log,
+    /// catalog or inner pages are damaged and [`Builder::open`] fails. It then reads the whole file to find its pages.
     ///
-    /// Also gives what was damaged; nothing for a database that opens as any other does. What single pages have lost is told
-    /// by [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage).
+    /// Also returns the damage; an empty list for an undamaged database.
+    /// [`ReadOnlyUntypedTable::salvage`](super::ReadOnlyUntypedTable::salvage) reports the keys that are lost.
     ///
-    /// Where a log is damaged, what was committed after the damage is lost. Tables whose entries in the catalog are lost
-    /// get the names that older copies of it have, or `table-N`, with keys and values of type `bytes`. Where neither a page
-    /// nor what leads to it is left, an older copy of the page may take its place; where neither the page table nor the
-    /// catalog is left, tables that were dropped may come back. [`Builder::page_size`] counts only where
-    /// nothing in the file says it.
+    /// Commits after damage in the log are lost. A table that is not in the catalog gets its name in an older copy of
+    /// the catalog, or `table-N`, with keys and values of type `bytes`. If both a page and the structure that points to
+    /// it are damaged, an older copy of the page may be used. If both the page table and the catalog are damaged,
+    /// dropped tables may come back. [`Builder::page_size`] is used only if the page size is not in the file.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -55,8 +53,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] where nothing in the
-    /// file is a page.
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] if there is no
+    /// page in the file.
     pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<Damage>)> {
         let (volume, name) = super::open::existing(path.as_ref())?;
         self.open_damaged_on(volume, &name)

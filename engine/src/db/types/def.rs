@@ -6,7 +6,7 @@ use duramen_codec::Codec;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Names a table and says what it holds. Usually a constant.
+/// The name, types and options of a table. Usually a constant.
 ///
 /// ```
 /// use duramen::db::types::{KeyLayout, TableDef};
@@ -23,7 +23,7 @@ pub struct TableDef<'n, K: Key, V: Value> {
 }
 
 impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
-    /// The table `name` with keys `K` and values `V`, all options left to the engine.
+    /// The table `name` with keys of type `K` and values of type `V`, with default options.
     ///
     /// ```
     /// use duramen::TableDef;
@@ -47,7 +47,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         }
     }
 
-    /// Chooses how pages keep their keys, should the table be created.
+    /// Sets the key list of pages, if the table is created.
     ///
     /// ```
     /// use duramen::{Database, TableDef, db::types::KeyLayout};
@@ -65,21 +65,21 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         self
     }
 
-    /// Lets the table give out keys, should it be created: see [`crate::Table::push`].
+    /// Lets the table assign keys, if it is created; see [`crate::Table::push`].
     #[must_use]
     pub const fn auto_increment(mut self) -> TableDef<'n, K, V> {
         self.options.auto_increment = true;
         self
     }
 
-    /// Keeps integer keys in blocks compressed so, should the table be created.
+    /// Sets the codec of integer keys in blocks, if the table is created.
     #[must_use]
     pub const fn codec(mut self, codec: Codec) -> TableDef<'n, K, V> {
         self.options.codec = Some(codec);
         self
     }
 
-    /// Chooses how long separators are, should the table be created.
+    /// Sets the rule for separators, if the table is created.
     ///
     /// ```
     /// use duramen::{Database, TableDef, db::types::Separators};

@@ -1,10 +1,10 @@
 //! The traits of stored types: [`Value`], [`Key`] and [`KeyPart`]. The types that implement them are in the other
 //! files.
 
-/// What a decoder says is wrong with the bytes it was given.
+/// The error of a decoder: what is wrong with the bytes.
 pub(super) type Decoded<T> = Result<T, &'static str>;
 
-/// A type whose values a table can hold.
+/// A type of values in a table.
 ///
 /// It is implemented for byte strings (`&[u8]`, `Vec<u8>`, `[u8; N]`), text (`&str`, `String`), the integers of 8 to
 /// 128 bits, `f32`, `f64`, `bool`, `()`, `Option` of these, and tuples of two to six [`KeyPart`]s. The type itself is
@@ -19,12 +19,14 @@ pub(super) type Decoded<T> = Result<T, &'static str>;
 /// assert_eq!((name.as_ref(), years), ("oak", 180));
 /// ```
 pub trait Value {
-    /// What callers give: `&str` for text, `u64` for a `u64`, `(&str, u64)` for a pair of them.
+    /// The form in which callers pass a value: `&str` for text, `u64` for a `u64`, `(&str, u64)` for a pair.
     type Ref<'a>;
-    /// What callers get back, borrowing from the stored bytes where it can: `&'a str`, `u64`, `(Cow<'a, str>, u64)`.
+    /// The form in which callers get a value. It borrows from the stored bytes where possible: `&'a str`, `u64`,
+    /// `(Cow<'a, str>, u64)`.
     type View<'a>;
 
-    /// The type's name in the catalog, as `"(str,u64)"`. Types of one name must have the same encoding.
+    /// The name of the type in the catalog, such as `"(str,u64)"`. Types with the same name must have the same
+    /// encoding.
     ///
     /// ```
     /// use duramen::db::types::Value;
@@ -34,7 +36,7 @@ pub trait Value {
     /// ```
     fn type_name() -> String;
 
-    /// The length of every encoding in bytes, or `None` when it varies.
+    /// The length of every encoding in bytes, or `None` if it varies.
     ///
     /// ```
     /// use duramen::db::types::Value;
@@ -54,7 +56,7 @@ pub trait Value {
     /// ```
     fn encode(value: &Self::Ref<'_>, out: &mut Vec<u8>);
 
-    /// Reads an encoding back.
+    /// Decodes a value.
     ///
     /// ```
     /// use duramen::db::types::Value;
@@ -64,12 +66,12 @@ pub trait Value {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with `bytes`, where no value has this encoding. Any bytes are safe to give.
+    /// What is wrong with `bytes`, if they are not the encoding of a value. All bytes are safe.
     fn decode<'a>(bytes: &'a [u8]) -> Result<Self::View<'a>, &'static str>;
 }
 
-/// A [`Value`] whose encodings compare, byte by byte, as its values do: `a < b` exactly if `encode(a) < encode(b)`.
-/// Only such a type can be the key of a table.
+/// A [`Value`] whose encodings have the order of its values: `a < b` if and only if `encode(a) < encode(b)`. The keys
+/// of a table must have such a type.
 ///
 /// ```
 /// use duramen::db::types::{Key, Value};
@@ -127,7 +129,7 @@ pub trait Key: Value {}
 /// assert_eq!(in_forest::<[u8; 16]>().key_type(), "([u8;16],u64)");
 /// ```
 pub trait KeyPart: Key {
-    /// What callers get back for a part that is not the last.
+    /// The form in which callers get a part that is not the last one.
     type Part<'a>;
 
     /// Appends an encoding that no other one of this type is a prefix of, and that orders as the values do.
@@ -141,7 +143,7 @@ pub trait KeyPart: Key {
     /// ```
     fn encode_part(value: &Self::Ref<'_>, out: &mut Vec<u8>);
 
-    /// Takes what [`KeyPart::encode_part`] wrote off the front of `input`.
+    /// Decodes the output of [`KeyPart::encode_part`] at the front of `input`, and removes it from `input`.
     ///
     /// ```
     /// use duramen::db::types::KeyPart;
@@ -153,6 +155,6 @@ pub trait KeyPart: Key {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the bytes. Any bytes are safe to give.
+    /// What is wrong with the bytes. All bytes are safe.
     fn take_part<'a>(input: &mut &'a [u8]) -> Result<Self::Part<'a>, &'static str>;
 }
