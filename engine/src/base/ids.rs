@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Names a page for as long as it is allocated. Ids are dense from 0 so that arrays can translate them; page 0 is
-/// the first allocation map and is never a child or a sibling, so 0 doubles as "none".
+/// The id of a page, as long as it is allocated. Ids are dense from 0, so that an array can map them. Page 0 is the
+/// first allocation map and never a child or a sibling, so 0 also means "none".
 ///
 /// ```
 /// use duramen::base::PageId;
@@ -18,7 +18,7 @@ pub struct PageId(pub u32);
 impl PageId {
     /// No page: the right sibling of the last leaf.
     pub const NONE: PageId = PageId(0);
-    /// Stands for a page that is lost with all that says which one it is. No page has this id.
+    /// A page whose id is unknown because of damage. No page has this id.
     pub const UNKNOWN: PageId = PageId(u32::MAX);
 
     /// True for [`PageId::NONE`].
@@ -41,7 +41,7 @@ impl fmt::Display for PageId {
     }
 }
 
-/// Names a table for the life of a database; 0 is the catalog.
+/// The id of a table, for the life of a database; 0 is the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TableId(pub u32);
 
@@ -56,8 +56,8 @@ impl fmt::Display for TableId {
     }
 }
 
-/// A log sequence number: a byte position in the database's endless log, and the engine's clock. LSNs never
-/// restart, not even when the log file is removed.
+/// A log sequence number: a byte position in the endless log of a database, and the clock of the engine. LSNs never
+/// restart, not even when the log files are removed.
 ///
 /// ```
 /// use duramen::base::Lsn;

@@ -3,14 +3,14 @@
 
 use super::{Lsn, Result};
 
-/// What a page store asks of the log before a page may reach the device (write-ahead rule): a layer below the log
-/// sees only this.
+/// The state of the log that a page store needs for the write-ahead rule: a page is written only when its log is
+/// durable.
 pub trait Watermark: Send + Sync {
-    /// Everything before this LSN is on the device. Always a batch's end.
+    /// All bytes of the log before this LSN are on the device. It is always the end of a batch.
     fn durable(&self) -> Lsn;
-    /// Everything before this LSN is in the log, durable or not. Always a batch's end: a page whose LSN is at or
-    /// past it belongs to a batch that is still being applied.
+    /// All bytes before this LSN are in the log, durable or not. It is always the end of a batch: a page with this LSN
+    /// or a greater one belongs to a batch that is still being applied.
     fn appended(&self) -> Lsn;
-    /// Returns once everything before `lsn` is durable; `lsn` must be at most [`Watermark::appended`].
+    /// Returns when all bytes before `lsn` are durable. `lsn` must be at most [`Watermark::appended`].
     fn make_durable(&self, lsn: Lsn) -> Result<()>;
 }

@@ -18,7 +18,7 @@ use crate::base::{Error, Lsn, Result, bytes, checksum::chained};
 
 /// Bytes of a batch's header; an operation's LSN counts them, see [`super::Log::op_lsn`].
 pub const BATCH_HEADER: usize = 36;
-/// The most bytes that one batch's payload may have.
+/// The maximum length of the payload of a batch.
 pub const MAX_PAYLOAD: usize = 1 << 30;
 
 const CHAINED: usize = 28;
@@ -27,9 +27,9 @@ const CHECKED: usize = 32;
 /// A batch read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
-    /// Where it starts; see [`super::Log::op_lsn`] for the positions of its records.
+    /// The start LSN; see [`super::Log::op_lsn`] for the LSNs of its records.
     pub start: Lsn,
-    /// Where it ends and the next one starts: the commit time of what it holds.
+    /// The end LSN, where the next batch starts: the commit time of its contents.
     pub end: Lsn,
     /// The kind that [`super::Log::append`] was given.
     pub kind: u8,
@@ -37,7 +37,7 @@ pub struct Batch {
     pub payload: Vec<u8>,
 }
 
-/// A payload with room for its header in front, so that appending it copies nothing. Keep one and
+/// A payload with space for the header in front, so that appending it copies nothing. Keep one and
 /// [`clear`](BatchBuffer::clear) it between batches.
 #[derive(Clone, Debug)]
 pub struct BatchBuffer {
@@ -71,7 +71,7 @@ impl BatchBuffer {
         self.bytes.get(BATCH_HEADER..).unwrap_or_default()
     }
 
-    /// Where records are pushed, for encoders that append to a `Vec`. Only push: the front is the header's room.
+    /// The buffer, for encoders that append to a `Vec`. Only append: the space at the front is for the header.
     pub fn out(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -81,7 +81,7 @@ impl BatchBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes back what was pushed beyond the first `len` payload bytes.
+    /// Truncates the payload to `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(BATCH_HEADER.saturating_add(len));
     }
@@ -91,7 +91,7 @@ impl BatchBuffer {
         self.truncate(0);
     }
 
-    /// Writes the header into its room. Returns the whole batch and its checksum, the next one's `previous`.
+    /// Writes the header. Returns the whole batch and its checksum, which is the `previous` of the next batch.
     pub(super) fn seal(&mut self, stamp: &Stamp) -> Result<(&[u8], u32)> {
         if self.bytes.len() < BATCH_HEADER {
             self.bytes.resize(BATCH_HEADER, 0);
@@ -131,7 +131,7 @@ pub(super) struct Stamp {
     pub(super) most_payload: usize,
 }
 
-/// A header whose own check holds; whether its payload does is for [`BatchHeader::proves`].
+/// A header with the right header checksum. [`BatchHeader::proves`] checks the payload.
 #[derive(Debug)]
 pub(super) struct BatchHeader {
     pub(super) start: Lsn,
@@ -144,7 +144,7 @@ pub(super) struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Reads the header at the front of `input`; `None` where there is none that this database wrote.
+    /// Reads the header at the front of `input`; `None` if there is no header of this database.
     pub(super) fn decode(input: &[u8], seed: u32) -> Option<BatchHeader> {
         let covered = input.get(..CHECKED)?;
         let length = usize::try_from(bytes::get_u32(input, 16)).ok()?;
@@ -166,7 +166,7 @@ impl BatchHeader {
         })
     }
 
-    /// True when `payload` is what was written after a batch of checksum `previous`.
+    /// True if `payload` was written with this header, after a batch with the checksum `previous`.
     pub(super) fn proves(&self, previous: u32, payload: &[u8]) -> bool {
         chained(chained(previous, &self.chained), payload) == self.checksum
     }

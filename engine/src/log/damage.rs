@@ -14,8 +14,8 @@ use crate::base::{Lsn, Result, bytes};
 
 const STEP: u64 = 64 * 1024;
 
-/// Searches the rest of a segment behind `offset`, where the batch that should start at `lsn` is invalid, for a header
-/// that knows of durability beyond `lsn`; returns its start. Looks at every byte position, once.
+/// Searches a segment after `offset`, where the batch that should start at `lsn` is invalid, for a header with a
+/// durable LSN beyond `lsn`. Returns the start of that batch. It tries every byte offset once.
 pub(super) fn find_later(
     window: &mut Window,
     segment: &SegmentHeader,

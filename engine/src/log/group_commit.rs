@@ -15,8 +15,8 @@ pub(super) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Someone has the role of leader: only the leader syncs. Two syncs of one file at a time could share one failure,
-    /// the other one hearing nothing of it.
+    /// True if a thread has the role of the leader. Only the leader syncs. If two syncs of a file ran at the same time,
+    /// the system could report a failure to only one of them.
     led: bool,
     poison: Option<String>,
 }
@@ -55,7 +55,7 @@ impl GroupCommit {
         }
     }
 
-    /// Returns once everything before `lsn` is durable (`None`), or with the role of leader, whose holder is to sync.
+    /// Returns `None` when all bytes before `lsn` are durable, or the role of the leader, whose holder must sync.
     pub(super) fn wait_or_lead(&self, lsn: Lsn) -> Result<Option<Leader<'_>>> {
         let mut state = self.state.lock();
         loop {
@@ -73,7 +73,7 @@ impl GroupCommit {
         }
     }
 
-    /// Returns with the role of leader, whatever is durable already.
+    /// Returns the role of the leader, whatever is durable already.
     pub(super) fn lead(&self) -> Result<Leader<'_>> {
         let mut state = self.state.lock();
         while state.led && state.poison.is_none() {
@@ -87,7 +87,7 @@ impl GroupCommit {
     }
 }
 
-/// The right to sync. Given up when dropped; the others go on then.
+/// The role of the leader: the right to sync. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Leader<'a> {
     group: &'a GroupCommit,
@@ -99,7 +99,7 @@ impl Leader<'_> {
         self.group.durable.fetch_max(lsn.0, Ordering::AcqRel);
     }
 
-    /// A sync failed: nothing later is ever acknowledged. Returns what everyone who waits will get.
+    /// Records a failed sync: nothing is acknowledged later. Returns the error for all threads that wait.
     pub(super) fn fail(self, error: &Error) -> Error {
         self.group.poison(error.first_cause());
         Error::Poisoned { cause: self.group.cause().unwrap_or_default() }

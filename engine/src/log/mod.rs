@@ -48,21 +48,21 @@ use std::sync::Arc;
 /// Bytes of a device block: a sparse log starts each flush at a multiple of it.
 pub const DEVICE_BLOCK: u64 = 4096;
 
-/// Where a log is and whose it is.
+/// The place of a log, and its database.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     /// The folder of the segments.
     pub volume: Arc<dyn Volume>,
-    /// What the segments' names begin with: `NAME-log` for `NAME-log.000001` and so on.
+    /// The prefix of the names of the segments: `NAME-log` for `NAME-log.000001` and so on.
     pub prefix: String,
     /// The database's id. Segments of another database are never read.
     pub database: u128,
-    /// How batches are laid out in segments written from now on; each segment remembers its own.
+    /// The layout of batches in new segments. Each segment contains its own.
     pub shape: LogShape,
 }
 
 impl LogConfig {
-    /// Starts every header check of this database, so that another one's bytes never pass for its own.
+    /// The initial value of all header checksums of this database, so that bytes of another database are never valid.
     fn seed(&self) -> u32 {
         checksum(&self.database.to_le_bytes())
     }
@@ -78,19 +78,19 @@ impl LogConfig {
     }
 }
 
-/// How batches lie in a segment.
+/// The layout of batches in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogShape {
-    /// One right after the other.
+    /// Without padding.
     #[default]
     Packed = 0,
-    /// What is appended after a flush starts a new [`DEVICE_BLOCK`]; the rest of the block before it stays zero, which
-    /// a drive that compresses stores for nothing, and no block is written twice. Padding takes file space only, no
-    /// LSN space: otherwise a flush would move [`Log::next_lsn`] under a writer that already counts from it.
+    /// The first batch after a flush begins a new [`DEVICE_BLOCK`], and the rest of the block before it is zero. So no
+    /// block is written twice, and a drive that compresses stores the zeros in almost no space. The padding takes no
+    /// LSNs: otherwise a flush would change [`Log::next_lsn`] while a writer assigns LSNs from it.
     Sparse = 1,
 }
 
-/// A place in the log, as a superblock keeps it: the redo point.
+/// A position in the log. The superblock contains one, the redo point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPosition {
     /// The start of a batch, or the end of the log.

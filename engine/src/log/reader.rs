@@ -10,13 +10,13 @@ use crate::base::{Error, Lsn, Result};
 use crate::io::OpenMode;
 use std::collections::VecDeque;
 
-/// Finds the log on the volume and positions a reader at `from`, the redo point. `None`: there is no log of this
-/// database at all. `known_durable` is an LSN that the caller knows to have been durable (`from` itself at least):
-/// a log that ends before it has lost acknowledged batches.
+/// Finds the log on the volume and returns a reader at `from`, the redo point; `None` if this database has no log.
+/// `known_durable` is an LSN that the caller knows to be durable, at least `from`: a log that ends before it has lost
+/// acknowledged batches.
 ///
 /// # Errors
-/// [`Error::MissingLog`] where there is a log of this database but it does not cover `from`;
-/// [`Error::CorruptLog`] where it should cover `from` but is damaged; [`Error::FormatVersion`].
+/// [`Error::MissingLog`] if there is a log of this database that does not contain `from`; [`Error::CorruptLog`] if it
+/// should contain `from` but is damaged; [`Error::FormatVersion`].
 pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
     let Some(reader) = begin(config, from, known_durable)? else { return Ok(None) };
     match reader.damage {
@@ -25,10 +25,10 @@ pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<
     }
 }
 
-/// As [`read`], for what is left of a damaged log: damage is its end, and [`LogReader::take_damage`] tells it.
+/// As [`read`], for a damaged log: reading ends at the damage, which [`LogReader::take_damage`] returns.
 ///
 /// # Errors
-/// Those of [`read`] where nothing can be read from `from` on.
+/// Those of [`read`] if nothing can be read at `from`.
 pub fn read_damaged(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
     let reader = begin(config, from, known_durable)?;
     Ok(reader.map(|reader| LogReader { tolerant: true, ..reader }))
@@ -77,18 +77,18 @@ fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<Window> {
     Window::new(config.volume.open(&segment::name(config, header.number), OpenMode::Read)?)
 }
 
-/// How far a reader has come.
+/// The position of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogEnd {
     /// The end of the last batch read.
     pub lsn: Lsn,
     /// The epoch of the segment it is in.
     pub epoch: u32,
-    /// The checksum of the last batch, which the next one's chains on.
+    /// The checksum of the last batch, from which the next one continues.
     pub chain: u32,
 }
 
-/// Gives the batches of a log in order; see [`read`].
+/// Reads the batches of a log in order; see [`read`].
 #[derive(Debug)]
 pub struct LogReader {
     pub(super) config: LogConfig,
@@ -114,8 +114,8 @@ impl LogReader {
     /// The next batch; `None` at the end of the valid log, where a torn tail may follow.
     ///
     /// # Errors
-    /// [`Error::CorruptLog`] where the log ends although something later shows that it had gone on: batches that were
-    /// acknowledged are damaged.
+    /// [`Error::CorruptLog`] if acknowledged batches are damaged: the log ends here, and a later batch or
+    /// `known_durable` proves that it was longer.
     #[allow(clippy::should_implement_trait, reason = "an iterator would go on after an error")]
     pub fn next(&mut self) -> Result<Option<Batch>> {
         match self.advance() {
@@ -128,7 +128,7 @@ impl LogReader {
         }
     }
 
-    /// The damage that a reader of [`read_damaged`] has come to.
+    /// The damage at which a reader of [`read_damaged`] has ended.
     pub fn take_damage(&mut self) -> Option<Error> {
         self.damage.take()
     }
@@ -154,7 +154,7 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Where the batches read so far end: after [`LogReader::next`] gave `None`, the end of the valid log.
+    /// The end of the last batch read. After [`LogReader::next`] has returned `None` it is the end of the valid log.
     pub fn end_state(&self) -> LogEnd {
         self.end
     }
@@ -177,7 +177,7 @@ impl LogReader {
         Err(self.corrupt(format!("no batch starts at the redo point {lsn}")))
     }
 
-    /// Goes over to the next segment, which starts where the current one ended.
+    /// Continues with the next segment, which starts where the current one ends.
     fn enter(&mut self, next: &SegmentHeader) -> Result<()> {
         if next.chain != self.end.chain {
             return Err(self.corrupt(format!("segment {} does not follow the batch before it", next.number)));
@@ -221,7 +221,7 @@ impl LogReader {
         Ok(Some(batch))
     }
 
-    /// The batch at the current position is invalid: fine at a torn tail, an error anywhere else.
+    /// Handles an invalid batch at the current position: a torn tail is the end, anything else is an error.
     fn check_end(&mut self, limit: Option<SegmentHeader>) -> Result<()> {
         let lsn = self.end.lsn;
         if let Some(next) = limit {

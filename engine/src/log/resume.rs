@@ -12,10 +12,10 @@ use crate::io::OpenMode;
 const STEP: u64 = 1 << 20;
 
 impl Log {
-    /// Goes on after a recovery: reads what the reader has left, makes all that was read durable, and starts a segment
-    /// of a new epoch where the valid log ends, durable on return. The old segments stay until
-    /// [`Log::remove_before`] is told that the redo point has passed them. A crash at any moment leaves a log that
-    /// reads the same from the old redo point, or from this log's start.
+    /// Continues after a recovery: reads the rest of the log, syncs everything that was read, and starts a segment of a
+    /// new epoch at the end of the valid log. The segment is durable on return. The old segments stay until
+    /// [`Log::remove_before`] removes them. After a crash at any time the log reads the same from the old redo point,
+    /// or from the start of this log.
     pub fn resume(mut reader: LogReader) -> Result<Log> {
         while reader.next()?.is_some() {}
         secure(&reader)?;
@@ -39,8 +39,8 @@ impl Log {
     }
 }
 
-/// Gives back what the last segment had reserved beyond its end, which nobody will append to any more: on a full device
-/// that is where a new segment finds its room.
+/// Frees the space that the last segment had reserved beyond its end. Nothing is appended to it any more, and on a full
+/// device the new segment needs that space.
 fn give_back_reserve(config: &LogConfig, plan: &[SegmentHeader]) -> Result<()> {
     let Some(last) = plan.last() else { return Ok(()) };
     let disk = config.volume.open(&segment::name(config, last.number), OpenMode::Write)?;
@@ -48,9 +48,10 @@ fn give_back_reserve(config: &LogConfig, plan: &[SegmentHeader]) -> Result<()> {
     disk.sync()
 }
 
-/// Makes what was read durable, since the new epoch's existence will say that it was. A killed process leaves batches
-/// in the system's cache only, so every segment is synced. A failed sync leaves batches there that the system holds for
-/// written, so that no sync will write them again: those that are not known to be durable are written anew.
+/// Makes durable everything that was read, because a segment of a new epoch proves that it is. After the death of a
+/// process batches may be only in the file cache, so every segment is synced. After a failed sync the system takes
+/// batches in the cache for written, and no later sync writes them: batches that are not known to be durable are
+/// therefore written again.
 fn secure(reader: &LogReader) -> Result<()> {
     let open = |header: &SegmentHeader| {
         reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)

@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
 const CHECKED: usize = 52;
 const USED: usize = 56;
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SegmentHeader {
     pub(super) epoch: u32,
@@ -40,17 +40,17 @@ pub(super) struct SegmentHeader {
     pub(super) chain: u32,
 }
 
-/// What a file with a segment's name turned out to be.
+/// The kind of a file that has the name of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// A segment of this database.
     Ours(SegmentHeader),
-    /// A sound segment of another database.
+    /// A valid segment of another database.
     Foreign,
-    /// No sound header and nothing behind it: power went before the header was on the device. Batches are appended
-    /// only after that, so nothing is lost with it.
+    /// No valid header, and only zeros after it: the power failed before the header was durable. Batches are appended
+    /// only later, so nothing is lost.
     Cut,
-    /// No sound header, but bytes behind it: a header that has been damaged later.
+    /// No valid header, but content after it: the header was damaged later.
     Damaged,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn name(config: &LogConfig, number: u32) -> String {
     format!("{}.{number:06}", config.prefix)
 }
 
-/// The numbers of all files that are named like segments, ascending.
+/// The numbers of all files with the name of a segment, in ascending order.
 pub(super) fn numbers(config: &LogConfig) -> Result<Vec<u32>> {
     let names = config.volume.list(&config.prefix)?;
     let number = |found: &String| {
@@ -71,13 +71,13 @@ pub(super) fn numbers(config: &LogConfig) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// The number after `number`. There are four billion; a file made up to be the last one must be removed by hand.
+/// The number after `number`. There are four billion numbers; if a file with the last one exists, remove it by hand.
 pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
     number.checked_add(1).ok_or_else(|| Error::Exists { path: config.volume.path(&name(config, number)) })
 }
 
-/// Creates the file of segment `number`, durable by name and without content. It has what the database has: nobody who may
-/// not read that may read this.
+/// Creates the file of segment `number`, without content. Its name is durable on return. It has the permissions of the
+/// database file.
 pub(super) fn create_empty(config: &LogConfig, number: u32) -> Result<Arc<dyn Disk>> {
     let disk = config.volume.create_beside(&name(config, number), config.database_name())?;
     config.volume.sync()?;
@@ -101,7 +101,8 @@ pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &Segment
     disk.sync()
 }
 
-/// Looks at the file of segment `number`. [`Error::FormatVersion`] where it is of this database but of another format.
+/// Reads the header of segment `number`. [`Error::FormatVersion`] if it is a segment of this database in another
+/// format.
 pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
     let name = name(config, number);
     let mut window = Window::new(config.volume.open(&name, OpenMode::Read)?)?;
@@ -133,7 +134,7 @@ pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
     Ok(if has_content(&mut window)? { Found::Damaged } else { Found::Cut })
 }
 
-/// True when any byte behind the header block is not zero.
+/// True if any byte after the header block is not zero.
 fn has_content(window: &mut Window) -> Result<bool> {
     let mut at = SEGMENT_HEADER;
     while at < window.size() {

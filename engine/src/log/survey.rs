@@ -17,12 +17,12 @@ use super::segment::{self, Found, SegmentHeader};
 use super::{LogConfig, LogPosition};
 use crate::base::Result;
 
-/// What is on the volume.
+/// The files of a log on a volume.
 #[derive(Debug)]
 pub(super) struct Survey {
-    /// The sound segments of this database, in order of (epoch, start LSN, number).
+    /// The valid segments of this database, in the order of (epoch, start LSN, number).
     pub(super) ours: Vec<SegmentHeader>,
-    /// Files whose creation was cut off: they never held a batch.
+    /// Files whose creation was interrupted. They never contained a batch.
     pub(super) cut: Vec<u32>,
     /// The highest number of a file whose header has been damaged.
     pub(super) damaged: Option<u32>,
@@ -31,7 +31,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Looks at every file of the prefix.
+    /// Reads the header of every file with the prefix.
     pub(super) fn take(config: &LogConfig) -> Result<Survey> {
         let mut survey = Survey { ours: Vec::new(), cut: Vec::new(), damaged: None, highest: 0 };
         for number in segment::numbers(config)? {
@@ -47,7 +47,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// The segments to read from `from` on, in order; none where it is not covered.
+    /// The segments to read from `from` on, in order; none if no segment contains `from`.
     pub(super) fn plan(&self, from: LogPosition) -> Vec<SegmentHeader> {
         let mut plan: Vec<SegmentHeader> = Vec::new();
         for header in self.ours.iter().filter(|header| header.epoch >= from.epoch) {
@@ -58,13 +58,13 @@ impl Survey {
         first.map_or_else(Vec::new, |first| plan.split_off(first))
     }
 
-    /// The epoch for a log that goes on from this one: later than all that is there, so that nothing left behind can
-    /// be mistaken for a part of it.
+    /// The epoch for a log that continues this one. It is greater than all epochs of the files, so that no remaining
+    /// file is taken for a part of the new log.
     pub(super) fn next_epoch(&self, expected: u32) -> u32 {
         self.ours.iter().map(|header| header.epoch).fold(expected, u32::max).saturating_add(1)
     }
 
-    /// The number of a file with a damaged header that is newer than every sound segment.
+    /// The number of a file with a damaged header that is newer than all valid segments.
     pub(super) fn damaged_last(&self) -> Option<u32> {
         let newest = self.ours.iter().map(|header| header.number).max();
         self.damaged.filter(|number| newest.is_none_or(|newest| *number > newest))

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Space is reserved in steps of this many bytes where the device has it.
+/// Space is reserved in steps of this many bytes, if the device has it.
 const RESERVE_STEP: u64 = 1 << 20;
 
 /// The log of an open database, at its end.
@@ -39,7 +39,7 @@ pub struct Log {
 struct Tail {
     disk: Arc<dyn Disk>,
     header: SegmentHeader,
-    /// Where in the file the next batch goes.
+    /// The file offset of the next batch.
     offset: u64,
     /// The checksum of the last batch.
     chain: u32,
@@ -58,9 +58,8 @@ pub(super) struct Older {
 }
 
 impl Log {
-    /// Starts the log of a new, or cleanly closed, database at `start`: a new first segment, durable on return. Then
-    /// every other segment of this prefix, whosever it is, is stale and removed. `epoch` must be one that this
-    /// database has not used.
+    /// Starts the log of a new, or cleanly closed, database at `start`: creates the first segment, durable on return,
+    /// and removes all other segments of the prefix. `epoch` must be one that this database has not used.
     pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
         let stale = Log::stale(&config)?;
         Log::create_after(config, epoch, start, &stale)
@@ -71,7 +70,7 @@ impl Log {
         segment::numbers(config)
     }
 
-    /// As [`Log::create`]; of the other segments only those are removed that are in `stale`.
+    /// As [`Log::create`], but removes only the segments in `stale`.
     pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
@@ -101,27 +100,27 @@ impl Log {
         })
     }
 
-    /// The epoch of this log, for the superblock's redo point.
+    /// The epoch of this log, for the redo point in the superblock.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Where the next batch will start.
+    /// The start LSN of the next batch.
     pub fn next_lsn(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::Acquire))
     }
 
-    /// The LSN of a record: `offset_in_payload` bytes into the payload of the batch that starts at `batch_start`.
+    /// The LSN of the record at `offset_in_payload` in the payload of the batch that starts at `batch_start`.
     pub fn op_lsn(batch_start: Lsn, offset_in_payload: usize) -> Lsn {
         batch_start.plus(BATCH_HEADER).plus(offset_in_payload)
     }
 
-    /// The most bytes that a batch's payload may have: [`MAX_PAYLOAD`] unless limited further.
+    /// The maximum length of a payload: [`MAX_PAYLOAD`], or less after [`Log::limit_payload`].
     pub fn most_payload(&self) -> usize {
         self.most_payload.load(Ordering::Relaxed)
     }
 
-    /// Lets batches have payloads of so many bytes at the most, [`MAX_PAYLOAD`] whatever `bytes` says.
+    /// Limits payloads to `bytes`, and to [`MAX_PAYLOAD`].
     pub fn limit_payload(&self, bytes: usize) {
         self.most_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
     }
@@ -138,11 +137,11 @@ impl Log {
         self.append_buffer(kind, &mut buffer)
     }
 
-    /// Hands a batch to the operating system in one write and returns its end, which is durable only after
-    /// [`Watermark::make_durable`]. `kind` is the caller's own.
+    /// Appends a batch with one write and returns its end. It is durable only after [`Watermark::make_durable`]. The
+    /// caller chooses `kind`.
     ///
     /// # Errors
-    /// A failed write poisons the log: whether the batch is in it will be known only after recovery.
+    /// A failed write poisons the log. Only a recovery can find out whether the batch is in it.
     pub fn append_buffer(&self, kind: u8, buffer: &mut BatchBuffer) -> Result<Lsn> {
         let mut tail = self.tail.lock();
         self.group.check()?;
@@ -167,10 +166,10 @@ impl Log {
         Ok(end)
     }
 
-    /// Makes sure that appending `bytes` (headers of batches included) will not fail for want of space, where the file
-    /// system can promise it; it holds until that much has been appended, across rotations. In a sparse log it allows for
-    /// one flush before the first of those batches; reserve again after a flush between them. It takes the place of the
-    /// reservation before: one writer at a time relies on one.
+    /// Reserves space, so that appending `bytes` (batch headers included) does not fail on a full device, if the file
+    /// system supports it. The reservation holds until that many bytes have been appended, across rotations. In a
+    /// sparse log it includes one flush before the first batch; reserve again after a flush between the batches. There
+    /// is one reservation, for one writer: a new one replaces it.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing has changed then.
@@ -179,26 +178,26 @@ impl Log {
         self.tail.lock().reserve(bytes as u64)
     }
 
-    /// Ends the last reservation: nobody relies on it any more, and no segment to come needs room for what is left of it.
+    /// Ends the reservation, so that later segments need no space for its rest.
     pub fn give_up_reservation(&self) {
         self.tail.lock().promised = 0;
     }
 
-    /// As [`Log::give_up_reservation`]; the device gets back what room the segment has beyond its end.
+    /// As [`Log::give_up_reservation`], and frees the space of the segment beyond its end.
     ///
     /// # Errors
-    /// What the device says; only the room is not given back then.
+    /// Errors of the device. Then only the space is not freed.
     pub fn give_back_reservation(&self) -> Result<()> {
         let mut tail = self.tail.lock();
         tail.promised = 0;
         tail.give_back()
     }
 
-    /// Starts a new segment at the next batch's LSN and returns that LSN, before which everything is durable then.
-    /// Appends go on meanwhile, except for the short while of the change itself.
+    /// Starts a new segment at the LSN of the next batch and returns that LSN. All bytes before it are then durable.
+    /// Appends continue meanwhile, except during the short switch.
     ///
     /// # Errors
-    /// [`Error::Full`] where there is no room for the new segment; nothing has changed then.
+    /// [`Error::Full`] if there is no space for the new segment; nothing has then changed.
     pub fn rotate(&self) -> Result<Lsn> {
         let mut next_number = self.next_number.lock();
         // Most of the waiting is done here, while others append; what they append until the change is little.
@@ -249,15 +248,15 @@ impl Log {
         Ok(())
     }
 
-    /// Removes every segment of this prefix, for a clean close: the superblock must say already that no log is needed.
-    /// Nothing can be appended any more.
+    /// Removes all segments, for a clean close. The superblock must already say that no log is needed. Nothing can be
+    /// appended any more.
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
         self.remove(&self.ours(&segment::numbers(&self.config)?))
     }
 
-    /// Removes segments, durably. A failed sync of the folder stops the log like one of a segment.
+    /// Removes segments, durably. A failed sync of the folder stops the log, as one of a segment does.
     fn remove(&self, numbers: &[u32]) -> Result<()> {
         if numbers.is_empty() {
             return Ok(());
@@ -268,8 +267,8 @@ impl Log {
         self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
     }
 
-    /// Those of the segments that are of this log. Where the database's file was removed while it was open, others may
-    /// have the names by now.
+    /// The segments that belong to this log. If the database file was removed while it was open, another log may have
+    /// the names.
     fn ours(&self, numbers: &[u32]) -> Vec<u32> {
         let known: Vec<u32> = {
             let tail = self.tail.lock();
@@ -337,7 +336,7 @@ impl Tail {
         }
     }
 
-    /// Gives back the room beyond the end.
+    /// Frees the space beyond the end.
     fn give_back(&mut self) -> Result<()> {
         if self.reserved > self.offset {
             self.reserved = 0;
