@@ -1,4 +1,4 @@
-//! The command line: what can be asked, and the help for it. No command is carried out here.
+//! The command line: commands, arguments and their help. No command is executed here.
 
 use crate::size::Size;
 use clap::{Args, Parser, Subcommand, ValueEnum};

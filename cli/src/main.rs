@@ -1,8 +1,8 @@
-//! The program `duramen`: fills, reads, reports on and mends databases from the command line.
+//! The program `duramen`: fills, reads, checks and repairs databases from the command line.
 //!
-//! This file parses the command line and turns the end of a command into an exit status: 0, 1 if what was asked for is
-//! not there, 2 after an error, which is one line on standard error. A reader that closes standard output early, as
-//! `head` does, ends the program quietly.
+//! This file parses the command line and turns the end of a command into an exit status: 0 after success, 1 if
+//! something was not found, 2 after an error, which is one line on standard error. If a reader such as `head` closes
+//! standard output early, the program ends without an error.
 
 mod args;
 mod commands;

@@ -1,4 +1,4 @@
-//! Writes entries to standard output, one a line: the key, then a TAB and the value, if there is one.
+//! Writes entries to standard output, one a line: the key, then a TAB and the value, if the table has values.
 
 use crate::args::Look;
 use crate::failure::{Failure, Result};

@@ -1,5 +1,5 @@
-//! Shows on standard error how far a long command is: a bar, a spinner, or a line every few seconds where standard
-//! error is no terminal. Never writes to standard output.
+//! Shows the progress of a long command on standard error: a bar, a spinner, or a line every few seconds if standard
+//! error is not a terminal. Never writes to standard output.
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};

@@ -1,4 +1,4 @@
-//! Sizes in bytes as people write them: `8192`, `64K`, `2 GiB`.
+//! Sizes in bytes in the form that people write: `8192`, `64K`, `2 GiB`.
 
 use std::str::FromStr;
 

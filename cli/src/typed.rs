@@ -1,4 +1,4 @@
-//! Between texts and stored bytes, by the types of a table or, with `--hex`, in hexadecimal.
+//! Converts between text and stored bytes, with the types of a table or, with `--hex`, in hexadecimal.
 
 use duramen::db::types::DynType;
 use duramen::{Error, Result};

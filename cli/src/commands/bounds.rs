@@ -1,4 +1,4 @@
-//! The range of keys that `--from`, `--to` and `--prefix` leave, encoded.
+//! Encodes the key range of `--from`, `--to` and `--prefix`.
 
 use crate::args::KeyRange;
 use crate::failure::Result;

@@ -1,4 +1,4 @@
-//! `check`: looks at every page and tells what is wrong, and of a damaged database what can be saved.
+//! `check`: checks every page and reports the findings, and what can be saved from a damaged database.
 
 use super::gap::Gap;
 use super::losses::is_of_log;

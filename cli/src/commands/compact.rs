@@ -1,4 +1,4 @@
-//! `compact`: moves pages together and shrinks the file.
+//! `compact`: rebuilds full pages and shrinks the file.
 
 use super::open;
 use crate::args::Compact;

@@ -1,4 +1,4 @@
-//! `del`: removes entries, by their keys or a whole range of them.
+//! `del`: removes the entries of some keys, or of a key range.
 
 use super::bounds::Bounds;
 use super::open;

@@ -1,4 +1,4 @@
-//! `dump`: all tables, or one, into a file that `restore` reads.
+//! `dump`: writes all tables, or one, to a file that `restore` reads.
 
 use super::losses::Losses;
 use super::open;

@@ -1,4 +1,4 @@
-//! Ranges of keys that a damaged table has lost, and words for them. Ranges that lie side by side are one.
+//! Ranges of keys that a damaged table has lost, and their description. Adjacent ranges are joined.
 
 use crate::typed;
 use duramen::db::Lost;

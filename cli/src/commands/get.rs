@@ -1,4 +1,4 @@
-//! `get`: the value of one key.
+//! `get`: prints the value of one key.
 
 use super::open;
 use crate::args::Get;

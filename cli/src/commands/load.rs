@@ -1,6 +1,6 @@
-//! `load`: a list of keys, or of keys and values, into a table.
+//! `load`: loads a list of keys, or of keys and values, into a table.
 //!
-//! The whole input is read, encoded and sorted before the table is touched, so that bad input changes nothing.
+//! The whole input is read, encoded and sorted before the table is changed, so bad input changes nothing.
 
 use super::open::{Target, disk_bytes, options};
 use super::write::{self, NewTable, Written};

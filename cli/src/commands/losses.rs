@@ -1,4 +1,5 @@
-//! What a damaged database has lost, told range by range and summed up at the end, where it cannot be overlooked.
+//! Reports the losses of a damaged database: one line for each range, and a summary at the end, where it cannot be
+//! overlooked.
 
 use super::gap::Gap;
 use crate::failure::{Failure, Found, Result};

@@ -1,4 +1,4 @@
-//! The commands, one a file. Each opens the database, does what was asked and says how it ended.
+//! The commands, one a file. Each opens the database, executes the command and returns how it ended.
 
 mod bounds;
 mod check;

@@ -1,4 +1,4 @@
-//! Opening databases and tables as the options ask, and closing them in order.
+//! Opens databases and tables with the options of the command line, and closes them.
 
 use crate::args;
 use crate::failure::{Failure, Result};

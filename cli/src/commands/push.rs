@@ -1,4 +1,4 @@
-//! `push`: values that get the next keys of a table.
+//! `push`: inserts values under the next keys of a table.
 
 use super::open::{Target, halves, options};
 use crate::args::{self, Look, Push};

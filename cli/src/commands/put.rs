@@ -1,4 +1,4 @@
-//! `put`: one entry.
+//! `put`: writes one entry.
 
 use super::open::{Target, options};
 use crate::args::Put;

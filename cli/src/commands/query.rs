@@ -1,4 +1,4 @@
-//! `query`: aggregates over a table's keys and numbers.
+//! `query`: aggregates over the keys and values of a table.
 
 use super::open;
 use crate::args::{Format, Query};

@@ -1,4 +1,4 @@
-//! `rename`: gives a table another name.
+//! `rename`: renames a table.
 
 use super::open;
 use crate::args::Rename;

@@ -1,4 +1,4 @@
-//! What `--skip-damaged` saves of a damaged database: all of it is read, and nothing is kept but the count.
+//! Finds out what `--skip-damaged` can save from a damaged database: reads all of it and counts the entries.
 
 use super::gap::Gap;
 use super::losses::is_of_log;

@@ -1,4 +1,4 @@
-//! `restore`: a new database from a dump.
+//! `restore`: makes a new database from a dump.
 
 use super::open;
 use super::write::{self, NewTable};

@@ -1,4 +1,4 @@
-//! `scan`: the entries of a table, or of a range of it.
+//! `scan`: prints the entries of a table, or of a key range.
 
 use super::bounds::Bounds;
 use super::losses::Losses;

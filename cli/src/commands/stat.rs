@@ -1,4 +1,4 @@
-//! `stat`: how large the database and its tables are, and how their pages are filled.
+//! `stat`: the sizes of the database and its tables, and how full their pages are.
 
 use super::open;
 use crate::args::Stat;

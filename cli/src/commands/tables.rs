@@ -1,4 +1,4 @@
-//! `tables`: what tables there are.
+//! `tables`: lists the tables.
 
 use super::open;
 use crate::args::Tables;

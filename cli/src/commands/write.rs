@@ -1,4 +1,4 @@
-//! Puts sorted entries into a table: into a new one all at once, into one that is there in batches.
+//! Writes sorted entries to a table: to a new table in one commit, to an existing one in batches.
 
 use crate::failure::{Failure, Result};
 use crate::progress::Meter;

@@ -1,4 +1,4 @@
-//! The file that `dump` writes and `restore` reads; see `docs/dump.md`. Streams and files only, no database.
+//! The file that `dump` writes and `restore` reads; `docs/dump.md` describes it. Streams and files only, no database.
 
 mod reader;
 mod target;

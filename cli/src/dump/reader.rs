@@ -1,4 +1,4 @@
-//! Reads dumps, and trusts nothing in them.
+//! Reads dumps. It trusts no byte of them.
 
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};

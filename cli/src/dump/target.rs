@@ -1,5 +1,5 @@
-//! Where a dump goes: standard output, a device, or a file, which gets its name when it is whole, so that a dump that
-//! fails costs nobody the one before. What is written must never be known here.
+//! The output of `dump`: standard output, a device, or a file. A file gets its name when it is complete, so a failed
+//! dump does not replace an older one. The content must not be known here.
 
 use crate::failure::{Failure, Result};
 use std::fs::{self, File, Metadata};

@@ -1,4 +1,4 @@
-//! Entries that are rows of comma separated values, of which some columns are the key and some the value.
+//! Entries from rows of comma-separated values: some columns are the key, others the value.
 
 use super::{Entry, Source, unreadable};
 use crate::args::Csv;

@@ -1,4 +1,4 @@
-//! Entries that are lines: a key, or a key, a TAB and a value. Lines may end with another byte than the newline.
+//! Entries from lines: a key, or a key, a TAB and a value. Lines may end with another byte than a newline.
 
 use super::{Entry, Source, unreadable};
 use crate::failure::{Failure, Result};

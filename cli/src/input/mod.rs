@@ -1,4 +1,5 @@
-//! Where entries come from: files and pipes of lines or comma separated values. Texts only: types come later.
+//! The input of entries: files and pipes, with lines or comma-separated values. It gives texts; their types are applied
+//! later.
 
 mod csv;
 mod lines;

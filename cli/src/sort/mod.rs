@@ -1,7 +1,7 @@
-//! Sorts any number of entries by key in bounded memory; of entries with one key the last one given remains.
+//! Sorts any number of entries by key in bounded memory. If several entries have the same key, the last one remains.
 //!
-//! Entries gather in memory. When they exceed the budget they are sorted and written to a nameless temporary file as a
-//! *run*; at the end all runs are merged. Bytes only, no types and no database.
+//! Entries are collected in memory. When they exceed the budget they are sorted and written to an unnamed temporary
+//! file as a *run*. At the end all runs are merged. This module knows bytes only, no types and no database.
 
 mod runs;
 

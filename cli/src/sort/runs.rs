@@ -1,7 +1,7 @@
-//! Runs of sorted entries in one nameless temporary file, and their merging.
+//! Sorted runs of entries in one unnamed temporary file, and merging them.
 //!
-//! An entry in a run is `key length u32 | value length u32 | key | value`, little-endian. The file lives no longer than
-//! the process, so there is nothing to check or to keep compatible.
+//! An entry in a run is `key length u32 | value length u32 | key | value`, little-endian. The file does not outlive the
+//! process, so it has no checksums and no version.
 
 use super::Pair;
 use crate::failure::{Failure, Result};

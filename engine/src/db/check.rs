@@ -131,7 +131,7 @@ impl Database {
         }
         if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.damaged_superblock()) {
             let what = format!(
-                "superblock {slot} is damaged: nothing is lost while the other one is sound, and opening the database for writing writes it anew"
+                "superblock {slot} is damaged: nothing is lost while the other one is valid; opening the database for writing repairs it"
             );
             check.find(None, false, anywhere(PageId::NONE, what));
         }
