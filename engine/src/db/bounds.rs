@@ -19,25 +19,25 @@ pub(crate) fn encode<'k, K: Key>(range: &impl RangeBounds<K::Ref<'k>>) -> Bounds
     (range.start_bound().map(encode), range.end_bound().map(encode))
 }
 
-/// A range of borrowed keys, owned.
+/// Copies a range of borrowed keys.
 pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> Bounds {
     (range.start_bound().map(|key| key.to_vec()), range.end_bound().map(|key| key.to_vec()))
 }
 
-/// The range of the keys that begin with `prefix`.
+/// The range of all keys that begin with `prefix`.
 pub(crate) fn prefix(prefix: &[u8]) -> Bounds {
     let upper = bytes::after_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
     (Bound::Included(prefix.to_vec()), upper)
 }
 
-/// Runs `f` on a key's encoding, in a buffer that is kept for the next call.
+/// Calls `f` with the encoding of a key, in a buffer that the next call reuses.
 #[inline]
 pub(crate) fn with_key<K: Key, R>(key: &K::Ref<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
     thread_local!(static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
     with_encoding::<K, R>(&BUFFER, key, f)
 }
 
-/// Runs `f` on a value's encoding, in a buffer that is kept for the next call.
+/// Calls `f` with the encoding of a value, in a buffer that the next call reuses.
 #[inline]
 pub(crate) fn with_value<V: Value, R>(value: &V::Ref<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
     thread_local!(static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });

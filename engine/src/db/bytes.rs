@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// As many bytes as are kept without an allocation.
+/// The maximum length of bytes that need no allocation.
 const INLINE: usize = 38;
 
-/// See the module's words.
+/// Owned bytes; short ones need no allocation.
 #[derive(Clone)]
 pub(crate) enum Bytes {
     Inline(u8, [u8; INLINE]),

@@ -6,7 +6,7 @@ use super::types::{Key, Value};
 use crate::base::Result;
 use std::borrow::Borrow;
 
-/// The entry of a key in a writing transaction, there or not.
+/// The entry of a key in a writing transaction. The key may exist or not.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -38,7 +38,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
         Entry { table, key, value }
     }
 
-    /// The value that the key has, if it is there.
+    /// The value of the key, if the key exists.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -54,7 +54,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
         self.value.as_ref().map(Guard::value)
     }
 
-    /// True if the key is there.
+    /// True if the key exists.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -92,7 +92,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
         self.table.untyped.put(&self.key, &bytes)
     }
 
-    /// Sets the value unless the key is there; returns true if it was set.
+    /// Sets the value if the key does not exist. Returns true if it was set.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -114,7 +114,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
         self.insert(value).map(|()| true)
     }
 
-    /// Removes the key and returns the value it had.
+    /// Removes the key and returns its value.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

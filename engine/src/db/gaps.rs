@@ -7,31 +7,32 @@ use crate::store::StoreStats;
 
 /// Pages moved between two checkpoints.
 const MOVE_PAGES: u64 = 4096;
-/// Moving a page down may free the place that another one needs: more rounds than this gain nothing.
+/// Moving a page may free the place that another page needs, so there are several rounds. More rounds than this gain
+/// nothing.
 const MOST_ROUNDS: usize = 64;
-/// Free bytes that no close spends a checkpoint on.
+/// Free bytes that are not worth a checkpoint.
 const SMALL_GAPS: u64 = 256 << 10;
 
-/// How far to go.
+/// The limits of the work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     /// Free bytes that may stay in the file.
     pub(super) most: u64,
-    /// Bytes that may be written for it.
+    /// Bytes that may be written to move images.
     pub(super) moves: u64,
 }
 
 impl Gaps {
-    /// What closing a database does, and a full device asks for while it is open: at most a sixteenth of it stays free, and of what this
-    /// handle has written no byte is written more than once again, so that it never costs more than the work before.
+    /// The limits for closing a database, and for a full device: at most a sixteenth of the file stays free, and at
+    /// most as many bytes are written as this handle has written before.
     pub(super) fn worth_while(stats: &StoreStats) -> Gaps {
         Gaps { most: (stats.live_bytes / 16).max(SMALL_GAPS), moves: stats.written_bytes }
     }
 }
 
 impl Shared {
-    /// Closes gaps as far as `gaps` says. Call it after a checkpoint; it ends with one. The caller holds the writer's
-    /// lock, or is alone: a transaction knows the places of pages that it has written outside the log.
+    /// Closes gaps within the limits of `gaps`. Call it after a checkpoint; it ends with one. The caller must hold the
+    /// writer lock or be alone, because a transaction has the places of pages that it has written outside the log.
     pub(super) fn close_gaps(&self, gaps: Gaps) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
         let mut left = gaps.moves;

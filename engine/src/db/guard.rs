@@ -6,7 +6,7 @@ use crate::base::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An owned key or value of type `T`; [`Guard::value`] gives it in its own form.
+/// An owned key or value of type `T`. [`Guard::value`] decodes it.
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -30,7 +30,7 @@ impl<T: Value> Guard<T> {
         Ok(Guard { bytes, of: PhantomData })
     }
 
-    /// The value. Short ones were copied without an allocation, large ones were read whole.
+    /// The decoded key or value.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, &str> = duramen::TableDef::new("trees");
@@ -49,7 +49,7 @@ impl<T: Value> Guard<T> {
         }
     }
 
-    /// The value's encoding.
+    /// The encoded bytes.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -71,7 +71,7 @@ impl<T: Value> fmt::Debug for Guard<T> {
     }
 }
 
-/// Decodes a key or value; bytes that are none of its type name the table they are in.
+/// Decodes a key or value. If the bytes are not of its type, the error names the table.
 pub(crate) fn decode<'a, T: Value>(bytes: &'a [u8], table: &str, part: &'static str) -> Result<T::View<'a>> {
     T::decode(bytes).map_err(|what| Error::TableState {
         table: table.to_owned(),

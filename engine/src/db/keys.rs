@@ -7,12 +7,12 @@ use crate::txn::Cursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Keys in order: see [`super::ReadOnlyTable::keys`].
+/// An iterator over keys in order; see [`super::ReadOnlyTable::keys`].
 pub struct Keys<'t, K> {
     cursor: Cursor<'t>,
     table: Arc<str>,
     block: Vec<u64>,
-    /// The next of the block.
+    /// The position in the block.
     at: usize,
     of: PhantomData<fn() -> K>,
 }
@@ -41,8 +41,8 @@ impl<K: for<'a> Key<View<'a> = K>> Keys<'_, K> {
     }
 }
 
-/// The key whose encoding is that integer, of 4 or 8 bytes: of the right width the compiler sees that encoding it and
-/// decoding it again is nothing.
+/// The key with this integer of 4 or 8 bytes as encoding. For the right width the compiler removes both the encoding
+/// and the decoding.
 #[inline(always)]
 fn read<K: for<'a> Key<View<'a> = K>>(integer: u64, table: &str) -> Result<K> {
     if K::fixed_width() == Some(4) {

@@ -5,10 +5,10 @@ use super::shared::{Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
 
-/// Pages that the cleaner writes ahead of need in one go.
+/// The number of dirty pages that one round writes ahead of need.
 const CLEAN_PAGES: usize = 64;
 
-/// Starts the thread; dropping the last handle ends it.
+/// Starts the thread. It ends when the last handle is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) {
     let own = shared.clone();
     let thread = std::thread::Builder::new().name("duramen".into()).spawn(move || run(&own));
@@ -18,7 +18,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Goes round until the database is closed, or all writing has been stopped: there is nothing left to do then.
+/// Works until the database is closed, or until all writing was stopped and there is nothing left to do.
 fn run(shared: &Shared) {
     while shared.engine.check_poison().is_ok() {
         if let Err(cause) = shared.engine.whole("it did background work", || round(shared)) {

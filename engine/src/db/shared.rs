@@ -20,14 +20,14 @@ pub(crate) struct Shared {
     pub(crate) version_memory: usize,
     pub(crate) read_only: bool,
     pub(crate) worker: Worker,
-    /// Dropped last: whoever waits for the file gets it closed.
+    /// Dropped last, so that the file is closed when a waiting process gets the lock.
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
 }
 
-/// Bytes of memory of a subtree that waits to be freed.
+/// Bytes of memory for a detached subtree that is not yet freed.
 const DETACHED_BYTES: usize = 64;
 
-/// How the background thread is told that there is something to do, or that it is over.
+/// Wakes the background thread if there is work, or if it must end.
 #[derive(Default)]
 pub(crate) struct Worker {
     pub(crate) state: Mutex<WorkerState>,
@@ -35,7 +35,7 @@ pub(crate) struct Worker {
     pub(crate) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// What the background thread is to do.
+/// The state of the background thread.
 #[derive(Default)]
 pub(crate) struct WorkerState {
     pub(crate) stop: bool,
@@ -47,9 +47,9 @@ impl Shared {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
-    /// After each commit: wakes the background thread if there is work for it, and holds writers back when
-    /// checkpoints do not keep up, so that recovery stays short. A checkpoint that fails is no failure of the commit:
-    /// the next one tries again.
+    /// Called after each commit. Wakes the background thread if there is work, and delays writers if checkpoints do not
+    /// keep up, so that a recovery stays short. If a checkpoint fails, the commit does not fail; the next commit tries
+    /// again.
     pub(crate) fn after_commit(&self) {
         let bytes = self.engine.log_bytes();
         if bytes > 4 * self.checkpoint_bytes {
@@ -64,7 +64,7 @@ impl Shared {
         }
     }
 
-    /// Closes a snapshot. Of much that was kept for it the background thread, or the next commits, forget the rest.
+    /// Closes a snapshot. If much was kept for it, the background thread or the next commits remove the rest.
     pub(crate) fn close_snapshot(&self, lsn: Lsn) {
         if self.engine.close_snapshot(lsn) {
             self.worker.state.lock().due = true;
@@ -72,7 +72,8 @@ impl Shared {
         }
     }
 
-    /// Before each commit: throws away what no snapshot can ask for, and fails if what is left is more than is allowed.
+    /// Called before each commit. Removes old versions that no snapshot needs, and fails if the others exceed the
+    /// limit.
     pub(crate) fn prune_before_commit(&self) -> Result<()> {
         let engine = &self.engine;
         engine.prune();
@@ -91,8 +92,8 @@ impl Shared {
         Err(Error::HeldBack { changes: events, bytes, limit: self.version_memory, snapshot, seconds })
     }
 
-    /// Takes a checkpoint. Where the device has no room for the log to go on, the file's gaps are closed to make some,
-    /// unless a transaction is open, which may know places of pages.
+    /// Takes a checkpoint. If the device has no space for the next log segment, it closes gaps in the file to free
+    /// some, unless a transaction is open, which may have the places of pages.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         if self.engine.checkpoint()? == Segments::Stuck
             && let Some(_writer) = self.engine.writer.try_lock()
@@ -102,8 +103,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Closes gaps in the file so that the device has room for the log. The caller holds the writer's lock and knows no
-    /// places of pages.
+    /// Closes gaps in the file so that the device has space for the log. The caller must hold the writer lock and have
+    /// no places of pages.
     pub(crate) fn make_room(&self) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
         // What earlier commits set aside and did not need must not keep the log in its old segment.
@@ -114,7 +115,7 @@ impl Shared {
         self.engine.reserve_relief()
     }
 
-    /// One round of what a database needs done from time to time; false when nothing was.
+    /// One round of background work. Returns false if there was none.
     pub(crate) fn maintain(&self) -> Result<bool> {
         self.check_writable()?;
         let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree())?;
@@ -126,7 +127,7 @@ impl Shared {
         Ok(busy)
     }
 
-    /// Closes the database in order: everything goes to the file, the log is removed.
+    /// Closes the database: writes everything to the file and removes the log.
     fn close(&self) -> Result<()> {
         if self.read_only {
             return Ok(());
@@ -156,7 +157,7 @@ impl Shared {
     }
 }
 
-/// The users' hold on an open database, shared by its clones and transactions. When the last is dropped, the background
+/// A reference to an open database, held by its clones and transactions. When the last one is dropped, the background
 /// thread ends and the file is closed.
 pub(crate) struct Handle {
     shared: Arc<Shared>,
@@ -164,7 +165,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// The first hold.
+    /// The first reference.
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Handle> {
         Arc::new(Handle { shared, closed: false })
     }

@@ -9,23 +9,24 @@ use crate::store::TableStore;
 use crate::txn::{Engine, Pages, ids_per_map};
 use std::collections::BTreeMap;
 
-/// The pages of a table that can be read.
+/// The readable pages of a table.
 #[derive(Default)]
 pub(super) struct TablePages {
     pub(super) leaves: Vec<PageId>,
-    /// Entries of the leaves.
+    /// The number of entries in the leaves.
     pub(super) entries: u64,
-    /// When the leaf was changed that has not been changed for longest; `None` without a leaf.
+    /// The least LSN of the leaves; `None` without a leaf.
     pub(super) oldest_leaf: Option<Lsn>,
-    /// When a page was changed last.
+    /// The greatest LSN of the pages.
     pub(super) newest: Lsn,
-    /// Of the pages that cover all keys the one at the highest level, and that level.
+    /// The page at the highest level among those that cover all keys, and its level.
     pub(super) root: Option<(PageId, u8)>,
-    /// How the leaves keep keys and records; of the last one seen.
+    /// The key list and the record list of the leaf that was read last.
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table. Pages that are known to be free are left out, unless what is known may be `outdated`.
+/// The pages of all trees, by table, without pages known to be free. If the allocation maps may be `outdated`, free
+/// pages are included.
 pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
     for id in store.pages() {
@@ -56,7 +57,7 @@ pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Res
     Ok(tables)
 }
 
-/// False where an allocation map that can be read says that a page is free.
+/// False if a readable allocation map says that the page is free.
 fn may_be_taken(engine: &Engine, id: PageId) -> Result<bool> {
     let per_map = ids_per_map(engine.pool.page_size());
     let map = PageId(id.0 - id.0 % per_map);
@@ -71,7 +72,7 @@ fn may_be_taken(engine: &Engine, id: PageId) -> Result<bool> {
     }
 }
 
-/// What the copies of the catalog in the file say, old ones too: of each table the newest.
+/// The newest entry of each table in all copies of the catalog in the file, old copies too.
 pub(super) fn remembered_tables(
     engine: &Engine,
     store: &TableStore,

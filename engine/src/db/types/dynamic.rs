@@ -5,16 +5,17 @@ use crate::base::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// How deep `option<...>` may nest, so that a hostile name cannot exhaust the stack.
+/// The maximum nesting of `option<...>`, so that a hostile name cannot exhaust the stack.
 const MAX_NESTING: usize = 8;
-/// How many parts a tuple has.
+/// The number of parts of a tuple.
 const ARITY: std::ops::RangeInclusive<usize> = 2..=6;
 
-/// A type of keys or values that the program learns at run time, from its name in the catalog.
+/// A type of keys or values that is known only at run time, by its name in the catalog.
 ///
-/// Its encodings are those of the Rust type of that name. Values come and go as text: numbers in decimal, `true` and
-/// `false`, byte strings and text as they are. The parts of a tuple are separated by commas; inside a part a comma is
-/// written `\,` and a backslash `\\`. An option is `none`, or `some:` followed by the value. `()` is no text at all.
+/// Its encodings are those of the Rust type of that name. It converts values from and to text: numbers in decimal,
+/// `true` and `false`, byte strings and text as they are. The parts of a tuple are separated by commas; inside a part a
+/// comma is written `\,` and a backslash `\\`. An option is `none`, or `some:` followed by the value. `()` is the empty
+/// text.
 ///
 /// ```
 /// use duramen::db::types::{DynType, Value};
@@ -33,7 +34,7 @@ pub struct DynType {
     pub(super) shape: Shape,
 }
 
-/// What a name says.
+/// The structure of a type.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Bytes,
@@ -43,24 +44,24 @@ pub(super) enum Shape {
     Array(usize),
     Tuple(Vec<Shape>),
     Option(Box<Shape>),
-    /// A type of a program's own.
+    /// A type that a program has defined.
     Own {
         name: Box<str>,
         width: Option<usize>,
     },
 }
 
-/// A type that the standard library reads and writes as text; `bool` is one, too.
+/// A type that the standard library converts from and to text, such as an integer or `bool`.
 #[derive(Debug)]
 pub(super) struct Number {
     name: &'static str,
     pub(super) width: usize,
     key: bool,
-    /// Appends the encoding of what the text says; false if it says nothing of this type.
+    /// Appends the encoding of a text; false if the text is not a value of this type.
     pub(super) parse: fn(&str, &mut Vec<u8>) -> bool,
     /// Appends the text of an encoding.
     pub(super) print: fn(&[u8], &mut Vec<u8>) -> Decoded<()>,
-    /// What a text must be, for errors.
+    /// A description of valid texts, for errors.
     pub(super) expected: fn() -> String,
 }
 
@@ -101,8 +102,9 @@ numbers! {
 }
 
 impl DynType {
-    /// The type of that name, whoever has made it: where it is none of the engine's, a type of a program's own, all of whose
-    /// encodings have `width` bytes, if that is given. Only that program knows its values: as text they are their bytes.
+    /// The type of that name. If it is not a type of the engine, it is a type that a program has defined, whose
+    /// encodings all have `width` bytes, if that is given. Only that program knows its values, so their text form is
+    /// their bytes.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -119,7 +121,7 @@ impl DynType {
         DynType { shape: Shape::named(name, MAX_NESTING).unwrap_or_else(own) }
     }
 
-    /// True if it is a type of a program's own.
+    /// True for a type that a program has defined.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -130,8 +132,8 @@ impl DynType {
         matches!(self.shape, Shape::Own { .. })
     }
 
-    /// True if encodings order as values do, so that a table can have keys of this type. Of a program's own types only the
-    /// program can say: they are taken at their word.
+    /// True if encodings have the order of the values, so that a table can have keys of this type. It is true for all
+    /// types that a program has defined; only that program can know.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -148,7 +150,7 @@ impl DynType {
         }
     }
 
-    /// The length of every encoding in bytes, or `None` when it varies.
+    /// The length of every encoding in bytes, or `None` if it varies.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -175,7 +177,7 @@ impl Shape {
         }
     }
 
-    /// The shape that `name` names, nested at most `depth` deeper; `None` where there is none.
+    /// The structure of the type `name`, nested at most `depth` deeper; `None` if there is no such type.
     fn named(name: &str, depth: usize) -> Option<Shape> {
         if let Some(shape) = Shape::part_named(name) {
             return Some(shape);
@@ -188,7 +190,7 @@ impl Shape {
         Some(Shape::Tuple(parts.collect::<Option<Vec<_>>>()?)).filter(|tuple| tuple.arity_fits())
     }
 
-    /// The shape that `name` names, of those without others inside.
+    /// The structure of the type `name`, if it has no other types inside.
     fn part_named(name: &str) -> Option<Shape> {
         match name {
             "bytes" => return Some(Shape::Bytes),
@@ -210,7 +212,7 @@ impl Shape {
 }
 
 impl PartialEq for Shape {
-    /// Two shapes are the same if their names are.
+    /// Two structures are equal if their names are.
     fn eq(&self, other: &Shape) -> bool {
         self.to_string() == other.to_string()
     }

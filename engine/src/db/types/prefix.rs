@@ -2,7 +2,7 @@
 
 use super::value::Key;
 
-/// A [`Key`] whose encoding is its own bytes, so that what begins with a prefix lies in one range.
+/// A [`Key`] that is encoded as its own bytes, so that all keys with a prefix are in one range.
 ///
 /// ```
 /// use duramen::db::types::PrefixKey;

@@ -8,11 +8,11 @@ use crate::base::bytes::take;
 use crate::base::{Error, Result};
 use std::borrow::Cow;
 
-/// How much of an offending text an error shows, in characters.
+/// The number of characters of a wrong text that an error shows.
 const SHOWN: usize = 60;
 
 impl DynType {
-    /// The encoding of the value that `text` says.
+    /// The encoding of the value in the text.
     ///
     /// ```
     /// use duramen::{Error, db::types::DynType};
@@ -24,7 +24,7 @@ impl DynType {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Text`], which names the text, if it says no value of this type.
+    /// [`Error::Text`], with the text, if it is not a value of this type.
     pub fn encode_text(&self, text: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.fixed_width().unwrap_or(text.len()).min(text.len() + 16));
         self.shape.encode(text, &mut out).map_err(|why| Error::Text {
@@ -35,10 +35,10 @@ impl DynType {
         Ok(out)
     }
 
-    /// The bytes that the encodings of exactly those values begin with that begin with `text`.
+    /// The common prefix of the encodings of exactly the values that begin with `text`.
     ///
-    /// Byte strings and text begin with any of their prefixes. A tuple begins with its first parts, the last one given
-    /// being whole unless it is a string: `oa` is the prefix of `("oak", 7)`, and so are `oak,` and `oak,7`.
+    /// Byte strings and text begin with any of their prefixes. A tuple begins with its first parts; the last given part
+    /// must be whole, unless it is a string. For example, `oa`, `oak,` and `oak,7` are prefixes of `("oak", 7)`.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -52,7 +52,7 @@ impl DynType {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Text`], which names the text, if it cannot begin a value, or for a number, which has no prefix.
+    /// [`Error::Text`], with the text, if no value can begin with it, and for numbers, which have no prefixes.
     pub fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(text.len());
         self.shape.encode_prefix(text, &mut out).map_err(|why| Error::Text {
@@ -63,7 +63,7 @@ impl DynType {
         Ok(out)
     }
 
-    /// Says what is wrong with `bytes` where no value of this type has that encoding.
+    /// Checks that `bytes` are the encoding of a value of this type.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -75,7 +75,7 @@ impl DynType {
     /// ```
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of what is wrong.
     pub fn check(&self, bytes: &[u8]) -> Result<(), &'static str> {
         match &self.shape {
             Shape::Bytes => Ok(()),
@@ -85,7 +85,7 @@ impl DynType {
         }
     }
 
-    /// Appends the text of the value that has the encoding `bytes`.
+    /// Appends the text form of the value with the encoding `bytes`.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -97,14 +97,14 @@ impl DynType {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Encoding`] if no value of this type has it; `out` may then end in a part of the text.
+    /// [`Error::Encoding`] if the bytes are not of this type. `out` may then end with a part of the text.
     pub fn decode_text(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         self.shape.decode(bytes, out).map_err(|what| Error::Encoding { type_name: self.to_string(), what })
     }
 }
 
 impl Shape {
-    /// Appends the encoding of what `text` says, or says what it should have been.
+    /// Appends the encoding of `text`, or returns what is wrong with it.
     fn encode(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Shape::Bytes => out.extend_from_slice(text),
@@ -167,7 +167,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Appends what the encodings of all values that begin with `text` begin with.
+    /// Appends the common prefix of the encodings of all values that begin with `text`.
     fn encode_prefix(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             // Text, too, may be any bytes here: a prefix may end inside a character.
@@ -206,7 +206,7 @@ fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), S
     Ok(())
 }
 
-/// All parts that `text` gives but the last one are whole; the last one is, too, if it is a number and not empty.
+/// All parts in `text` but the last one are whole. The last one is whole, too, if it is a number and not empty.
 fn encode_tuple_prefix(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let texts = split_parts(text)?;
     if texts.len() > parts.len() {
@@ -267,7 +267,7 @@ fn decode_tuple(parts: &[Shape], bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()>
     Ok(())
 }
 
-/// As much of `text` as fits an error message, unprintable bytes escaped.
+/// The beginning of `text` for an error message, with unprintable bytes escaped.
 fn shown(text: &[u8]) -> String {
     let mut chars = text.utf8_chunks().flat_map(|chunk| {
         let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
