@@ -115,7 +115,7 @@ impl Shared {
         self.engine.reserve_relief()
     }
 
-    /// One round of background work. Returns false if there was none.
+    /// One round of what a database needs done from time to time; false when nothing was.
     pub(crate) fn maintain(&self) -> Result<bool> {
         self.check_writable()?;
         let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree())?;

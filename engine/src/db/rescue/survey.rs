@@ -25,8 +25,7 @@ pub(super) struct TablePages {
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table, without pages known to be free. If the allocation maps may be `outdated`, free
-/// pages are included.
+/// The pages of all trees, by table. Pages that are known to be free are left out, unless what is known may be `outdated`.
 pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
     for id in store.pages() {
