@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     ended(commands::run(line.command))
 }
 
-/// The exit status of a command that ended so.
+/// The exit status for the end of a command.
 fn ended(end: Result<Found, Failure>) -> ExitCode {
     match end {
         Ok(Found::There) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
@@ -44,14 +44,14 @@ fn ended(end: Result<Found, Failure>) -> ExitCode {
     }
 }
 
-/// Tells an error in one line.
+/// Prints an error in one line.
 fn told(line: &str) -> ExitCode {
     // With standard error closed there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "{}", line.replace('\n', " "));
     ExitCode::from(2)
 }
 
-/// What clap says about a wrong command line without the usage that follows, in one line, and which help has more.
+/// The message of clap for a wrong command line, in one line without the usage, and the command that prints the help.
 fn one_line(told: &str) -> String {
     let what = told.split("\n\nUsage:").next().unwrap_or(told);
     let what = what.split("\n\nFor more").next().unwrap_or(what);

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::typed::Half;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Where entries, values and counts go.
+/// The output of entries, values and counts.
 pub(crate) struct Output {
     out: BufWriter<StdoutLock<'static>>,
     end: u8,
@@ -13,7 +13,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Standard output, with lines that end as `look` says.
+    /// Standard output, with the line ends of `look`.
     pub(crate) fn new(look: Look) -> Output {
         let end = if look.null { 0 } else { b'\n' };
         Output { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), end, line: Vec::new() }
@@ -32,7 +32,7 @@ impl Output {
         self.end_line()
     }
 
-    /// Writes a line with a value alone.
+    /// Writes a line with a value only.
     pub(crate) fn value(&mut self, half: &Half, value: &[u8]) -> Result<()> {
         self.line.clear();
         half.decode(value, &mut self.line)?;
@@ -51,7 +51,7 @@ impl Output {
         self.out.write_all(&self.line).map_err(Failure::output)
     }
 
-    /// Writes what is still in memory. Must be called at the end: dropping tells no error.
+    /// Writes the rest of the buffer. It must be called at the end, because dropping returns no error.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(Failure::output)
     }

@@ -5,15 +5,15 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal.
+/// The interval between lines without a terminal.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a meter counts.
+/// The unit of a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unit {
     /// Bytes, shown as KiB, MiB, ...
     Bytes,
-    /// Things, by their name, as "pages".
+    /// Things with this name, such as "pages".
     Count(&'static str),
 }
 
@@ -32,7 +32,7 @@ enum Shown {
 }
 
 impl Meter {
-    /// Begins a phase of `total` units, where that is known; `quiet` shows nothing.
+    /// Begins a phase of `total` units, if that is known. With `quiet` it shows nothing.
     pub(crate) fn begin(phase: &'static str, unit: Unit, total: Option<u64>, quiet: bool) -> Meter {
         let shown = if quiet {
             Shown::Nothing
@@ -44,7 +44,7 @@ impl Meter {
         Meter { phase, unit, total, shown }
     }
 
-    /// Shows that `done` units are done, and `note` beside it. Cheap enough for every thousandth entry.
+    /// Shows that `done` units are done, and `note` beside it. It is fast enough for every thousandth entry.
     pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         match &mut self.shown {
             Shown::Bar(bar) => {
@@ -61,7 +61,7 @@ impl Meter {
         }
     }
 
-    /// Writes a line that must be seen, however quiet the meter is.
+    /// Writes a line that is shown even with `quiet`.
     pub(crate) fn tell(&self, line: &str) {
         // Whoever closed standard error does not want to know.
         let write = || drop(writeln!(std::io::stderr(), "{line}"));

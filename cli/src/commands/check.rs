@@ -17,11 +17,11 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Report {
     sound: bool,
-    /// Pages looked at; `-` of a database that can only be opened for what is left of it.
+    /// The number of pages read; `-` if the database can only be opened as damaged.
     pages: Option<u64>,
     tables: Vec<TableRow>,
     findings: Vec<FindingRow>,
-    /// Where something may be lost.
+    /// Present if something may be lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<SavedRow>,
 }
@@ -33,18 +33,18 @@ struct TableRow {
     pages: Option<u64>,
 }
 
-/// Something that is wrong, and the keys that are lost by it.
+/// A finding, and the keys that are lost by it.
 #[derive(Serialize)]
 struct FindingRow {
     table: Option<String>,
-    /// `-` for what is no page, or nobody knows which.
+    /// `-` if the finding is not in a page, or if the page is unknown.
     page: Option<u32>,
     what: String,
     /// What is lost by it: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or `commits`.
     lost: &'static str,
-    /// The key that those lost begin at; `-`: at the first.
+    /// The first lost key; `-` for no lower bound.
     lost_from: Option<String>,
-    /// The key that they end before; `-`: at the last.
+    /// The key after the lost keys; `-` for no upper bound.
     lost_to: Option<String>,
 }
 
@@ -52,11 +52,11 @@ struct FindingRow {
 #[derive(Serialize)]
 struct SavedRow {
     entries: u64,
-    /// How many there should be; `-`: commits are lost, and nobody knows.
+    /// The number of entries that there should be; `-` if commits are lost, so that it is unknown.
     of_entries: Option<u64>,
-    /// Some may be in an older state.
+    /// True if some entries may be in an older state.
     older_states: bool,
-    /// What it does not save; ranges side by side are one.
+    /// The lost ranges; adjacent ranges are joined.
     lost: Vec<LostRow>,
 }
 
@@ -67,7 +67,7 @@ struct LostRow {
     what: String,
 }
 
-/// What is found before anything is said of it.
+/// The result of the check, before it is reported.
 struct Checked {
     pages: Option<u64>,
     tables: Vec<TableRow>,
@@ -79,7 +79,7 @@ const NOTHING: &str = "nothing";
 const KEYS: &str = "keys";
 const NAMES: &str = "names";
 
-/// Prints the report; anything wrong is a failure.
+/// Prints the report. Any finding is a failure.
 pub(super) fn run(args: &Check) -> Result<Found> {
     let report = match verify(args) {
         Ok(checked) => judged(args, checked)?,
@@ -111,7 +111,7 @@ fn advice(saved: &SavedRow) -> String {
     format!("restore a backup, or save {entries}{of} entries{older} with dump --skip-damaged")
 }
 
-/// Looks at every page of a database that can be opened.
+/// Checks every page of a database that can be opened.
 fn verify(args: &Check) -> Result<Checked> {
     let db = open::reading(&args.database)?;
     let total = db.stats().pages;
@@ -126,7 +126,7 @@ fn verify(args: &Check) -> Result<Checked> {
     Ok(Checked { pages: Some(checked.pages), tables: tables.collect(), findings: checked.findings, infos })
 }
 
-/// Asks what can be saved where something may be lost, and says of each finding what is lost by it then.
+/// Finds out what can be saved, if something may be lost, and what is lost by each finding.
 fn judged(args: &Check, checked: Checked) -> Result<Report> {
     let Checked { pages, tables, findings, infos } = checked;
     let lossy = findings.iter().any(|finding| finding.lost);
@@ -140,7 +140,7 @@ fn judged(args: &Check, checked: Checked) -> Result<Report> {
     })
 }
 
-/// Of a database that can only be opened for what is left of it, because of `cause`.
+/// The report for a database that cannot be opened normally because of `cause`.
 fn unopened(cause: &Error, rest: &Rest) -> Report {
     let tables = rest.tables.iter().map(|table| TableRow {
         name: table.info.name.clone(),
@@ -158,12 +158,12 @@ fn unopened(cause: &Error, rest: &Rest) -> Report {
     Report { sound: false, pages: None, tables: tables.collect(), findings, saved: Some(saved(rest)) }
 }
 
-/// A finding that names neither page nor keys.
+/// A finding without a page and without keys.
 fn bare(table: Option<&str>, what: String, lost: &'static str) -> FindingRow {
     FindingRow { table: table.map(str::to_owned), page: None, what, lost, lost_from: None, lost_to: None }
 }
 
-/// What is lost by damage, but for the keys that reading tells.
+/// What is lost by damage, except for keys, which reading the tables finds.
 fn costs(damage: &Damage) -> &'static str {
     match damage {
         Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { named: false, .. } => NAMES,
@@ -210,7 +210,7 @@ fn row(finding: &Finding, infos: &[TableInfo], rest: Option<&Rest>) -> FindingRo
     FindingRow { table, page, what, lost, lost_from: from, lost_to: to }
 }
 
-/// The keys that are lost where a page of a table is damaged, from the first to the last: those that cannot be saved.
+/// The lost keys of a damaged page of a table, from the first to the last.
 fn gap(finding: &Finding, table: &str, rest: Option<&Rest>) -> Option<Gap> {
     let gaps = &rest?.tables.iter().find(|rest| rest.info.name == table)?.gaps;
     let mut lost = gaps.iter().filter_map(|gap| gap.within(&finding.lower, finding.upper.as_deref()));

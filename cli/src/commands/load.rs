@@ -17,28 +17,28 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
 
-/// How often the meter is told, in entries.
+/// The progress is updated after this many entries.
 const STEP: u64 = 1024;
 
-/// What was done.
+/// The report.
 #[derive(Serialize)]
 struct Summary<'a> {
     table: &'a str,
-    /// Keys in the input, each counted once.
+    /// The number of different keys in the input.
     keys: u64,
-    /// Entries whose key came again later.
+    /// The number of entries that a later entry with the same key replaced.
     replaced: u64,
-    /// A new table is written in one; one that is there in batches.
+    /// One for a new table; one for each batch for an existing table.
     commits: u64,
     input_bytes: u64,
-    /// What the whole database takes on the device, with all its tables.
+    /// Bytes of the whole database on the device, with all its tables.
     database_bytes: u64,
-    /// That to the input's bytes; `-` where the database has had something else in it.
+    /// `database_bytes` divided by `input_bytes`; `-` if the database existed before.
     database_to_input: Option<f64>,
     seconds: f64,
 }
 
-/// The input, read.
+/// The sorted input.
 struct Gathered {
     sorted: Sorted,
     entries: u64,
@@ -102,7 +102,7 @@ fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>
     Ok((key, values.encode(&entry.value)?))
 }
 
-/// Puts the sorted entries into the table, making it if it is not there.
+/// Writes the sorted entries to the table, and creates it if it does not exist.
 fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<Written> {
     let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.progress.quiet);
     if target.table.is_some() {

@@ -10,7 +10,7 @@ use duramen::db::{Damage, NewDatabase, ReadOnlyUntypedTable};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
 
-/// Opens a database to read it. One that was not closed in order is recovered first.
+/// Opens a database to read it. Recovers it first if it was not closed cleanly.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
         Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
@@ -22,22 +22,22 @@ pub(super) fn reading(args: &args::Database) -> Result<Database> {
     }
 }
 
-/// Opens a database to read what is left of it, without changing it; gives what is damaged.
+/// Opens a damaged database to read what is left, without changing it. Returns the damage.
 pub(super) fn damaged(args: &args::Database) -> Result<(Database, Vec<Damage>)> {
     Ok(builder(args).open_damaged(&args.db)?)
 }
 
-/// Whether the system refuses to write here, whoever the fault is with, and not the device to read.
+/// True if the system refuses to write, and false if the device failed.
 fn may_not_write(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Opens a database to write into what is there.
+/// Opens an existing database to write.
 pub(super) fn writing(args: &args::Database) -> Result<Database> {
     Ok(builder(args).open(&args.db)?)
 }
 
-/// Begins to make a database that must not be there yet, unless as an empty file.
+/// Begins to create a database. There must be no file yet, or an empty one.
 pub(super) fn creating(args: &args::Database, page_size: Option<Size>) -> Result<NewDatabase> {
     let mut builder = builder(args);
     if let Some(size) = page_size {
@@ -53,25 +53,25 @@ fn builder(args: &args::Database) -> Builder {
     }
 }
 
-/// Closes: what fails here would only be logged otherwise.
+/// Closes the database and returns errors that dropping it would only log.
 pub(super) fn close(db: Database) -> Result<()> {
     Ok(db.close()?)
 }
 
-/// A database that is there, or one that is there once the command has succeeded.
+/// An existing database, or one that appears when the command succeeds.
 enum Goal {
     There(Database),
     New(NewDatabase),
 }
 
-/// A database to put entries into, and the table, if it is there already.
+/// A database to write entries to, and the table, if it exists already.
 pub(super) struct Target {
     goal: Goal,
     pub(super) table: Option<TableInfo>,
 }
 
 impl Target {
-    /// Opens the database, or makes it, and holds the options against the table that is there.
+    /// Opens the database, or creates it, and compares the options with an existing table.
     pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
         let db = match writing(args) {
             Err(Failure::Engine(Error::NotFound { .. })) => return Target::create(args, new.page_size),
@@ -108,12 +108,12 @@ impl Target {
         }
     }
 
-    /// True if the database was made for this command.
+    /// True if this command creates the database.
     pub(super) fn is_fresh(&self) -> bool {
         matches!(self.goal, Goal::New(_))
     }
 
-    /// Closes; a database made for this command is there from now on.
+    /// Closes the database. A new database gets its name.
     pub(super) fn close(self) -> Result<()> {
         match self.goal {
             Goal::There(db) => close(db),
@@ -121,7 +121,7 @@ impl Target {
         }
     }
 
-    /// The types of the table's keys and values: its own, or what was asked for, or bytes.
+    /// The types of keys and values: those of the table, or of the options, or bytes.
     pub(super) fn halves(&self, new: &args::NewTable, hex: bool) -> Result<(Half, Half)> {
         if let Some(table) = &self.table {
             return Ok(halves(table, hex));
@@ -133,7 +133,7 @@ impl Target {
     }
 }
 
-/// Fails where `new` asks for something else than the table is.
+/// Fails if the options in `new` differ from the table.
 fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     let types = [("keys", &new.key_type, &table.key_type), ("values", &new.value_type, &table.value_type)];
     for (part, asked, found) in types {
@@ -172,7 +172,7 @@ pub(super) fn options(new: &args::NewTable) -> TableOptions {
     }
 }
 
-/// The types of a table, to read and write texts.
+/// The types of a table, to convert texts.
 pub(super) fn halves(table: &TableInfo, hex: bool) -> (Half, Half) {
     let half = |name, width| Half::new(DynType::named(name, width), hex);
     (half(&table.key_type, table.key_width), half(&table.value_type, table.value_width))
@@ -185,7 +185,7 @@ pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUnt
     Ok((table, keys, values))
 }
 
-/// The bytes that the database takes on the device.
+/// Bytes of the database on the device.
 pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
     let refused = |source| Failure::File { action: "cannot read the size of", path: args.db.clone(), source };
     let metadata = std::fs::metadata(&args.db).map_err(refused)?;

@@ -13,7 +13,7 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<DatabaseRow>,
     tables: Vec<TableRow>,
-    /// Of each table the leaves first, the root last.
+    /// The levels of each table, from the leaves to the root.
     levels: Vec<LevelRow>,
 }
 
@@ -22,9 +22,9 @@ struct Report {
 struct DatabaseRow {
     page_size: usize,
     file_bytes: u64,
-    /// Page images in the file.
+    /// Bytes of page images in the file.
     live_bytes: u64,
-    /// What can be used again.
+    /// Free bytes in the file.
     free_bytes: u64,
     pages: u64,
 }
@@ -36,58 +36,58 @@ struct TableRow {
     key_type: String,
     value_type: String,
     keys: &'static str,
-    /// How blocks of keys are compressed; `-` without blocks.
+    /// The codec of blocks; `-` without blocks.
     codec: Option<&'static str>,
     separators: String,
-    /// Whether it gives out keys.
+    /// True if the table assigns keys.
     auto_increment: bool,
     entries: u64,
-    /// Levels of the tree.
+    /// The number of levels of the tree.
     height: usize,
-    /// Children of an inner page, on average.
+    /// The average number of children of an inner page.
     fanout: f64,
-    /// Pages of long keys' runs.
+    /// Pages of the runs of long keys.
     run_pages: u64,
-    /// Pages of the key heap, of a table whose leaves keep their keys there.
+    /// Pages of the key heap, if the table has one.
     heap_pages: u64,
-    /// What is in use of them.
+    /// Bytes in use in these pages.
     heap_used_bytes: u64,
-    /// Values kept outside the leaves.
+    /// The number of values outside the leaves.
     large_values: u64,
-    /// Their bytes.
+    /// Bytes of these values.
     large_value_bytes: u64,
-    /// All keys side by side, uncompressed.
+    /// Bytes of all keys, uncompressed.
     raw_key_bytes: u64,
-    /// What the leaves spend on keys, slots included.
+    /// Bytes that the leaves use for keys, slots included.
     key_list_bytes: u64,
-    /// The compression ratio of keys, see [`ratio`]; what the key heap has of them included.
+    /// The compression ratio of keys, see [`ratio`]; the key heap is included.
     ratio: f64,
-    /// All values side by side, large ones too.
+    /// Bytes of all values, large ones too.
     raw_value_bytes: u64,
-    /// What the leaves spend on values, slots included; of large ones only where they are.
+    /// Bytes that the leaves use for values, slots included, with references to large values.
     record_list_bytes: u64,
-    /// Both to an entry.
+    /// `raw_value_bytes` for each entry.
     raw_bytes_per_value: f64,
-    /// Likewise.
+    /// `record_list_bytes` for each entry.
     bytes_per_value: f64,
 }
 
-/// A level of a table's tree. Sizes of keys are averages of an entry, those of the front of a page.
+/// A level of the tree of a table. Sizes are averages of an entry, or of a page.
 #[derive(Serialize)]
 struct LevelRow {
     table: String,
     /// 0: the leaves.
     level: usize,
     pages: u64,
-    /// The part of the pages that is in use.
+    /// The part of the pages that is in use, up to 1.
     fill: f64,
-    /// An inner page has as many children.
+    /// Entries of a page; for an inner page, its children.
     entries_per_page: f64,
-    /// The key as it is, or as far as a separator needs it.
+    /// Bytes of an uncompressed key or separator.
     raw_bytes_per_key: f64,
-    /// What the key list spends on it, its slot included.
+    /// Bytes that the key list uses for it, slot included.
     bytes_per_key: f64,
-    /// Header and fences.
+    /// Bytes of the header and the fences.
     front_bytes_per_page: f64,
     /// The compression ratio of keys, see [`ratio`].
     ratio: f64,
@@ -183,8 +183,8 @@ fn row(table: &str, at: usize, level: &LevelStats, page_size: usize) -> LevelRow
     }
 }
 
-/// The compression ratio of a level's keys: what they take plain, each with four bytes for its place and length, to what
-/// the key lists take. The same as `duramen-bench keys` says, and the paper.
+/// The compression ratio of the keys of a level: their bytes in plain form, with four bytes each for offset and length,
+/// divided by the bytes of the key lists. `duramen-bench keys` and the paper use the same definition.
 fn ratio(level: &LevelStats) -> f64 {
     part(level.raw_key_bytes + 4 * level.entries, level.key_list_bytes)
 }
