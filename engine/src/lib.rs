@@ -1,4 +1,4 @@
-//! Duramen: an embedded, ordered, transactional key-value store, compressed at every level.
+//! Duramen: an embedded, ordered, transactional key-value store. Its B+-tree keeps keys compressed in every page.
 //!
 //! ```
 //! use duramen::{Database, TableDef};
@@ -22,9 +22,9 @@
 //! # Ok::<(), duramen::Error>(())
 //! ```
 //!
-//! The folders are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`].
-//! A layer uses only those below it; `tests/layers.rs` holds that. What programs need is here and in the layers that
-//! these pages show; the others are public for benchmarks and tests alone, and change without notice.
+//! The modules are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`]. A layer
+//! uses only layers below it; `tests/layers.rs` enforces this. The public API is what this reference shows. Hidden modules
+//! are public for benchmarks and tests only, and change without notice.
 
 pub mod base;
 pub mod db;
