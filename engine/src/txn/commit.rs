@@ -6,13 +6,13 @@
 
 use super::appends::Append;
 use super::applier::{Applier, FinishedBatch};
+use super::detached_ranges::Detached;
 use super::engine::{Durability, Engine};
 use super::large;
 use super::need::{Need, Survey, Surveyed};
 use super::reclaim::{Runs, Waiting};
 use super::record::OPERATIONS;
 use super::steps::Step;
-use super::versions::Detached;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;

@@ -5,8 +5,10 @@
 //! only where there are any. Both ends of a cursor have their own window.
 
 use super::applier::Pages;
+use super::detached_ranges::Route;
 use super::engine::Engine;
-use super::versions::{At, OwnedRecord, Route};
+use super::range_pieces::At;
+use super::versions::OwnedRecord;
 use super::write_set::WriteSet;
 use crate::base::{Lsn, Result};
 use crate::page::{Index, IntKey, Record};

@@ -2,7 +2,8 @@
 
 use super::applier::Pages;
 use super::engine::Engine;
-use super::versions::{At, Before, OwnedRecord};
+use super::range_pieces::At;
+use super::versions::{Before, OwnedRecord};
 use crate::base::{Lsn, Result};
 use crate::page::{Page, Record};
 use crate::tree::Tree;

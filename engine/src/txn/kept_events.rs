@@ -6,6 +6,7 @@
 //! for each open snapshot, however often it changes, and closing a snapshot looks at what was kept for it and at nothing else.
 
 use super::key_events::{self, KeyEvents};
+use super::range_pieces::Pieces;
 use super::snapshots::Snapshots;
 use super::version_run::Run;
 use super::versions::{Before, OwnedRecord};
@@ -40,6 +41,7 @@ impl Default for Held {
 #[derive(Default)]
 pub(crate) struct Gone {
     pub(super) runs: Vec<Run>,
+    pub(super) detached: Vec<Pieces>,
     records: Vec<OwnedRecord>,
 }
 

@@ -8,14 +8,16 @@
 //! snapshot ever asks for them. Those that one still may ask for at the next pruning are filed key by key (`kept_events`).
 //! Pruning works in pieces, and nobody waits for longer than one of them takes.
 
+use super::detached_ranges::{Detached, DetachedRanges, Route};
 use super::kept_events::{Gone, KeptEvents};
+use super::range_pieces::At;
 use super::snapshots::{Look, Snapshots};
 use super::version_run::Run;
-use crate::base::{Lsn, PageId, TableId};
+use crate::base::{Lsn, TableId};
 use crate::page::Record;
 use crate::tree::Stretch;
 use parking_lot::RwLock;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -43,59 +45,13 @@ impl From<Record<'_>> for OwnedRecord {
 /// What a key had before an event: its record, or nothing.
 pub(crate) type Before = Option<OwnedRecord>;
 
-/// A subtree that was unlinked at `lsn`; older snapshots read its key range there.
-#[derive(Clone, Debug)]
-pub(crate) struct Detached {
-    pub(crate) lsn: Lsn,
-    pub(crate) root: PageId,
-    pub(crate) lower: Vec<u8>,
-    pub(crate) upper: Option<Vec<u8>>,
-}
-
-/// Where a snapshot finds the entries of a stretch of keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
-    /// The root of the detached subtree.
-    pub(crate) root: PageId,
-    /// The keys for which this holds.
-    pub(crate) stretch: Stretch,
-    /// Point events from here on happened to the tree that replaced it.
-    pub(crate) until: Lsn,
-}
-
-/// A position between or at keys.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum At<'k> {
-    /// At this key.
-    Key(&'k [u8]),
-    /// Right before this key.
-    Before(&'k [u8]),
-    /// After all keys.
-    End,
-}
-
-/// A detached subtree, and what makes it needless.
-struct DetachedRange {
-    range: Detached,
-    /// When all its keys were detached before: snapshots older than that read them there. Zero: never.
-    emptied: Lsn,
-}
-
-impl DetachedRange {
-    fn bytes(&self) -> usize {
-        size_of::<DetachedRange>() + self.range.lower.len() + self.range.upper.as_ref().map_or(0, Vec::len)
-    }
-}
-
 #[derive(Default)]
 struct Inner {
     /// Events filed key by key: earlier ones than those in runs.
     kept: KeptEvents,
     /// Events in commit order.
     runs: VecDeque<Run>,
-    /// What was detached of each table, in commit order.
-    detached: HashMap<TableId, Vec<DetachedRange>>,
-    detached_bytes: usize,
+    detached: DetachedRanges,
 }
 
 /// More runs than this are filed key by key: each look goes through all of them.
@@ -141,7 +97,8 @@ impl Inner {
     /// Sorts up to `most` of the events that no new snapshot can ask for any more: those that an open one may ask for are
     /// filed key by key, the others forgotten. Says how many are left of `most`.
     fn sort(&mut self, snapshots: &Snapshots, look: &Look, most: usize, gone: &mut Gone) -> usize {
-        let mut left = most - self.kept.see(snapshots, look.visible, most, gone);
+        let mut left = most - self.detached.see(snapshots, look.visible, most, gone);
+        left -= self.kept.see(snapshots, look.visible, left, gone);
         while left > 0
             && let Some(mut run) = self.runs.pop_front_if(|run| run.lsn() <= look.visible)
         {
@@ -157,21 +114,6 @@ impl Inner {
             }
         }
         left
-    }
-
-    /// Forgets detached ranges that no open snapshot reads.
-    fn forget_detached(&mut self, snapshots: &Snapshots, look: &Look) {
-        let oldest = look.oldest.unwrap_or(look.visible);
-        let needed = |DetachedRange { range, emptied }: &DetachedRange| {
-            let again = *emptied > Lsn::ZERO && range.lsn <= look.visible;
-            range.lsn > oldest && (!again || snapshots.newest_before(range.lsn) >= Some(*emptied))
-        };
-        self.detached_bytes = 0;
-        self.detached.retain(|_, ranges| {
-            ranges.retain(needed);
-            self.detached_bytes += ranges.iter().map(DetachedRange::bytes).sum::<usize>();
-            !ranges.is_empty()
-        });
     }
 
     /// The runs that tell a snapshot of a table's events before `until`.
@@ -224,11 +166,7 @@ impl Versions {
 
     /// Files that a range of keys was detached.
     pub(crate) fn add_detached(&self, table: TableId, range: Detached) {
-        let mut inner = self.inner.write();
-        let ranges = inner.detached.entry(table).or_default();
-        let emptied = ranges.iter().rev().find(|before| before.range.covers(&range));
-        let emptied = emptied.map_or(Lsn::ZERO, |before| before.range.lsn);
-        ranges.push(DetachedRange { range, emptied });
+        self.inner.write().detached.add(table, range);
     }
 
     /// What `key` had at `snapshot`: `None` if no event since tells, so that the tree is right.
@@ -242,27 +180,13 @@ impl Versions {
 
     /// Where `snapshot` finds what is at a position, if that was detached since.
     pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
-        let inner = self.inner.read();
-        let ranges = inner.detached.get(&table)?;
-        let since = || ranges.iter().map(|detached| &detached.range).filter(|d| d.lsn > snapshot);
-        let detached = since().find(|d| at.within(&d.lower, d.upper.as_deref()))?;
-        let Detached { root, lower, upper, lsn: until } = detached.clone();
-        let mut route = Route { stretch: Stretch { lower, upper }, root, until };
-        // A later event inside this stretch does not matter to the snapshot; an earlier one may begin inside it.
-        for other in since().filter(|d| d.lsn < detached.lsn) {
-            keep_clear_of(&mut route.stretch, at, other);
-        }
-        Some(route)
+        self.inner.read().detached.route(table, at, snapshot)
     }
 
     /// Cuts a stretch around a position so that it is clear of every range detached since `snapshot`; only for
     /// a position that [`Versions::route`] sends nowhere else.
     pub(crate) fn clear_stretch(&self, table: TableId, at: At<'_>, snapshot: Lsn, stretch: &mut Stretch) {
-        let inner = self.inner.read();
-        let Some(ranges) = inner.detached.get(&table) else { return };
-        for other in ranges.iter().map(|detached| &detached.range).filter(|d| d.lsn > snapshot) {
-            keep_clear_of(stretch, at, other);
-        }
+        self.inner.read().detached.clear_stretch(table, at, snapshot, stretch);
     }
 
     /// The point events of `[from, to)` that `snapshot` must undo, first event of each key, in key order.
@@ -300,14 +224,14 @@ impl Versions {
         let inner = &mut *guard;
         // Under the lock, as is what is made of it: a snapshot that closes later is told to whoever looks next.
         let mut look = snapshots.look();
+        inner.detached.close(&look.closed);
         inner.kept.close(std::mem::take(&mut look.closed));
         let left = inner.sort(snapshots, &look, most, &mut gone);
         inner.kept.forget(snapshots, left, &mut gone);
-        if !inner.detached.is_empty() {
-            inner.forget_detached(snapshots, &look);
-        }
+        inner.detached.forget(snapshots, left, &mut gone);
         self.holding.store(inner.kept.len() > 0 || !inner.detached.is_empty(), Ordering::Release);
-        Pruned { gone, sorted: left > 0, done: left > 0 && !inner.kept.is_closing() }
+        let done = left > 0 && !inner.kept.is_closing() && !inner.detached.is_closing();
+        Pruned { gone, sorted: left > 0, done }
     }
 
     /// True if something may be kept for an open snapshot.
@@ -320,7 +244,7 @@ impl Versions {
         let inner = self.inner.read();
         HeldBack {
             events: inner.kept.len() + inner.runs.iter().map(Run::left).sum::<usize>(),
-            bytes: inner.kept.bytes() + inner.detached_bytes,
+            bytes: inner.kept.bytes() + inner.detached.bytes(),
             run_bytes: inner.runs.iter().map(Run::bytes).sum(),
         }
     }
@@ -328,51 +252,6 @@ impl Versions {
     /// Since when a snapshot has held anything back, if it does.
     pub(crate) fn holding_since(&self, snapshot: Lsn) -> Option<Instant> {
         self.inner.read().kept.since(snapshot)
-    }
-}
-
-impl Detached {
-    /// True if all keys of `other` are in this range.
-    fn covers(&self, other: &Detached) -> bool {
-        let ends_later = match (&self.upper, &other.upper) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(own), Some(other)) => own >= other,
-        };
-        self.lower <= other.lower && ends_later
-    }
-}
-
-impl At<'_> {
-    /// True if the position lies in `[lower, upper)`.
-    fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
-        match *self {
-            At::Key(key) => lower <= key && upper.is_none_or(|upper| key < upper),
-            At::Before(key) => lower < key && upper.is_none_or(|upper| key <= upper),
-            At::End => upper.is_none(),
-        }
-    }
-
-    /// True if the position lies before everything from `lower` on.
-    fn is_left_of(&self, lower: &[u8]) -> bool {
-        match *self {
-            At::Key(key) => key < lower,
-            At::Before(key) => key <= lower,
-            At::End => false,
-        }
-    }
-}
-
-/// Cuts a stretch so that it has nothing of `other`, which does not hold the position.
-fn keep_clear_of(stretch: &mut Stretch, at: At<'_>, other: &Detached) {
-    if at.is_left_of(&other.lower) {
-        if stretch.is_above(&other.lower) {
-            stretch.upper = Some(other.lower.clone());
-        }
-    } else if let Some(upper) = &other.upper
-        && *upper > stretch.lower
-    {
-        stretch.lower.clone_from(upper);
     }
 }
 

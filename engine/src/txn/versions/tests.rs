@@ -161,33 +161,6 @@ fn a_key_that_changes_often_keeps_one_event_for_each_snapshot() {
     assert_eq!((at(5), at(5010)), (11u64.to_be_bytes().into(), 5011u64.to_be_bytes().into()));
 }
 
-#[test]
-fn a_range_detached_again_and_again_is_kept_once_for_each_snapshot() {
-    let (versions, snapshots) = (Versions::default(), registry(&[5], 5));
-    let detach = |lsn: u64, lower: &[u8], upper: &[u8]| {
-        let (lower, upper) = (lower.to_vec(), Some(upper.to_vec()));
-        versions.add_detached(TABLE, Detached { lsn: Lsn(lsn), root: PageId(lsn as u32), lower, upper });
-        snapshots.publish(Lsn(lsn + 9));
-        versions.prune_all(&snapshots);
-    };
-    let kept = || versions.inner.read().detached.values().flatten().map(|d| d.range.lsn.0).collect::<Vec<_>>();
-    detach(11, b"b", b"h");
-    (21..1000).step_by(10).for_each(|lsn| detach(lsn, b"c", b"h"));
-    assert_eq!(kept(), [11]);
-    let newer = snapshots.open();
-    (1011..2000).step_by(10).for_each(|lsn| detach(lsn, b"d", b"f"));
-    detach(2011, b"a", b"d");
-    assert_eq!(kept(), [11, 1011, 2011]);
-    let root = |snapshot| versions.route(TABLE, At::Key(b"e"), snapshot).map(|route| route.root.0);
-    assert_eq!((root(Lsn(5)), root(newer)), (Some(11), Some(1011)));
-    snapshots.close(newer);
-    versions.prune_all(&snapshots);
-    assert_eq!(kept(), [11, 2011]);
-    snapshots.close(Lsn(5));
-    versions.prune_all(&snapshots);
-    assert_eq!((kept(), versions.is_holding()), (vec![], false));
-}
-
 #[derive(Clone, Debug)]
 enum Op {
     /// A batch that changes these keys, in this order.
@@ -272,25 +245,4 @@ proptest! {
         gone.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
         prop_assert!(gone.iter().eq(events.iter().map(|event| &event.2)), "{} of {} events", gone.len(), events.len());
     }
-}
-
-#[test]
-fn detached_ranges_route_older_snapshots_only() {
-    let versions = Versions::default();
-    let (lower, upper) = (b"b".to_vec(), Some(b"h".to_vec()));
-    versions.add_detached(TABLE, Detached { lsn: Lsn(50), root: PageId(9), lower, upper });
-    let (lower, upper) = (b"f".to_vec(), None);
-    versions.add_detached(TABLE, Detached { lsn: Lsn(70), root: PageId(8), lower, upper });
-    let at = |at: At<'_>, snapshot| versions.route(TABLE, at, Lsn(snapshot)).map(|route| route.root.0);
-    assert_eq!(at(At::Key(b"d"), 60), None);
-    assert_eq!(at(At::Key(b"a"), 40), None);
-    assert_eq!(at(At::Key(b"g"), 40), Some(9));
-    assert_eq!(at(At::Key(b"h"), 40), Some(8));
-    assert_eq!((at(At::Before(b"b"), 40), at(At::Before(b"h"), 40)), (None, Some(9)));
-    assert_eq!((at(At::End, 40), at(At::End, 80)), (Some(8), None));
-    let later = versions.route(TABLE, At::Key(b"h"), Lsn(40)).unwrap();
-    assert_eq!((later.stretch.lower.as_slice(), later.until), (b"h".as_slice(), Lsn(70)));
-    let mut stretch = Stretch { lower: Vec::new(), upper: None };
-    versions.clear_stretch(TABLE, At::Key(b"a"), Lsn(40), &mut stretch);
-    assert_eq!(stretch, Stretch { lower: Vec::new(), upper: Some(b"b".to_vec()) });
 }
