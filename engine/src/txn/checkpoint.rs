@@ -8,7 +8,7 @@ use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
 use crate::store::TableStore;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a checkpoint made of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,8 @@ pub(crate) enum Segments {
 pub(crate) struct Checkpoints {
     /// How many have begun; the number of each.
     begun: AtomicU64,
+    /// One has begun a segment and has failed: the next one goes on in that, or the log would get a file with each try.
+    begun_segment: AtomicBool,
     /// The number of the last one that has succeeded, and what it made of the log; held while one runs.
     succeeded: Mutex<Option<(u64, Segments)>>,
 }
@@ -57,14 +59,17 @@ impl Engine {
             let go_on = || log.make_durable(log.appended()).map(|()| log.appended());
             let redo = match unfinished {
                 // Without room for another segment the log goes on in this one: the redo point moves all the same.
-                Lsn::MAX => log.rotate().or_else(|error| match error {
-                    Error::Full { .. } => {
+                Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => match log.rotate() {
+                    Err(Error::Full { .. }) => {
                         segments = Segments::Stuck;
                         go_on()
                     }
-                    other => Err(other),
-                }),
-                // No segment can go before the transaction is over, and the room for what is left of it is in this one.
+                    rotated => {
+                        self.checkpoints.begun_segment.store(rotated.is_ok(), Ordering::Release);
+                        rotated
+                    }
+                },
+                // No segment can go before a large transaction is over, and the room for what is left of it is in this one.
                 _ => go_on(),
             };
             (redo.inspect_err(|cause| self.poison(cause))?, unfinished)
@@ -83,6 +88,7 @@ impl Engine {
         meta.high_water = self.ids.lock().high();
         meta.epoch = log.epoch();
         store.finish(frozen, meta)?;
+        self.checkpoints.begun_segment.store(false, Ordering::Release);
         self.last_redo.store(redo.0, Ordering::Release);
         log.remove_before(redo)?;
         Ok(segments)
