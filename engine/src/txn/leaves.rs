@@ -28,16 +28,15 @@ pub(crate) enum Latched {
     No,
 }
 
-/// What [`leaves`] learned of a leaf under its latch.
+/// What was found in a leaf under its latch.
+#[derive(Clone)]
 enum Met {
-    /// It has been handed over; the range ends in it or goes on.
-    Seen,
-    /// It has been copied, to hand over these slots without a latch.
-    Copied(Range<usize>),
-    /// It has changed since the snapshot.
+    /// No leaf has been looked at.
+    Nothing,
+    /// These slots are what the snapshot sees of the range.
+    Slots(Range<usize>),
+    /// It has changed since the snapshot, or has long keys, of which the page alone knows too little.
     Changed,
-    /// It has long keys, of which the page alone knows too little.
-    Long,
 }
 
 impl Engine {
@@ -52,54 +51,30 @@ impl Engine {
         visit: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
         let pages = Pages(&self.pool);
-        let inline = limits::max_inline_key(self.pool.page_size());
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
         let mut copy = Vec::new();
         while range.is_above(&at) {
-            let (mut met, mut last, mut begun) = (Met::Seen, false, false);
+            let (mut met, mut last, mut begun) = (Met::Nothing, false, false);
             let released = self.released.load(Ordering::Acquire);
             tree.leaves_from(&pages, &at.clone(), |page| {
                 if std::mem::replace(&mut begun, true) && self.released.load(Ordering::Acquire) != released {
                     // The link may be old, and its page another one that happens to begin here.
                     return Ok(false);
                 }
-                let lower = page.lower_fence();
-                // A long key's image must not be compared with a key. The leaf before has ended with an inline one.
-                if lower.len() <= inline && lower > at.as_slice() {
-                    at.clear();
-                    at.extend_from_slice(lower);
-                }
-                let has_upper = page.upper_fence_into(&mut upper);
-                if lower.len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
-                    (met, last) = (Met::Long, true);
-                    return Ok(false);
-                }
-                last = !has_upper || !range.is_above(&upper);
-                if page.lsn() > snapshot {
-                    met = Met::Changed;
-                    return Ok(false);
-                }
-                // Of all leaves but the first nothing is passed over.
-                let begins = lower == at.as_slice();
-                let from = if begins { 0 } else { page.search(&at).unwrap_or_else(|slot| slot) };
-                let to = match range.upper.as_ref().filter(|_| last) {
-                    Some(end) => page.search(end).unwrap_or_else(|slot| slot),
-                    None => page.count(),
-                };
-                let slots = from..to.max(from);
+                (met, last) = self.look(page, snapshot, range, &mut at, &mut upper);
+                let Met::Slots(slots) = met.clone() else { return Ok(false) };
                 if latched == Latched::No {
                     copy.clear();
                     copy.extend_from_slice(page.bytes());
-                    met = Met::Copied(slots);
                     return Ok(false);
                 }
                 visit(Part::Leaf(page, slots))?;
                 Ok(!last)
             })?;
             match met {
-                Met::Seen => {}
-                Met::Copied(slots) => visit(Part::Leaf(Page::new(&copy), slots))?,
-                Met::Changed | Met::Long => {
+                Met::Slots(slots) if latched == Latched::No => visit(Part::Leaf(Page::new(&copy), slots))?,
+                Met::Nothing | Met::Slots(_) => {}
+                Met::Changed => {
                     let end = if last { range.upper.clone() } else { Some(upper.clone()) };
                     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
                     let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
@@ -114,6 +89,41 @@ impl Engine {
             at = std::mem::take(&mut upper);
         }
         Ok(())
+    }
+
+    /// Looks at the leaf that follows `at`, which becomes where it begins, and `upper` where it ends. Says whether it is the last that
+    /// need be looked at.
+    fn look(
+        &self,
+        page: Page<'_>,
+        snapshot: Lsn,
+        range: &Stretch,
+        at: &mut Vec<u8>,
+        upper: &mut Vec<u8>,
+    ) -> (Met, bool) {
+        let inline = limits::max_inline_key(self.pool.page_size());
+        let lower = page.lower_fence();
+        // A long key's image must not be compared with a key. The leaf before has ended with an inline one.
+        if lower.len() <= inline && lower > at.as_slice() {
+            at.clear();
+            at.extend_from_slice(lower);
+        }
+        let has_upper = page.upper_fence_into(upper);
+        if lower.len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
+            return (Met::Changed, true);
+        }
+        let last = !has_upper || !range.is_above(upper);
+        if page.lsn() > snapshot {
+            return (Met::Changed, last);
+        }
+        // Of all leaves but the first nothing is passed over.
+        let begins = lower == at.as_slice();
+        let from = if begins { 0 } else { page.search(at).unwrap_or_else(|slot| slot) };
+        let to = match range.upper.as_ref().filter(|_| last) {
+            Some(end) => page.search(end).unwrap_or_else(|slot| slot),
+            None => page.count(),
+        };
+        (Met::Slots(from..to.max(from)), last)
     }
 
     /// Keys that divide a range into parts that are about as large as each other, each read without the others: the
