@@ -110,6 +110,78 @@ fn commits_are_refused_while_readers_hold_back_too_much_and_go_on_when_they_are_
     (4..9).try_for_each(|byte| write(&db, all(byte)))
 }
 
+/// What is dropped and only not freed yet is nobody's fault.
+#[test]
+fn subtrees_that_no_snapshot_reads_hold_no_commit_back() -> Result<()> {
+    let db = quiet().page_size(512).version_memory(8 << 10).in_memory()?;
+    write(&db, (0..8000).map(|key| (key, vec![1; 50])))?;
+    for range in 0..200 {
+        let tx = db.begin_write()?;
+        tx.open_table(T)?.remove_range(range * 40..range * 40 + 39);
+        tx.commit()?;
+    }
+    assert!(db.stats().detached * 64 > 8 << 10);
+    let young = db.begin_read()?;
+    write(&db, [(0, vec![2; 50])])?;
+    write(&db, [(1, vec![2; 50])])?;
+    drop(young);
+    while db.maintain()? {}
+    assert_eq!(db.stats().detached, 0);
+    Ok(())
+}
+
+/// A sync that takes as long as a test says.
+#[derive(Debug, Default)]
+struct Slow {
+    held: parking_lot::Mutex<bool>,
+    go_on: parking_lot::Condvar,
+}
+
+impl duramen_sim::Hooks for Slow {
+    fn before_sync(&self, _: Option<&str>) -> Result<()> {
+        let mut held = self.held.lock();
+        self.go_on.wait_while(&mut held, |held| *held);
+        Ok(())
+    }
+}
+
+/// What commits replace that wait for the device is kept for snapshots that may yet begin. Without any open it holds nobody back.
+#[test]
+fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
+    let (volume, slow) =
+        (std::sync::Arc::new(duramen_sim::FailingVolume::new(1)), std::sync::Arc::new(Slow::default()));
+    let volume = duramen_sim::HookedVolume::new(volume, slow.clone());
+    let db = quiet().version_memory(4096).create_on(std::sync::Arc::new(volume), "t.duramen")?;
+    write(&db, (0..100).map(|key| (key, vec![1; 500])))?;
+    db.checkpoint()?;
+    *slow.held.lock() = true;
+    let outcome = std::thread::scope(|scope| {
+        let commits: Vec<_> = (0..100u64)
+            .map(|key| {
+                let db = &db;
+                scope.spawn(move || {
+                    let mut tx = db.begin_write()?;
+                    tx.set_durability(Durability::Commit);
+                    tx.open_table(T)?.put(key, &[2; 500][..])?;
+                    tx.commit()
+                })
+            })
+            .collect();
+        let begun = Instant::now();
+        while db.stats().versions < 100 && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let waiting = db.stats();
+        *slow.held.lock() = false;
+        slow.go_on.notify_all();
+        assert!(waiting.version_bytes > 4096, "{waiting:?}");
+        commits.into_iter().try_for_each(|commit| commit.join().unwrap())
+    });
+    outcome?;
+    let snapshot = db.begin_read()?;
+    (0..100).try_for_each(|key| read(&snapshot, key).map(|value| assert_eq!(value, Some(vec![2; 500]))))
+}
+
 #[test]
 fn large_values_that_no_snapshot_reads_give_their_pages_back_beside_one_that_is_held() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

@@ -231,6 +231,92 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
     });
 }
 
+/// The page and the offset of a large record of [`TABLE`], and a leaf of the other table.
+fn large_record(folder: &Path) -> (PageId, usize, u32) {
+    let volume = FileVolume::open(folder).unwrap();
+    let (store, _) = TableStore::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
+    let mut bytes = vec![0; PAGE_SIZE];
+    let (mut record, mut leaves) = (None, Vec::new());
+    for page in store.pages() {
+        assert!(store.read(page, &mut bytes).unwrap());
+        let length = bytes.windows(4).rposition(|window| window == 9000u32.to_le_bytes());
+        let [table, kind] = [bytes::get_u32(&bytes, 12), u32::from(bytes[26])];
+        match length {
+            Some(at) if kind == 1 && table > 0 => record = Some((page, at - 4, table)),
+            _ if kind == 1 && table > 0 => leaves.push((page.0, table)),
+            _ => {}
+        }
+    }
+    let (page, at, own) = record.expect("a large record");
+    let other = leaves.iter().find(|(_, table)| *table != own).expect("a leaf of the other table");
+    (page, at, other.0)
+}
+
+/// Whatever removes the record: the run stays taken, nothing else is freed, and writing goes on.
+#[test]
+fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone() {
+    bounded(|| {
+        let sound = build(true);
+        let (page, at, other) = large_record(sound.path());
+        let mut damages: Vec<(u32, u32)> = BEYOND.map(|first| (first, 9000)).to_vec();
+        damages.extend([(0, 9000), (1, 9000), (other, 9000), (other, 1), (other, u32::MAX), (16384, 9000)]);
+        for (first, len) in damages {
+            for way in 0..4 {
+                let folder = tempfile::tempdir().unwrap();
+                copy(sound.path(), folder.path());
+                patch(folder.path(), page, |bytes| {
+                    bytes::put_u32(bytes, at, first);
+                    bytes::put_u32(bytes, at + 4, len);
+                });
+                let path = folder.path().join(NAME);
+                remove_all(&path, way).unwrap_or_else(|error| panic!("way {way}, to {first} of {len}: {error}"));
+                // It is found and told what is lost, and everything else is as it was.
+                let db = options().open(&path).unwrap();
+                let tx = db.begin_read().unwrap();
+                assert_eq!(tx.open_table(LONG).unwrap().iter().filter(Result::is_ok).count(), ENTRIES as usize / 50);
+                let findings = db.verify(|_| ()).unwrap().findings;
+                assert!(!findings.is_empty(), "way {way}, to {first} of {len}");
+                drop((tx, db));
+                drop_all(&path).unwrap_or_else(|error| panic!("way {way}, to {first} of {len}: {error}"));
+            }
+        }
+    });
+}
+
+/// Removes all large values of a table in one of several ways, beside a snapshot that is held meanwhile, and works on.
+fn remove_all(path: &Path, way: u32) -> Result<()> {
+    let db = options().open(path)?;
+    let snapshot = db.begin_read()?;
+    let tx = db.begin_write()?;
+    match way {
+        0 => (50..ENTRIES)
+            .step_by(100)
+            .try_for_each(|key| tx.open_table(TABLE).map(|mut table| table.remove_range(key..=key)))?,
+        1 => (50..ENTRIES).step_by(100).try_for_each(|key| tx.open_table(TABLE)?.put(key, b"new".as_slice()))?,
+        2 => tx.open_table(TABLE)?.remove_range(..),
+        _ => drop(tx.drop_table("t")?),
+    }
+    tx.commit()?;
+    drop(snapshot);
+    while db.maintain()? {}
+    let tx = db.begin_write()?;
+    (0..50).try_for_each(|key| tx.open_table(TABLE)?.put(key, vec![8; 9000].as_slice()))?;
+    tx.commit()?;
+    assert_eq!(db.stats().detached, 0);
+    db.close()
+}
+
+/// Drops everything.
+fn drop_all(path: &Path) -> Result<()> {
+    let db = options().open(path)?;
+    let tx = db.begin_write()?;
+    tx.drop_table("t")?;
+    tx.drop_table("long")?;
+    tx.commit()?;
+    while db.maintain()? {}
+    db.close()
+}
+
 #[test]
 fn a_root_in_the_catalog_beyond_all_pages_costs_its_table_alone() -> Result<()> {
     let sound = build(true);

@@ -99,6 +99,64 @@ fn after_a_failed_sync_of_the_file_no_commit_is_acknowledged_and_the_log_gets_no
     Ok(())
 }
 
+/// A write that fails changes nothing that is durable, and what it was for can be written again.
+#[test]
+fn a_checkpoint_whose_writes_fail_is_tried_again_and_the_log_gets_no_more_files() -> Result<()> {
+    for full in [false, true] {
+        let (volume, beside, db) = hooked(&options())?;
+        put(&db, 0..50, Durability::Commit)?;
+        let segments = volume.list("t.duramen-log.")?.len();
+        let error = move || if full { Error::Full { path: NAME.into() } } else { failed() };
+        beside.set(move |name, at| if name == NAME && at.is_some() { Err(error()) } else { Ok(()) });
+        for key in 50..90 {
+            put(&db, key..key + 1, Durability::Commit)?;
+            let refused = db.checkpoint();
+            assert!(matches!(refused, Err(Error::Io { .. } | Error::Full { .. })), "{refused:?}");
+        }
+        assert!(volume.list("t.duramen-log.")?.len() <= segments + 1, "{:?}", volume.list("t.duramen-log.")?);
+        let failing = after_a_cut(&volume, CutChoice::DropUnsynced)?;
+        assert_eq!(keys(&failing)?.len(), 90);
+        *beside.0.lock() = None;
+        db.checkpoint()?;
+        assert_eq!(volume.list("t.duramen-log.")?.len(), 1, "what no recovery needs is gone");
+        put(&db, 90..100, Durability::Commit)?;
+        assert_eq!(keys(&after_a_cut(&volume, CutChoice::DropUnsynced)?)?.len(), 100);
+        db.checkpoint()?;
+        assert!(db.stats().log_bytes < 1000 && volume.list("t.duramen-log.")?.len() == 1, "{:?}", db.stats());
+        db.close()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_interval_is_kept_while_pages_wait_to_be_freed_and_a_transaction_stays_open() -> Result<()> {
+    let options = options().cache(64 << 20).flush_interval(Duration::from_millis(10));
+    let volume = FailingVolume::new(1);
+    let db = options.background(true).create_on(Arc::new(volume.clone()), NAME)?;
+    for turn in 0..5 {
+        put(&db, 0..200_000, Durability::Commit)?;
+        // The background thread has much to free, for which it needs the writer's lock.
+        let tx = db.begin_write()?;
+        tx.drop_table("t")?;
+        tx.commit()?;
+        put(&db, 0..1, Durability::Interval)?;
+        let open = db.begin_write()?;
+        wait_until_durable(&volume, turn)?;
+        drop(open);
+    }
+    Ok(())
+}
+
+/// Looks until the commit before is durable, for so long as no interval ever is.
+fn wait_until_durable(volume: &FailingVolume, turn: u32) -> Result<()> {
+    let begun = Instant::now();
+    while keys(&after_a_cut(volume, CutChoice::DropUnsynced)?).map_or(0, |keys| keys.len()) != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "turn {turn}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 #[test]
 fn a_failed_sync_in_the_background_stops_writers() -> Result<()> {
     let options = options().background(true).flush_interval(Duration::from_millis(5)).checkpoint_bytes(4096);

@@ -118,7 +118,7 @@ impl Database {
             }
             check.report.tables.push((name, stats));
         }
-        let waiting: Vec<_> = shared.engine.detached.lock().iter().map(|(root, at)| (*root, *at)).collect();
+        let waiting: Vec<_> = shared.engine.detached.lock().iter().map(|((_, root), at)| (*root, *at)).collect();
         for (root, at) in waiting {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;

@@ -2,6 +2,7 @@
 
 use super::Database;
 use super::bulk::{DEFAULT_FILL, Sink, grain_fill};
+use super::catalog::catalog_tree;
 use super::gaps::Gaps;
 use super::write::WriteTransaction;
 use crate::base::Result;
@@ -98,7 +99,8 @@ impl Database {
             tx.rebuild(&table.name, &mut done, &mut progress)?;
         }
         tx.commit()?;
-        while shared.maintain()? {}
+        shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
+        shared.engine.prune_all();
         shared.checkpoint()?;
         let _writer = shared.engine.lock_writer()?;
         shared.close_gaps(Gaps { most: 0, moves: u64::MAX })?;

@@ -235,7 +235,7 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
-        self.shared.maintain()
+        self.shared.maintain(None)
     }
 
     /// Closes the database: writes everything to the file, closes gaps in the file as far as they are worth their

@@ -4,6 +4,7 @@
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The number of dirty pages that one round writes ahead of need.
 const CLEAN_PAGES: usize = 64;
@@ -37,8 +38,21 @@ fn run(shared: &Shared) {
 }
 
 fn round(shared: &Shared) -> Result<()> {
-    shared.engine.sync_lazy()?;
-    shared.engine.pool.clean_step(CLEAN_PAGES)?;
-    while !shared.worker.state.lock().stop && shared.maintain()? {}
-    Ok(())
+    loop {
+        shared.engine.sync_lazy()?;
+        shared.engine.pool.clean_step(CLEAN_PAGES)?;
+        let begun = Instant::now();
+        loop {
+            // Commits that are to be durable after an interval do not wait for a transaction that stays open for longer.
+            if shared.worker.state.lock().stop || !shared.maintain(Some(shared.flush_interval))? {
+                return Ok(());
+            }
+            if begun.elapsed() >= shared.flush_interval {
+                break;
+            }
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::txn::{
     CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, Step, Waiting,
     ids_per_map,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -380,14 +380,17 @@ fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()
     }
     let waiting = (Bound::Included(vec![DETACHED_PREFIX]), Bound::Excluded(vec![DETACHED_PREFIX + 1]));
     let view = crate::txn::View::At(Lsn::MAX);
+    let mut detached = BTreeMap::new();
     let mut cursor = crate::txn::Cursor::new(engine, catalog, view, waiting.0, waiting.1);
     while let Some((key, record)) = cursor.next()? {
         let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
         let (Some(root), Some(waiting)) = (root, Waiting::decode(record.bytes)) else {
             return Err(corrupt("the entry of a detached subtree is damaged"));
         };
-        engine.detached.lock().insert(PageId(root), waiting);
+        detached.insert((waiting.since, PageId(root)), waiting);
     }
+    // Those that a large transaction has just detached are in the catalog as well.
+    *engine.detached.lock() = detached;
     if recovered {
         match engine.checkpoint() {
             Err(cause @ Error::Full { .. }) => tracing::warn!(%cause, "no checkpoint after recovery: the log stays"),

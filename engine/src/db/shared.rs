@@ -77,16 +77,17 @@ impl Shared {
     pub(crate) fn prune_before_commit(&self) -> Result<()> {
         let engine = &self.engine;
         engine.prune();
-        let held = || {
+        let held = |subtrees: usize| {
             let mut held = engine.versions.held_back();
-            held.bytes += engine.detached.lock().len() * DETACHED_BYTES;
+            held.bytes += subtrees * DETACHED_BYTES;
             (engine.snapshots.count() > 0 && held.bytes > self.version_memory).then_some(held)
         };
-        if !engine.versions.is_holding() || held().is_none() {
+        // To begin with all subtrees that wait, which is quickly known. Some may only not be freed yet.
+        if !engine.versions.is_holding() || held(engine.detached.lock().len()).is_none() {
             return Ok(());
         }
         engine.prune_all();
-        let Some(HeldBack { events, bytes, .. }) = held() else { return Ok(()) };
+        let Some(HeldBack { events, bytes, .. }) = held(engine.held_subtrees()) else { return Ok(()) };
         let snapshot = engine.snapshots.oldest();
         let seconds = engine.versions.holding_since(snapshot).map_or(0, |since| since.elapsed().as_secs());
         Err(Error::HeldBack { changes: events, bytes, limit: self.version_memory, snapshot, seconds })
@@ -115,10 +116,11 @@ impl Shared {
         self.engine.reserve_relief()
     }
 
-    /// One round of what a database needs done from time to time; false when nothing was.
-    pub(crate) fn maintain(&self) -> Result<bool> {
+    /// One round of what a database needs done from time to time; false when nothing was. `most_wait`: for so long it waits for an open
+    /// writing transaction before it leaves to another round what that keeps it from; `None`: as long as need be.
+    pub(crate) fn maintain(&self, most_wait: Option<Duration>) -> Result<bool> {
         self.check_writable()?;
-        let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree())?;
+        let mut busy = self.engine.reclaim_step(&super::catalog::catalog_tree(), most_wait)?;
         if self.engine.wants_checkpoint(self.checkpoint_bytes) {
             self.checkpoint()?;
             busy = true;
@@ -134,7 +136,7 @@ impl Shared {
         }
         self.engine.check_poison()?;
         loop {
-            match self.engine.reclaim_step(&super::catalog::catalog_tree()) {
+            match self.engine.reclaim_step(&super::catalog::catalog_tree(), None) {
                 Ok(true) => {}
                 Ok(false) => break,
                 // What waits to be freed is in the catalog: the next opening frees it.

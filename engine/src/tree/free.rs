@@ -41,16 +41,17 @@ struct FreedLeaf {
 }
 
 impl Tree {
-    /// Frees at least `budget` pages of the subtree at `root`, or all of it, from its end; between two calls it is
-    /// still a valid subtree, so that the calls may be in different batches. It exceeds the budget by no more than a
-    /// leaf and its runs, and falls short of it where a leaf keeps its keys apart. `large` is called with the large records
-    /// of each leaf, whose runs are the caller's to free, all or none of them. No reader may look at the subtree any more.
+    /// Frees pages of the subtree at `root` from its end until `enough` says so of how many they are, or all of it; between two
+    /// calls it is still a valid subtree, so that the calls may be in different batches. It asks after each leaf and its runs, and
+    /// ends without that where a leaf keeps its keys apart. `large` is called with the large records of each leaf, whose runs are
+    /// the caller's to free: it says how many of them, from the first on, it has freed, at least one. Those of the others are
+    /// for the next call. No reader may look at the subtree any more.
     pub fn free_subtree<S: PageWrite>(
         &self,
         store: &S,
         root: PageId,
-        budget: usize,
-        mut large: impl FnMut(&[Record<'_>]) -> Result<()>,
+        enough: impl Fn(usize) -> bool,
+        mut large: impl FnMut(&[Record<'_>]) -> Result<usize>,
     ) -> Result<FreeProgress> {
         let mut freed = 0;
         loop {
@@ -74,7 +75,7 @@ impl Tree {
                 return Ok(FreeProgress { freed, done: true });
             };
             freed += self.drop_last(store, *step, run)?;
-            if freed >= budget || leaf.apart {
+            if leaf.apart || enough(freed) {
                 return Ok(FreeProgress { freed, done: false });
             }
         }
@@ -91,20 +92,30 @@ impl Tree {
         Ok((path, Page::new(&leaf).id()))
     }
 
-    /// Frees a leaf, or, if its keys are in many pages of the key heap, takes its last entries away.
+    /// Frees a leaf, or, if its keys are in many pages of the key heap, takes its last entries away, or, if not all runs of its large
+    /// records have been freed, the records of those that have.
     fn free_leaf<S: PageWrite>(
         &self,
         store: &S,
         id: PageId,
-        large: &mut impl FnMut(&[Record<'_>]) -> Result<()>,
+        large: &mut impl FnMut(&[Record<'_>]) -> Result<usize>,
     ) -> Result<FreedLeaf> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
         // All that may be damaged is read before anything is freed.
         let (from, owned) = self.leaving(store, page)?;
-        let records: Vec<_> =
-            (from..page.count()).map(|slot| page.record(slot)).filter(|record| record.large).collect();
-        large(&records)?;
+        let slots: Vec<usize> = (from..page.count()).filter(|slot| page.record(*slot).large).collect();
+        let records: Vec<_> = slots.iter().map(|slot| page.record(*slot)).collect();
+        let done = if records.is_empty() { 0 } else { large(&records)?.max(1) };
+        if done < records.len() {
+            let done = slots.iter().take(done).map(|slot| slot_u16(page, *slot)).collect::<Result<Vec<_>>>()?;
+            drop(latched);
+            let mut leaf = store.latch(id)?;
+            for slot in done {
+                self.must_fit(store, &mut leaf, &PageOp::Replace { slot, record: Record::inline(&[]) })?;
+            }
+            return Ok(FreedLeaf { pages: 0, gone: false, apart: false });
+        }
         let (from, to) = (slot_u16(page, from)?, slot_u16(page, page.count())?);
         let (apart, gone) = (page.keeps_keys_apart(), from == 0);
         drop(latched);

@@ -10,11 +10,12 @@ use super::long_key::is_long;
 use super::search::{Range, Target, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Stretch, Tree};
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, PageId, Result, limits};
 use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
 use std::collections::VecDeque;
 
-/// So many entries, whose keys are in as many pages of the key heap at the most, go in one part of a removal.
+/// So many entries that have pages of their own, or whose keys are in as many pages of the key heap at the most, go in one part of a
+/// removal.
 const APART: usize = 12;
 
 /// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
@@ -338,8 +339,8 @@ impl Tree {
     }
 
     /// Removes the entries of one leaf that are in the range; of one that keeps its keys apart they become a subtree of their own,
-    /// because they would have to be taken out of many pages. Where that cannot be, [`APART`] of them go, and true says that
-    /// there may be more.
+    /// because they would have to be taken out of many pages. Where that cannot be, or they have pages of their own, [`APART`] of these
+    /// go, and true says that there may be more.
     fn trim<S: PageWrite>(
         &self,
         store: &S,
@@ -369,9 +370,9 @@ impl Tree {
             removed.detached.push(detached);
             return Ok(false);
         }
-        let to = if page.keeps_keys_apart() { to.min(from + APART) } else { to };
+        let next = part_end(page, from..to, store.page_size());
+        let (to, more) = (next.unwrap_or(to), next.is_some());
         let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
-        let more = page.keeps_keys_apart();
         let (mut key, mut owned, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
         for slot in from..to {
@@ -422,6 +423,24 @@ impl Tree {
         }
         Ok(DetachedSubtree { root: id, level: 0, lower: bounds.lower, upper: bounds.upper })
     }
+}
+
+/// Where the next part of a leaf's entries ends, if it is not all of them.
+fn part_end(page: Page<'_>, mut entries: std::ops::Range<usize>, page_size: usize) -> Option<usize> {
+    if page.keeps_keys_apart() {
+        return Some(entries.end.min(entries.start + APART));
+    }
+    let inline = limits::max_inline_key(page_size);
+    let mut long = page.first_longer(entries.start, inline);
+    let mut apart = 0;
+    entries.find(|slot| {
+        let is_long = long == Some(*slot);
+        if is_long {
+            long = page.first_longer(slot + 1, inline);
+        }
+        apart += usize::from(is_long || page.record(*slot).large);
+        apart > APART
+    })
 }
 
 /// What of a stretch of keys a leaf covers, if it knows its bounds whole.

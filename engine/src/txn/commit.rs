@@ -228,7 +228,8 @@ impl Engine {
         }
     }
 
-    /// Files a before-image, and frees the run of a large value. Its page ids are let go with the event.
+    /// Files a before-image, and frees the run of a large value. Its page ids are let go with the event. That of a damaged record
+    /// stays taken.
     pub(crate) fn note_before(
         &self,
         applier: &Applier<'_>,
@@ -236,14 +237,15 @@ impl Engine {
         key: &[u8],
         old: Option<Record<'_>>,
     ) -> Result<()> {
-        if applier.is_seen() {
-            self.versions.add(table, key, applier.event_lsn(), old);
+        let large = old.filter(|old| old.large);
+        let run = large.map_or(Ok(None), |old| large::sound_run(self, old.bytes))?;
+        if !applier.is_seen() {
+            return run.map_or(Ok(()), |run| run.free_now(self, applier));
         }
-        match old {
-            Some(old) if old.large && applier.is_seen() => large::free(self, applier, &[old]),
-            Some(old) if old.large => large::free_now(self, applier, &[old]),
-            _ => Ok(()),
-        }
+        // Where no run is known nothing must be let go with the event.
+        let lost = large.filter(|_| run.is_none()).map(|_| Record { bytes: &[], large: true });
+        self.versions.add(table, key, applier.event_lsn(), lost.or(old));
+        run.map_or(Ok(()), |run| run.free_later(self, applier))
     }
 
     /// Removes the next part of a range; false when nothing is left of it.
@@ -285,7 +287,7 @@ impl Engine {
         let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
         catalog.put(applier, &key, record, before)?;
         let waiting = Waiting { since: applier.event_lsn(), table: subtree.table, runs };
-        self.detached.lock().insert(subtree.root, waiting);
+        self.detached.lock().insert((waiting.since, subtree.root), waiting);
         Ok(())
     }
 

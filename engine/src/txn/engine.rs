@@ -22,6 +22,7 @@ use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// When a commit counts as done.
 ///
@@ -108,8 +109,8 @@ pub(crate) struct Engine {
     pub(crate) awaited: AtomicU64,
     /// The end of the last commit that is to be on the device after an interval.
     pub(crate) lazy: AtomicU64,
-    /// Roots of subtrees that were unlinked and wait to be freed.
-    pub(crate) detached: Mutex<BTreeMap<PageId, Waiting>>,
+    /// Subtrees that were unlinked and wait to be freed, by when that was and their roots: those first that can be freed first.
+    pub(crate) detached: Mutex<BTreeMap<(Lsn, PageId), Waiting>>,
     /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
     pub(crate) released: AtomicU64,
     maps: Mutex<BTreeSet<PageId>>,
@@ -181,6 +182,14 @@ impl Engine {
     /// Waits for the writer's lock.
     pub(crate) fn lock_writer(&self) -> Result<WriterGuard> {
         let guard = self.writer.lock_arc();
+        self.check_poison()?;
+        Ok(guard)
+    }
+
+    /// The same for so long at the most, if that is said; `None` if it took longer.
+    pub(crate) fn lock_writer_within(&self, most: Option<Duration>) -> Result<Option<WriterGuard>> {
+        let Some(most) = most else { return self.lock_writer().map(Some) };
+        let guard = self.writer.try_lock_arc_for(most);
         self.check_poison()?;
         Ok(guard)
     }

@@ -7,13 +7,13 @@
 use super::applier::Applier;
 use super::commit::RELIEF_PAGES;
 use super::engine::Engine;
-use super::page_ids::PageIds;
+use super::page_ids::{PageIds, ids_per_map};
 use super::versions::OwnedRecord;
 use crate::base::checksum::chained;
-use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
+use crate::base::limits::{LARGE_RECORD, MAX_VALUE, PAGE_HEADER};
 use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
-use crate::page::{self, Page, PageOp, Record};
-use crate::store::Location;
+use crate::page::{self, Page, PageOp};
+use crate::store::{GRAIN, IMAGE_HEADER, Location};
 use crate::tree::Tree;
 use std::io::{ErrorKind, Read};
 
@@ -38,6 +38,37 @@ impl Run {
     fn pages(&self, page_size: usize) -> impl Iterator<Item = PageId> + use<> {
         let count = self.len.div_ceil(page::run_capacity(page_size)).max(1);
         PageIds::run(page_size, self.first).take(count)
+    }
+
+    /// True if its pages are what they must be, as far as can be known without reading them: they are taken, and their images are as
+    /// long as the run's.
+    fn is_sound(&self, engine: &Engine) -> Result<bool> {
+        let Some(store) = &engine.store else { return Ok(true) };
+        let (page_size, high) = (engine.pool.page_size(), engine.ids.lock().high());
+        let per_map = ids_per_map(page_size);
+        if self.first.0.is_multiple_of(per_map) {
+            return Ok(false);
+        }
+        let (mut left, mut map) = (self.len, None);
+        for id in self.pages(page_size) {
+            if id.0 >= high {
+                return Ok(false);
+            }
+            let own = PageId(id.0 - id.0 % per_map);
+            if map.as_ref().is_none_or(|(at, _)| *at != own) {
+                // One latch at a time.
+                drop(map.take());
+                map = Some((own, engine.pool.read(own)?));
+            }
+            let taken = map.as_ref().is_some_and(|(_, page)| Page::new(page).bit(id.0 % per_map));
+            let payload = left.min(page::run_capacity(page_size));
+            let grains = (IMAGE_HEADER + PAGE_HEADER + payload).div_ceil(GRAIN) as u64;
+            if !taken || store.location(id).is_none_or(|at| at.place.grains() != grains) {
+                return Ok(false);
+            }
+            left -= payload;
+        }
+        Ok(true)
     }
 }
 
@@ -149,20 +180,41 @@ pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<Locatio
     engine.release_pages(&pages);
 }
 
-/// Marks the runs of large records as free; none where one of the records is damaged. Snapshots may still read them: their
-/// page ids are let go with the events that have the records, or by [`free_now`].
-pub(crate) fn free(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>]) -> Result<()> {
-    let runs = records.iter().map(|record| Run::decode(record.bytes)).collect::<Result<Vec<_>>>()?;
-    runs.iter().try_for_each(|run| applier.free_later(run.pages(engine.pool.page_size())))
+/// The run of a large record that leads to what it must.
+pub(crate) struct SoundRun(Run);
+
+/// The run of a large record. `None` where the record is damaged: to free what it leads to would free the pages of somebody
+/// else, so its run stays taken.
+///
+/// # Errors
+/// Those of reading allocation maps.
+pub(crate) fn sound_run(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
+    let run = match Run::decode(record) {
+        Ok(run) => run,
+        Err(cause) => {
+            tracing::warn!(%cause, "the run of a damaged large record stays taken");
+            return Ok(None);
+        }
+    };
+    if !run.is_sound(engine)? {
+        tracing::warn!(page = %run.first, "a damaged large record leads to pages that are not its run; that stays taken");
+        return Ok(None);
+    }
+    Ok(Some(SoundRun(run)))
 }
 
-/// Frees the runs of large records that no snapshot can read.
-pub(crate) fn free_now(engine: &Engine, applier: &Applier<'_>, records: &[Record<'_>]) -> Result<()> {
-    free(engine, applier, records)?;
-    records.iter().try_for_each(|record| {
-        applier.let_go(pages(engine, record.bytes)?);
+impl SoundRun {
+    /// Marks its pages as free. Snapshots may still read them: their ids are let go with the event that has the record.
+    pub(crate) fn free_later(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
+        applier.free_later(self.0.pages(engine.pool.page_size()))
+    }
+
+    /// Frees its pages, which no snapshot can read.
+    pub(crate) fn free_now(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
+        self.free_later(engine, applier)?;
+        applier.let_go(self.0.pages(engine.pool.page_size()));
         Ok(())
-    })
+    }
 }
 
 /// The pages of a run.

@@ -4,8 +4,9 @@
 use super::applier::Pages;
 use super::commit::detached_key;
 use super::engine::Engine;
+use super::page_ids::ids_per_map;
 use super::steps::Step;
-use crate::base::limits::{long_key_head, max_inline_key};
+use crate::base::limits::{MAX_VALUE, long_key_head, max_inline_key};
 use crate::base::{PageId, Result};
 use crate::page::{KeyListKind, Page, RecordListKind, run_capacity};
 use crate::store::Pin;
@@ -31,8 +32,8 @@ pub(super) struct Need {
     pub(super) logical: usize,
     /// There is a step that does not give room back.
     pub(super) adds: bool,
-    /// It may free runs of pages, of large values or long keys, which may be any map's.
-    frees_runs: bool,
+    /// So many runs of pages, of large values or long keys, it may free; their pages may be any map's.
+    runs: usize,
     /// Bytes that new entries may take of pages of their own, twice over, because these may be half full.
     weight: usize,
 }
@@ -41,6 +42,13 @@ impl Need {
     /// Pages that it may change and does not find.
     fn new_pages(&self, page_size: usize) -> usize {
         self.weight.div_ceil(page_size / 2)
+    }
+
+    /// Allocation maps, of `all` that there are, that it may change because it frees runs.
+    fn maps(&self, all: usize, page_size: usize) -> usize {
+        let of_map = run_capacity(page_size).saturating_mul(ids_per_map(page_size) as usize).max(1);
+        let of_longest = usize::try_from(MAX_VALUE).map_or(all, |most| most / of_map + 2);
+        all.min(self.runs.saturating_mul(of_longest))
     }
 }
 
@@ -91,21 +99,20 @@ impl<'e> Survey<'e> {
         let most_log = engine.log()?.most_payload() / 4;
         let most_pages = engine.pool.capacity() / 2;
         let mut steps = steps.peekable();
-        let mut maps_counted = false;
+        let all_maps = engine.map_count();
         while let Some(step) = steps.next() {
             survey.look_at(step, &mut steps)?;
-            if survey.need.frees_runs && !std::mem::replace(&mut maps_counted, true) {
-                let maps = engine.map_count();
-                survey.pages(maps, maps);
-                survey.need.log += maps * MAP_LOG;
-            }
-            if survey.need.pages + survey.need.new_pages(page_size) > most_pages || survey.need.log > most_log {
+            let need = &survey.need;
+            let others = need.new_pages(page_size) + need.maps(all_maps, page_size);
+            if need.pages + others > most_pages || need.log > most_log {
                 survey.pins = None;
             }
         }
         let mut need = survey.need;
-        need.pages += need.new_pages(page_size);
-        need.images += need.new_pages(page_size);
+        let maps = need.maps(all_maps, page_size);
+        need.pages += need.new_pages(page_size) + maps;
+        need.images += need.new_pages(page_size) + maps;
+        need.log += maps * MAP_LOG;
         Ok(Surveyed { need, pins: survey.pins })
     }
 
@@ -206,7 +213,7 @@ impl<'e> Survey<'e> {
         if apart {
             self.read_heap(&heap, own.pages)?;
         }
-        self.need.frees_runs |= own.frees_runs;
+        self.need.runs += own.runs;
         let split = if own.may_split { page_size / 2 + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
         self.count(&own, split.max(merge));
@@ -240,11 +247,11 @@ impl<'e> Survey<'e> {
         if self.created.contains(&tree.root) {
             return Ok(());
         }
-        self.need.frees_runs = true;
         let head = long_key_head(self.page_size);
-        let within = self.visit_thinned(tree, Target::Covering(lower), |page| {
-            upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper))
+        let (entries, within) = self.visit_thinned(tree, Target::Covering(lower), |page| {
+            (page.count(), upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper)))
         })?;
+        self.need.runs += 2 * entries + 2;
         // Of a leaf that keeps its keys apart some become a leaf of their own, or are taken out of so many pages.
         let apart = tree.layout.leaf.keeps_keys_apart();
         if apart {
@@ -255,7 +262,8 @@ impl<'e> Survey<'e> {
         if within {
             return Ok(());
         }
-        self.visit_thinned(tree, upper.map_or(Target::Last, Target::Before), |_| ())?;
+        self.need.runs +=
+            2 * self.visit_thinned(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
         let keys = Stretch { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
         let levels = tree.detaching_levels(&Pages(&self.engine.pool), &keys)?;
         // The root of what is detached is new, and so is the empty subtree in its place, which is merged with what is beside it
@@ -303,8 +311,8 @@ struct Entries {
     removes: bool,
     adds: bool,
     may_split: bool,
-    /// What was there may be large values, or long keys.
-    frees_runs: bool,
+    /// Runs of large values, or of long keys, that were there.
+    runs: usize,
 }
 
 impl Entries {
@@ -315,7 +323,8 @@ impl Entries {
         let record = if let Step::Put { record, .. } = step { record.bytes.len() } else { 0 };
         self.longest = self.longest.max(kept);
         let large = tree.layout.records == RecordListKind::Variable && tree.root != super::commit::CATALOG_ROOT;
-        self.frees_runs |= large || key.len() >= inline;
+        // Beside a long key's own run there may be those of separators.
+        self.runs += usize::from(large) + if key.len() >= inline { 3 } else { 0 };
         self.heap += usize::from(tree.layout.leaf.keeps_keys_apart());
         self.logical += key.len() + record + RECORD_LOG / 2;
         self.log += RECORD_LOG;

@@ -161,16 +161,16 @@ fn ends_behind(end: Option<&Border>, border: &Border) -> bool {
     end.is_none_or(|end| end > border)
 }
 
+/// Counts a look at a piece, a group or a part that is covered.
+pub(super) fn looked_at_one() {
+    #[cfg(test)]
+    work::LOOKED_AT.set(work::LOOKED_AT.get() + 1);
+}
+
 /// Tests count what is looked at.
 #[cfg(test)]
 pub(super) mod work {
     use std::cell::Cell;
 
     thread_local!(pub(crate) static LOOKED_AT: Cell<usize> = const { Cell::new(0) });
-}
-
-/// Counts a look at a piece, a group or a part that is covered.
-pub(super) fn looked_at_one() {
-    #[cfg(test)]
-    work::LOOKED_AT.set(work::LOOKED_AT.get() + 1);
 }

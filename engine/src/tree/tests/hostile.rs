@@ -46,7 +46,7 @@ fn write_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
         let from = std::ops::Bound::Included(from.min(to).as_slice());
         let _ = tree.remove_range(store, &Stretch::of(from, std::ops::Bound::Excluded(to.as_slice())), |_| Ok(()));
     }
-    let _ = tree.free_subtree(store, tree.root, 5, |_| Ok(()));
+    let _ = tree.free_subtree(store, tree.root, |freed| freed >= 5, |records| Ok(records.len()));
 }
 
 proptest! {
@@ -221,7 +221,7 @@ fn keys_of_a_heap_that_are_out_of_order_end_a_cursor() {
 fn a_leaf_with_one_key_twice_is_not_freed() {
     let (store, tree) = twice();
     let before = store.allocated();
-    let freed = tree.free_subtree(&store, tree.root, 64, |_| Ok(()));
+    let freed = tree.free_subtree(&store, tree.root, |freed| freed >= 64, |records| Ok(records.len()));
     assert!(matches!(freed, Err(Error::Corrupt { .. })), "{freed:?}");
     assert_eq!(store.allocated(), before);
 }

@@ -276,7 +276,10 @@ impl Run {
         let root = subtree.root;
         loop {
             let before = self.tree.count_subtree(&self.store, root).unwrap();
-            let progress = self.tree.free_subtree(&self.store, root, budget, |_| Ok(())).unwrap();
+            let progress = self
+                .tree
+                .free_subtree(&self.store, root, |freed| freed >= budget, |records| Ok(records.len()))
+                .unwrap();
             if progress.done {
                 break;
             }

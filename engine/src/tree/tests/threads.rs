@@ -120,7 +120,9 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
         }
         let removed = tree.remove_range(store, &Stretch { lower: b"r0010".to_vec(), upper: None }, |_| Ok(())).unwrap();
         for subtree in removed.detached {
-            while !tree.free_subtree(store, subtree.root, 4, |_| Ok(())).unwrap().done {}
+            while !tree.free_subtree(store, subtree.root, |freed| freed >= 4, |records| Ok(records.len())).unwrap().done
+            {
+            }
         }
     }
 }

@@ -146,7 +146,7 @@ fn many_ranges_beside_a_held_snapshot_cost_each_as_much_as_few() {
     let downwards = |turn: u32| (1_000_000 - turn, 1_000_000);
     let few_again = |turn: u32| (turn % 100, turn % 100 + 7);
     // A wide one over all of them, now and then.
-    let wide = |turn: u32| if turn % 2 == 0 { (turn * 10, turn * 10 + 5) } else { (0, u32::MAX) };
+    let wide = |turn: u32| if turn.is_multiple_of(2) { (turn * 10, turn * 10 + 5) } else { (0, u32::MAX) };
     for range in [&apart as &dyn Fn(u32) -> (u32, u32), &neighbours, &growing, &downwards, &few_again, &wide] {
         let (once, twice) = (work(4000, range), work(8000, range));
         assert!(twice < once * 5 / 2, "{once} for 4000 ranges, {twice} for 8000");

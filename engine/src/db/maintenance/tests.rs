@@ -1,0 +1,78 @@
+#![allow(clippy::unwrap_used)]
+
+use crate::base::Result;
+use crate::txn::ids_per_map;
+use crate::{Builder, Database, TableDef};
+use std::path::Path;
+
+const NAME: &str = "t.duramen";
+const T: TableDef<u32, &[u8]> = TableDef::new("t");
+const U: TableDef<u32, &[u8]> = TableDef::new("u");
+/// More than the smallest cache has pages.
+const MAPS: u32 = 76;
+
+fn options() -> Builder {
+    Database::builder().page_size(4096).cache(0).background(false)
+}
+
+/// Two tables with a large value in each of very many allocation maps.
+fn scattered(path: &Path) -> Result<Database> {
+    let db = options().create(path)?;
+    for map in 0..MAPS {
+        let tx = db.begin_write()?;
+        tx.open_table(T)?.put(map, &*vec![1; 3000])?;
+        tx.open_table(U)?.put(map, &*vec![2; 3000])?;
+        tx.commit()?;
+        // What lies between them is taken, and free when the database is opened again.
+        let between = usize::try_from(ids_per_map(4096)).unwrap_or(0);
+        db.shared().engine.ids.lock().take_run(between)?;
+    }
+    db.close()?;
+    let db = options().open(path)?;
+    assert!(db.shared().engine.map_count() >= MAPS as usize && db.stats().cache_pages < u64::from(MAPS));
+    Ok(db)
+}
+
+fn is_sound(db: &Database, large: &[(TableDef<u32, &[u8]>, usize)]) -> Result<()> {
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    for (table, entries) in large {
+        let table = db.begin_read()?.open_table(*table)?;
+        let is_large = |key: &u32| matches!(table.get(key), Ok(Some(value)) if value.value().len() == 3000);
+        assert_eq!((0..MAPS).filter(is_large).count(), *entries);
+    }
+    Ok(())
+}
+
+#[test]
+fn large_values_in_very_many_allocation_maps_are_freed_in_the_smallest_cache() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let db = scattered(&folder.path().join(NAME))?;
+    let tx = db.begin_write()?;
+    tx.drop_table("t")?;
+    tx.commit()?;
+    while db.maintain()? {}
+    assert_eq!(db.stats().detached, 0);
+    is_sound(&db, &[(U, MAPS as usize)])?;
+    db.close()
+}
+
+#[test]
+fn a_commit_that_frees_runs_in_very_many_allocation_maps_goes_in_the_smallest_cache() -> Result<()> {
+    for way in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let db = scattered(&folder.path().join(NAME))?;
+        let tx = db.begin_write()?;
+        for map in 0..MAPS {
+            let mut table = tx.open_table(U)?;
+            match way {
+                0 => table.put(map, &[3; 7][..])?,
+                1 => drop(table.remove(map)?),
+                _ => table.remove_range(map..map + 1),
+            }
+        }
+        tx.commit()?;
+        is_sound(&db, &[(T, MAPS as usize), (U, 0)])?;
+        db.close()?;
+    }
+    Ok(())
+}
