@@ -43,13 +43,12 @@ impl Need {
     fn new_pages(&self, page_size: usize) -> usize {
         self.weight.div_ceil(page_size / 2)
     }
+}
 
-    /// Allocation maps, of `all` that there are, that it may change because it frees runs.
-    fn maps(&self, all: usize, page_size: usize) -> usize {
-        let of_map = run_capacity(page_size).saturating_mul(ids_per_map(page_size) as usize).max(1);
-        let of_longest = usize::try_from(MAX_VALUE).map_or(all, |most| most / of_map + 2);
-        all.min(self.runs.saturating_mul(of_longest))
-    }
+/// Allocation maps that the pages of the longest run can be in.
+fn maps_of_longest_run(page_size: usize) -> usize {
+    let of_map = run_capacity(page_size).saturating_mul(ids_per_map(page_size) as usize).max(1);
+    usize::try_from(MAX_VALUE).map_or(usize::MAX, |most| most / of_map + 2)
 }
 
 /// Looks at the steps of a commit, reads what they will change and adds up what they need.
@@ -99,17 +98,18 @@ impl<'e> Survey<'e> {
         let most_log = engine.log()?.most_payload() / 4;
         let most_pages = engine.pool.capacity() / 2;
         let mut steps = steps.peekable();
-        let all_maps = engine.map_count();
+        let (all_maps, of_run) = (engine.map_count(), maps_of_longest_run(page_size));
+        let maps_of = |need: &Need| all_maps.min(need.runs.saturating_mul(of_run));
         while let Some(step) = steps.next() {
             survey.look_at(step, &mut steps)?;
             let need = &survey.need;
-            let others = need.new_pages(page_size) + need.maps(all_maps, page_size);
+            let others = need.new_pages(page_size) + maps_of(need);
             if need.pages + others > most_pages || need.log > most_log {
                 survey.pins = None;
             }
         }
         let mut need = survey.need;
-        let maps = need.maps(all_maps, page_size);
+        let maps = maps_of(&need);
         need.pages += need.new_pages(page_size) + maps;
         need.images += need.new_pages(page_size) + maps;
         need.log += maps * MAP_LOG;

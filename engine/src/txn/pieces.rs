@@ -69,11 +69,11 @@ impl Engine {
             if !last {
                 continue;
             }
-            self.unfinished.store(u64::MAX, Ordering::Release);
-            // So much is not needed again soon.
+            // So much is not needed again soon. Until it is given back no checkpoint may begin a segment with room for it.
             if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_relief()) {
                 tracing::warn!(%cause, "the log keeps room that it does not need");
             }
+            self.unfinished.store(u64::MAX, Ordering::Release);
             return Ok(end);
         }
     }
