@@ -439,7 +439,7 @@ fn an_older_page_than_the_log_goes_on_from_costs_its_keys_and_not_the_rest_of_th
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     // The superblock that counts has the greater sequence, and says where the directory of the page table is.
     let superblock = if number(32) > number(4096 + 32) { 0 } else { 4096 };
-    let directory = usize::try_from(number(superblock + 80)).unwrap() * SECTOR;
+    let directory = usize::try_from(number(superblock + 84)).unwrap() * SECTOR;
     let newest = bytes.windows(5).rposition(|text| text == b"older").unwrap() / SECTOR * SECTOR;
     let copy = damaged(&crashed, NAME, directory, &[0xA5; SECTOR]);
     copy.open(NAME, OpenMode::Write)?.write_at(newest as u64, &[0; SECTOR])?;

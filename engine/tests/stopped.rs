@@ -96,7 +96,7 @@ fn a_damaged_chunk_of_the_page_table_costs_its_pages_and_stops_writers() -> Resu
     let (_folder, path) = build();
     let bytes = fs::read(&path).unwrap();
     // Both superblocks of a closed file say the same; the directory's second location is that of pages 256 to 511.
-    let directory = number(&bytes, 80) * GRAIN;
+    let directory = number(&bytes, 84) * GRAIN;
     let chunk = (number(&bytes, directory + 12) & ((1 << 40) - 1)) * GRAIN;
     flip(&path, chunk + 7);
     opens_for_reading(&path, ENTRIES / 2..ENTRIES - 100, "pages 256 to 511")

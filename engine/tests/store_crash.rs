@@ -5,10 +5,11 @@
 use duramen::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use duramen::io::{OpenMode, Volume};
 use duramen::page::{run_page, unpack};
-use duramen::store::{ImageBatch, Meta, TableStore, WriteKind};
+use duramen::store::{self, Changed, Meta, PageStore, StoreKind};
 use duramen_sim::{FailingVolume, Fault, Trigger};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 const PAGE_SIZE: usize = 4096;
 const PAGES: u32 = 300;
@@ -41,7 +42,7 @@ fn page(id: u32, version: u64) -> Vec<u8> {
 /// A store with what it should hold and every checkpoint that was begun.
 struct Run {
     volume: FailingVolume,
-    store: TableStore,
+    store: Arc<dyn PageStore>,
     pages: Pages,
     checkpoints: Vec<Pages>,
     version: u64,
@@ -50,7 +51,7 @@ struct Run {
 impl Run {
     fn create(volume: &FailingVolume) -> Result<Run> {
         let disk = volume.open(FILE, OpenMode::CreateNew)?;
-        let store = TableStore::create(disk, Path::new(FILE), meta(0))?;
+        let store = store::create(StoreKind::Table, disk, Path::new(FILE), meta(0))?;
         volume.sync()?;
         volume.mark(1);
         Ok(Run { volume: volume.clone(), store, pages: Pages::new(), checkpoints: vec![Pages::new()], version: 0 })
@@ -58,7 +59,7 @@ impl Run {
 
     /// Opens what a cut has left; `None` where the creation was cut.
     fn open(volume: &FailingVolume, checkpoints: &[Pages], acknowledged: Option<u64>) -> Option<Run> {
-        let opened = volume.open(FILE, OpenMode::Write).and_then(|disk| TableStore::open(disk, Path::new(FILE)));
+        let opened = volume.open(FILE, OpenMode::Write).and_then(|disk| store::open(disk, Path::new(FILE)));
         let (store, found_meta) = match opened {
             Ok(opened) => opened,
             Err(Error::NotFound { .. } | Error::NotADatabase { .. } | Error::CorruptMeta { .. })
@@ -68,7 +69,7 @@ impl Run {
             }
             Err(error) => panic!("the store does not open: {error}"),
         };
-        let pages = read_all(&store);
+        let pages = read_all(&*store);
         let number = usize::try_from(found_meta.last.0).unwrap();
         assert!(number as u64 + 1 >= acknowledged.unwrap_or(0), "an acknowledged checkpoint is lost");
         assert_eq!(Some(&pages), checkpoints.get(number), "checkpoint {number} is not whole");
@@ -77,13 +78,13 @@ impl Run {
     }
 
     fn write(&mut self, ids: impl Iterator<Item = u32>) -> Result<()> {
-        let mut batch = ImageBatch::new();
+        let mut writer = self.store.writer();
         let mut new = Pages::new();
         for id in ids {
             self.version += 1;
-            batch.push(PageId(id), new.entry(id).or_insert(page(id, self.version)));
+            writer.push(PageId(id), new.entry(id).or_insert(page(id, self.version)), Changed::ALL);
         }
-        self.store.write_batch(&mut batch, WriteKind::Flush)?;
+        writer.write()?;
         self.pages.extend(new);
         Ok(())
     }
@@ -107,18 +108,17 @@ impl Run {
     }
 
     fn compact(&mut self) -> Result<()> {
-        let tail = self.store.tail_pages(8);
-        self.store.relocate(&tail)?;
+        self.store.relocate(8)?;
         self.checkpoint(std::iter::empty())?;
         self.store.shrink(0)
     }
 }
 
-fn read_all(store: &TableStore) -> Pages {
+fn read_all(store: &dyn PageStore) -> Pages {
     let mut found = Pages::new();
     let mut buffer = vec![0; PAGE_SIZE];
     for id in 0..PAGES {
-        if store.read(PageId(id), &mut buffer).unwrap() {
+        if store.read(PageId(id), &mut buffer).unwrap().is_some() {
             found.insert(id, buffer.clone());
         }
     }
@@ -136,7 +136,7 @@ fn history(run: &mut Run) -> Result<()> {
     run.write(0..4)?;
     run.drop_pages(280..284);
     run.checkpoint(std::iter::empty())?;
-    run.store.write_meta(meta(run.checkpoints.len() as u64 - 1))?;
+    run.store.file().write_meta(meta(run.checkpoints.len() as u64 - 1))?;
     run.drop_pages(0..5);
     run.compact()?;
     run.write(20..24)?;
@@ -194,7 +194,7 @@ fn a_full_device_loses_nothing_and_works_on_when_there_is_room_again() {
     volume.limit_space(Some(30_000));
     let failed = (0..100).find_map(|round| run.write(round * 2..round * 2 + 10).err());
     assert!(matches!(failed, Some(Error::Full { .. })), "{failed:?}");
-    assert_eq!(read_all(&run.store), run.pages);
+    assert_eq!(read_all(&*run.store), run.pages);
     let crashed = volume.crash(volume.cuts(1)[volume.cuts(1).len() - 1]);
     assert!(Run::open(&crashed, &run.checkpoints, Some(2)).is_some());
     volume.limit_space(None);
@@ -213,8 +213,8 @@ fn after_a_failed_sync_no_checkpoint_is_acknowledged() {
     volume.inject(Fault::FailSync, Trigger::once());
     assert!(run.checkpoint(std::iter::empty()).is_err());
     assert!(matches!(run.checkpoint(std::iter::empty()), Err(Error::Poisoned { .. })));
-    assert!(matches!(run.store.write_meta(meta(0)), Err(Error::Poisoned { .. })));
-    assert_eq!(read_all(&run.store), run.pages, "reading goes on");
+    assert!(matches!(run.store.file().write_meta(meta(0)), Err(Error::Poisoned { .. })));
+    assert_eq!(read_all(&*run.store), run.pages, "reading goes on");
     for cut in volume.cuts(3) {
         if volume.last_mark_before(cut.event) == Some(2) {
             assert!(Run::open(&volume.crash(cut), &run.checkpoints, Some(2)).is_some());

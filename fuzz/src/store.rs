@@ -5,7 +5,7 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::image::open_image;
 use duramen::store::superblock::choose;
-use duramen::store::{Meta, TableStore, Trust, decode_chunk, decode_directory};
+use duramen::store::{self, Meta, PageStore, StoreKind, Trust, decode_chunk, decode_directory};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,19 +47,19 @@ pub fn image(data: &[u8]) -> bool {
 pub fn read_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     disk.write_at(0, data).expect("memory does not fail");
-    if let Ok(rescued) = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Table) {
+    if let Ok(rescued) = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Notes) {
         let (store, mut page) = (rescued.store, vec![0; rescued.meta.page_size]);
-        store.pages().into_iter().for_each(|id| drop(store.read(id, &mut page)));
+        store.pages_between(PageId::NONE, PageId(u32::MAX)).into_iter().for_each(|id| drop(store.read(id, &mut page)));
     }
-    let Ok((store, meta)) = TableStore::open(disk.clone(), Path::new("fuzz")) else { return 0 };
+    let Ok((store, meta)) = store::open(disk.clone(), Path::new("fuzz")) else { return 0 };
     let mut page = vec![0; meta.page_size];
-    let read = (0..2048).filter(|&id| matches!(store.read(PageId(id), &mut page), Ok(true))).count();
+    let read = (0..2048).filter(|&id| matches!(store.read(PageId(id), &mut page), Ok(Some(_)))).count();
     let mut new = vec![0; meta.page_size];
     unpack(&run_page(PageId(3), TableId(1), PageId::NONE, b"new"), &mut new).expect("it fits");
     store.write(PageId(3), &new).expect("memory does not fail");
     store.finish(store.freeze(), meta).expect("memory does not fail");
-    let (again, _) = TableStore::open(disk, Path::new("fuzz")).expect("it was just written");
-    assert!(again.read(PageId(3), &mut page).expect("it was just written"));
+    let (again, _) = store::open(disk, Path::new("fuzz")).expect("it was just written");
+    assert!(again.read(PageId(3), &mut page).expect("it was just written").is_some());
     assert_eq!(page, new);
     read
 }
@@ -69,7 +69,7 @@ pub fn read_store(data: &[u8]) -> usize {
 pub fn damage_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     let meta = meta();
-    let store = TableStore::create(disk.clone(), Path::new("fuzz"), meta).expect("memory does not fail");
+    let store = store::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta).expect("memory does not fail");
     let mut written: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
     let mut input = data.iter().copied();
     for (version, step) in (1u64..).zip(input.by_ref().take_while(|&step| step != 255)) {
@@ -93,11 +93,11 @@ pub fn damage_store(data: &[u8]) -> usize {
         disk.read_at(at, &mut byte).expect("inside");
         disk.write_at(at, &[byte[0] ^ mask]).expect("inside");
     }
-    let count = |store: &TableStore| {
+    let count = |store: &dyn PageStore| {
         let mut page = vec![0; PAGE_SIZE];
         let mut read = 0;
         for id in 0..700 {
-            if let Ok(true) = store.read(PageId(id), &mut page) {
+            if let Ok(Some(_)) = store.read(PageId(id), &mut page) {
                 let known = written.get(&id).is_some_and(|versions| versions.contains(&page));
                 assert!(known, "page {id} was never written");
                 read += 1;
@@ -105,9 +105,9 @@ pub fn damage_store(data: &[u8]) -> usize {
         }
         read
     };
-    let rescued = TableStore::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Table);
-    let rescued = rescued.map_or(0, |rescued| count(&rescued.store));
-    let read = TableStore::open(disk, Path::new("fuzz")).map_or(0, |(store, _)| count(&store));
+    let rescued = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Notes);
+    let rescued = rescued.map_or(0, |rescued| count(&*rescued.store));
+    let read = store::open(disk, Path::new("fuzz")).map_or(0, |(store, _)| count(&*store));
     assert!(rescued >= read, "{rescued} pages of {read} are found");
     read
 }

@@ -2,7 +2,7 @@
 
 use duramen::base::PageId;
 use duramen::io::{Disk, MemoryDisk};
-use duramen::store::TableStore;
+use duramen::store::{DatabaseFile, PageStore, StoreKind, TableStore};
 use duramen_fuzz::store::{damage_store, image, meta, page, page_table, read_store, superblock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +86,8 @@ fn write_store_corpus() {
         std::fs::write(folder(target).join(name), data).unwrap();
     };
     let disk = Arc::new(MemoryDisk::new());
-    let store = TableStore::create(disk.clone(), Path::new("fuzz"), meta()).unwrap();
+    let file = DatabaseFile::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta()).unwrap();
+    let store = TableStore::open(file).unwrap();
     let file = || {
         let mut bytes = vec![0; disk.size().unwrap() as usize];
         disk.read_at(0, &mut bytes).unwrap();
@@ -97,7 +98,7 @@ fn write_store_corpus() {
         store.write(PageId(id), &page(id, 5, id as usize)).unwrap();
     }
     store.finish(store.freeze(), meta()).unwrap();
-    store.write_meta(meta()).unwrap();
+    store.file().write_meta(meta()).unwrap();
     store.shrink(0).unwrap();
     let whole = file();
     put("read_store", "pages", &whole);

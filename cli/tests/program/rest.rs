@@ -30,7 +30,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 /// Where the directory of the page table is, and its first chunk.
 fn page_table(bytes: &[u8]) -> (usize, usize) {
     let newer = if number(bytes, 32) > number(bytes, 4096 + 32) { 0 } else { 4096 };
-    let directory = number(bytes, newer + 80) as usize * 512;
+    let directory = number(bytes, newer + 84) as usize * 512;
     (directory, (number(bytes, directory) & ((1 << 40) - 1)) as usize * 512)
 }
 

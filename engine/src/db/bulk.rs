@@ -9,7 +9,6 @@ use super::write::{Adopted, WriteTransaction};
 use crate::base::limits::max_record;
 use crate::base::{PageId, Result};
 use crate::page::Record;
-use crate::store::{GRAIN, IMAGE_HEADER};
 use crate::tree::{BulkLoader, BulkSink};
 use crate::txn::{Engine, large};
 use parking_lot::Mutex;
@@ -28,15 +27,9 @@ use parking_lot::Mutex;
 /// ```
 pub const DEFAULT_FILL: f32 = 0.95;
 
-/// How far pages are to be filled where `fill` is asked: in a file, to where their images end with a grain, for the next
-/// one would be taken whole for a few bytes.
-pub(crate) fn grain_fill(engine: &Engine, fill: f32) -> f32 {
-    let (page, grain, header) = (engine.pool.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
-    if engine.store.is_none() {
-        return fill;
-    }
-    let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
-    (whole / page).max(fill * 0.8)
+/// How far pages are to be filled where `fill` is asked: in a file its store knows best.
+pub(crate) fn best_fill(engine: &Engine, fill: f32) -> f32 {
+    engine.store.as_ref().map_or(fill, |store| store.best_fill(fill))
 }
 
 /// Writes pages to their final places, and collects these places.
@@ -59,10 +52,10 @@ impl BulkSink for Sink<'_> {
     }
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
-        let location = large::write_page(self.engine, id, packed)?;
+        let place = large::write_page(self.engine, id, packed)?;
         // Pages are written soon after they are allocated: it is among the last.
         if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
-            adopted.1 = location;
+            adopted.1 = place;
         }
         Ok(())
     }
@@ -232,7 +225,7 @@ impl WriteTransaction {
         self.check_new(name)?;
         let entry = self.create(name, &TableSpec::of_names(key_type, value_type, options)?)?;
         let page_size = self.shared.engine.pool.page_size();
-        let fill = grain_fill(&self.shared.engine, fill);
+        let fill = best_fill(&self.shared.engine, fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         let load = Load { tx: self, name: name.to_owned(), finished: false };
         Ok(BulkTable { load, takes: Takes::untyped(name, &entry), entry, loader })

@@ -129,7 +129,7 @@ impl Database {
             Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
             None => check.account(),
         }
-        if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.damaged_superblock()) {
+        if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.file().damaged_superblock()) {
             let what = format!(
                 "superblock {slot} is damaged: nothing is lost while the other one is valid; opening the database for writing repairs it"
             );

@@ -1,7 +1,7 @@
 //! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
 
 use super::Database;
-use super::bulk::{DEFAULT_FILL, Sink, grain_fill};
+use super::bulk::{DEFAULT_FILL, Sink, best_fill};
 use super::catalog::catalog_tree;
 use super::gaps::Gaps;
 use super::write::WriteTransaction;
@@ -116,7 +116,7 @@ impl WriteTransaction {
         let old = entry.tree;
         // Entries are read by right links, past inner pages; what only a damaged one leads to could not be freed.
         old.check_inner_pages(&Pages(&engine.pool))?;
-        let fill = grain_fill(engine, DEFAULT_FILL);
+        let fill = best_fill(engine, DEFAULT_FILL);
         let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {

@@ -9,7 +9,7 @@ use super::open::Opened;
 use super::options::Builder;
 use crate::base::{Error, Lsn, Result};
 use crate::io::{FileVolume, LockGuard, Locked, OpenMode, Volume};
-use crate::store::{Meta, TableStore};
+use crate::store::{self, Meta};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -272,7 +272,7 @@ impl Creation {
                 last: FIRST_LSN,
                 high_water: 1,
             };
-            TableStore::create(disk, &creation.volume.path(&creation.name), meta)?;
+            store::create(options.store, disk, &creation.volume.path(&creation.name), meta)?;
             return Ok(creation);
         }
     }
@@ -296,12 +296,12 @@ impl Creation {
     fn open(&self, options: &Builder) -> Result<Database> {
         let path = self.volume.path(&self.called);
         // By its name, which errors then tell.
-        let (store, meta) = TableStore::open(self.volume.open(&self.called, OpenMode::Write)?, &path)?;
-        if meta.database_id != self.database_id {
+        let opened = store::open(self.volume.open(&self.called, OpenMode::Write)?, &path)?;
+        if opened.1.database_id != self.database_id {
             // Somebody who asks for no lock has removed it, and there is another one.
             return Err(Error::Locked { path });
         }
-        let opened = Opened::of(options, path, self.lock.clone(), (Arc::new(store), meta));
+        let opened = Opened::of(options, path, self.lock.clone(), opened);
         match options.start(opened, self.volume.clone(), &self.called)? {
             (db, None) => Ok(db),
             // What can hold nothing, most often for want of room, shall not stand in the way of another try.

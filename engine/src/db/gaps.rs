@@ -48,7 +48,7 @@ impl Shared {
             let waiting = self.engine.pool.dirty_pages() * 2 * self.engine.pool.page_size() as u64;
             let pages = (left.min(stats.free_bytes.saturating_sub(waiting) / 2) / image).min(MOVE_PAGES);
             let pages = usize::try_from(pages).unwrap_or(0);
-            let moved = store.relocate(&store.tail_pages(pages))?;
+            let moved = store.relocate(pages)?;
             left = left.saturating_sub(moved as u64 * image);
             if moved == 0 {
                 break;

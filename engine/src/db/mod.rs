@@ -37,6 +37,8 @@ mod stats;
 mod stream;
 mod table;
 mod takes;
+#[cfg(test)]
+mod tests;
 pub mod types;
 mod untyped;
 mod write;

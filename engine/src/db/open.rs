@@ -9,7 +9,7 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::page::Page;
-use crate::store::{Backing, Meta, Pool, TableStore};
+use crate::store::{self, Backing, Meta, PageStore, Pool};
 use crate::txn::{
     CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, Step, Waiting,
     ids_per_map,
@@ -99,20 +99,21 @@ impl Builder {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
             // Creating the log removes what an earlier one has left, which the other superblock may still ask for.
-            let log = match opened.store.secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
-                Err(cause @ Error::Full { .. }) => {
-                    return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
-                }
-                created => created?,
-            };
-            opened.store.write_meta(position)?;
+            let log =
+                match opened.store.file().secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
+                    Err(cause @ Error::Full { .. }) => {
+                        return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
+                    }
+                    created => created?,
+                };
+            opened.store.file().write_meta(position)?;
             (Ok(log), Redone::at(meta.last))
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
-            let recovered = recover(config, &opened.pool, &opened.store, &opened.meta)?;
+            let recovered = recover(config, &opened.pool, &*opened.store, &opened.meta)?;
             if goes_on && recovered.0.is_ok() {
                 // Only here: the log, which it asks for, may have been in the system's cache alone.
-                opened.store.write_meta(position)?;
+                opened.store.file().write_meta(position)?;
             }
             recovered
         };
@@ -184,7 +185,7 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) lock: Arc<dyn LockGuard>,
     pub(super) meta: Meta,
-    pub(super) store: Arc<TableStore>,
+    pub(super) store: Arc<dyn PageStore>,
     slot: Arc<LogSlot>,
     pub(super) pool: Pool,
 }
@@ -193,15 +194,15 @@ impl Opened {
     fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, write: bool) -> Result<Opened> {
         let Locked { disk, guard } = volume.lock(name, write)?;
         let path = volume.path(name);
-        let (store, meta) = TableStore::open(disk, &path)?;
-        Ok(Opened::of(options, path, guard.into(), (Arc::new(store), meta)))
+        let opened = store::open(disk, &path)?;
+        Ok(Opened::of(options, path, guard.into(), opened))
     }
 
     pub(super) fn of(
         options: &Builder,
         path: PathBuf,
         lock: Arc<dyn LockGuard>,
-        (store, meta): (Arc<TableStore>, Meta),
+        (store, meta): (Arc<dyn PageStore>, Meta),
     ) -> Opened {
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
@@ -288,10 +289,10 @@ pub(super) fn missing_log(config: &LogConfig) -> Error {
 
 /// Redoes the log of a database that was not closed, and starts the next epoch of it. Where there is no room for that, the
 /// error is in the place of the log: what was redone can be read.
-fn recover(config: LogConfig, pool: &Pool, store: &TableStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
+fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    store.secure()?;
+    store.file().secure()?;
     Redo::reserve_places(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     let redone = Redo::new(pool, store, meta.table, meta.high_water).run(&mut reader)?;

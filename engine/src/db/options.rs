@@ -3,6 +3,7 @@
 
 use crate::base::{Error, Result, limits};
 use crate::db::Database;
+use crate::store::StoreKind;
 use crate::txn::Durability;
 use std::path::Path;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub const DEFAULT_VERSION_MEMORY: usize = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) page_size: Option<usize>,
+    /// Which page store a new database has.
+    pub(crate) store: StoreKind,
     pub(crate) cache: usize,
     pub(crate) resident_inner: bool,
     pub(crate) durability: Durability,
@@ -69,6 +72,7 @@ impl Default for Builder {
     fn default() -> Builder {
         Builder {
             page_size: None,
+            store: StoreKind::default(),
             cache: DEFAULT_CACHE,
             resident_inner: false,
             durability: Durability::Commit,

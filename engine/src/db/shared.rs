@@ -151,10 +151,10 @@ impl Shared {
         let Some(store) = &self.engine.store else { return Ok(()) };
         self.checkpoint()?;
         self.close_gaps(Gaps::worth_while(&store.stats()))?;
-        let meta = Meta { clean: true, ..store.meta() };
+        let meta = Meta { clean: true, ..store.file().meta() };
         // Into both places: without its log, the file must not depend on one of them.
-        store.write_meta(meta)?;
-        store.write_meta(meta)?;
+        store.file().write_meta(meta)?;
+        store.file().write_meta(meta)?;
         self.engine.log()?.remove_all()
     }
 }

@@ -12,7 +12,7 @@ use super::untyped::UntypedTable;
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::page::Record;
-use crate::store::Location;
+use crate::store::PlaceBytes;
 use crate::tree::Tree;
 use crate::txn::{Durability, EntryDelta, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
@@ -38,7 +38,7 @@ enum Name {
 }
 
 /// A page written outside the log, or a reserved root, that becomes part of the database at commit.
-pub(crate) type Adopted = (PageId, Option<Location>);
+pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
 
 /// A writing transaction. There is one at a time: [`super::Database::begin_write`] waits for the transaction before. If
 /// it is dropped without [`WriteTransaction::commit`], the database is unchanged.
@@ -429,7 +429,7 @@ impl WriteTransaction {
             adopted
                 .iter()
                 .filter(|(page, at)| at.is_some() || !is_root(*page))
-                .map(|&(page, location)| Step::Adopt { page, location }),
+                .map(|&(page, place)| Step::Adopt { page, place }),
         );
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));

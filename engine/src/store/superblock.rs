@@ -1,8 +1,9 @@
-//! The two superblocks at the front of the file: what names the database and where its page table is.
+//! The two superblocks at the front of the file: what names the database and its page store, and bytes that only that
+//! store understands.
 //!
 //! Bytes in, values out; nothing here reads or writes a device. The layout is in `docs/format.md`.
 
-use super::table::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
+use super::StoreKind;
 use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, Result, limits};
@@ -17,6 +18,10 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const ID_SLACK: u32 = 1 << 20;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 4096;
+/// Bytes at the front of the file that belong to the two superblocks.
+pub const FRONT: usize = 2 * SUPERBLOCK;
+/// The most bytes that a store can keep in a superblock.
+pub const MAX_OWN: usize = CHECKSUM - OWN;
 
 // The magic, the version and the checksum are at the same offsets in every version.
 const VERSION: usize = 8;
@@ -26,12 +31,12 @@ const SEQUENCE: usize = 32;
 const FLAGS: usize = 40;
 const HIGH_WATER: usize = 44;
 const EPOCH: usize = 48;
+const KIND: usize = 52;
 const REDO: usize = 56;
 const TABLE: usize = 64;
 const LAST: usize = 72;
-const DIRECTORY_FIRST: usize = 80;
-const DIRECTORY_LEN: usize = 88;
-const DIRECTORY_CRC: usize = 96;
+const OWN_LEN: usize = 80;
+const OWN: usize = 84;
 const CHECKSUM: usize = SUPERBLOCK - 4;
 const FLAG_CLEAN: u32 = 1;
 
@@ -48,27 +53,25 @@ pub struct Meta {
     pub epoch: u32,
     /// Redo starts here.
     pub redo: Lsn,
-    /// The page table holds every location record before this LSN.
+    /// The store knows every place and every free page that the log names before this LSN.
     pub table: Lsn,
     /// No LSN given out so far is larger; those of the next epoch begin after it.
     pub last: Lsn,
-    /// Every page id that the page table has is smaller.
+    /// Every page id that the store has is smaller.
     pub high_water: u32,
 }
 
 /// A whole superblock: the caller's part and the store's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
     /// The caller's part.
     pub meta: Meta,
+    /// Which store the pages are in.
+    pub kind: StoreKind,
     /// One more at each writing; of two good superblocks the one with the greater sequence counts.
     pub sequence: u64,
-    /// First grain of the page table's directory; 0 while it has no chunk.
-    pub directory_first: u64,
-    /// Length of the directory in bytes.
-    pub directory_len: u64,
-    /// CRC-32C of the directory.
-    pub directory_crc: u32,
+    /// What the store has written for itself, at most [`MAX_OWN`] bytes; nothing in a new database.
+    pub own: Vec<u8>,
 }
 
 impl Superblock {
@@ -86,12 +89,15 @@ impl Superblock {
         put_u32(&mut bytes, FLAGS, if meta.clean { FLAG_CLEAN } else { 0 });
         put_u32(&mut bytes, HIGH_WATER, meta.high_water);
         put_u32(&mut bytes, EPOCH, meta.epoch);
+        put_u32(&mut bytes, KIND, self.kind.tag());
         put_u64(&mut bytes, REDO, meta.redo.0);
         put_u64(&mut bytes, TABLE, meta.table.0);
         put_u64(&mut bytes, LAST, meta.last.0);
-        put_u64(&mut bytes, DIRECTORY_FIRST, self.directory_first);
-        put_u64(&mut bytes, DIRECTORY_LEN, self.directory_len);
-        put_u32(&mut bytes, DIRECTORY_CRC, self.directory_crc);
+        assert!(self.own.len() <= MAX_OWN, "a store keeps {} bytes in the superblock", self.own.len());
+        put_u32(&mut bytes, OWN_LEN, u32::try_from(self.own.len()).unwrap_or(0));
+        if let Some(own) = bytes.get_mut(OWN..OWN + self.own.len()) {
+            own.copy_from_slice(&self.own);
+        }
         let crc = checksum(slice(&bytes, 0, CHECKSUM));
         put_u32(&mut bytes, CHECKSUM, crc);
         bytes
@@ -120,30 +126,22 @@ impl Superblock {
             last: Lsn(get_u64(bytes, LAST)),
             high_water: get_u32(bytes, HIGH_WATER),
         };
-        let (first, len) = (get_u64(bytes, DIRECTORY_FIRST), get_u64(bytes, DIRECTORY_LEN));
-        let none = first == 0 && len == 0;
-        if !none && (!(FIRST_GRAIN..MAX_GRAINS).contains(&first) || len == 0) {
-            return Err(corrupt(format!("its page table has {len} bytes at grain {first}")));
+        let kind = get_u32(bytes, KIND);
+        let kind = StoreKind::of_tag(kind)
+            .ok_or_else(|| corrupt(format!("it names page store {kind}, which this program does not have")))?;
+        let own = get_u32(bytes, OWN_LEN) as usize;
+        if own > MAX_OWN {
+            return Err(corrupt(format!("it says that its store has {own} bytes in it")));
         }
-        Ok(Superblock {
-            meta,
-            sequence: get_u64(bytes, SEQUENCE),
-            directory_first: first,
-            directory_len: len,
-            directory_crc: get_u32(bytes, DIRECTORY_CRC),
-        })
+        Ok(Superblock { meta, kind, sequence: get_u64(bytes, SEQUENCE), own: slice(bytes, OWN, OWN + own).to_vec() })
     }
 
-    /// A superblock for a file that has no sound one: of a database that was closed in order, without a page table.
-    pub(crate) fn without_table(page_size: usize) -> Superblock {
+    /// A superblock for a file that has no sound one: of a database that was closed in order, and nothing of the store.
+    pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Superblock {
         let never = Lsn(1);
         let (redo, table, last) = (never, never, never);
         let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1 };
-        Superblock { meta, sequence: 0, directory_first: 0, directory_len: 0, directory_crc: 0 }
-    }
-
-    pub(crate) fn directory(&self) -> Extent {
-        Extent { first: self.directory_first, grains: self.directory_len.div_ceil(super::GRAIN as u64) }
+        Superblock { meta, kind, sequence: 0, own: Vec::new() }
     }
 }
 
@@ -204,7 +202,7 @@ pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
     for (slot, (bytes, look)) in halves.iter().zip(&looks).enumerate() {
         if matches!(look, Slot::Sound) {
             let superblock = Superblock::decode(bytes)?;
-            if best.is_none_or(|(other, _)| superblock.sequence > other.sequence) {
+            if best.as_ref().is_none_or(|(other, _)| superblock.sequence > other.sequence) {
                 best = Some((superblock, slot));
             }
         }
@@ -245,7 +243,7 @@ pub(crate) mod tests {
     }
 
     fn block(sequence: u64) -> Superblock {
-        Superblock { meta: meta(), sequence, directory_first: 20, directory_len: 32, directory_crc: 5 }
+        Superblock { meta: meta(), kind: StoreKind::Table, sequence, own: vec![7; 20] }
     }
 
     fn front(first: &Superblock, second: &Superblock) -> Vec<u8> {
@@ -303,6 +301,18 @@ pub(crate) mod tests {
         assert!(matches!(choose(&both, path), Err(Error::CorruptMeta { .. })));
     }
 
+    #[test]
+    fn an_unknown_store_and_impossible_bytes_of_one_are_told() {
+        for (at, why) in [(KIND, "page store 99"), (OWN_LEN, "has 65535 bytes")] {
+            let mut bytes = block(1).encode();
+            put_u32(&mut bytes, at, if at == KIND { 99 } else { 65535 });
+            let crc = checksum(&bytes[..CHECKSUM]);
+            put_u32(&mut bytes, CHECKSUM, crc);
+            let chosen = choose(&bytes, Path::new("db"));
+            assert!(matches!(&chosen, Err(Error::CorruptMeta { why: said, .. }) if said.contains(why)), "{chosen:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_give_a_superblock_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
@@ -312,9 +322,12 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn fields_come_back(id: u128, clean: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64) {
+        fn fields_come_back(
+            id: u128, clean: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64,
+            own in proptest::collection::vec(any::<u8>(), 0..=MAX_OWN),
+        ) {
             let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
-            let block = Superblock { meta, sequence, ..block(1) };
+            let block = Superblock { meta, sequence, own, ..block(1) };
             prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap(), (block, 0));
         }
     }

@@ -9,7 +9,7 @@ use super::record::{Record, encode_operation};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
 use crate::page::{self, NewEntry, Page, PageOp};
-use crate::store::{Location, Pool, ReadGuard, WriteGuard};
+use crate::store::{PlaceBytes, Pool, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -143,10 +143,10 @@ impl<'e> Applier<'e> {
     }
 
     /// Marks a page that was written outside the log as allocated and says where it lies.
-    pub(crate) fn adopt(&self, id: PageId, location: Option<Location>) -> Result<()> {
+    pub(crate) fn adopt(&self, id: PageId, place: Option<PlaceBytes>) -> Result<()> {
         self.set_allocated(id)?;
-        if let Some(location) = location {
-            self.record(&Record::Location { page: id, location });
+        if let Some(place) = place {
+            self.record(&Record::Place { page: id, place });
         }
         Ok(())
     }

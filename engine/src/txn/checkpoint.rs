@@ -6,7 +6,7 @@
 use super::engine::Engine;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
-use crate::store::TableStore;
+use crate::store::PageStore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ pub(crate) struct Checkpoints {
 impl Engine {
     /// Takes a checkpoint of all that was committed before the call. Those who ask while one runs share the next one.
     pub(crate) fn checkpoint(&self) -> Result<Segments> {
-        let Some(store) = &self.store else { return Ok(Segments::Changed) };
+        let Some(store) = self.store.as_deref() else { return Ok(Segments::Changed) };
         let before = self.checkpoints.begun.load(Ordering::Acquire);
         let mut succeeded = self.checkpoints.succeeded.lock();
         self.check_poison()?;
@@ -47,7 +47,7 @@ impl Engine {
         Ok(segments)
     }
 
-    fn take_checkpoint(&self, store: &TableStore) -> Result<Segments> {
+    fn take_checkpoint(&self, store: &dyn PageStore) -> Result<Segments> {
         let mut segments = Segments::Changed;
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits hardly wait for it.
@@ -83,7 +83,7 @@ impl Engine {
         };
         log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
         let redo = redo.min(unfinished);
-        let mut meta = store.meta();
+        let mut meta = store.file().meta();
         (meta.redo, meta.table, meta.last) = (redo, table, table);
         meta.high_water = self.ids.lock().high();
         meta.epoch = log.epoch();

@@ -66,11 +66,11 @@ impl Engine {
             }
             return Err(refused);
         }
-        if steps.clone().any(|step| matches!(step, Step::Adopt { location: Some(_), .. }))
+        if steps.clone().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
             && let Some(store) = &self.store
         {
             // After a failed sync the store takes no checkpoint any more, so the log could only grow.
-            store.sync().inspect_err(|cause| self.poison(cause))?;
+            store.file().sync().inspect_err(|cause| self.poison(cause))?;
         }
         let outcome = match between_batches {
             None => self.apply_batch(steps, appends, catalog),
@@ -160,7 +160,7 @@ impl Engine {
     /// The log names only pages that recovery will believe it: what comes before each batch.
     pub(super) fn make_ids_known(&self) -> Result<()> {
         let high = self.ids.lock().high();
-        self.store.as_ref().map_or(Ok(()), |store| store.make_known(high))
+        self.store.as_ref().map_or(Ok(()), |store| store.file().make_known(high))
     }
 
     /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
@@ -206,7 +206,7 @@ impl Engine {
     /// `near`: where the key's place was, in a leaf that is still one of the tree.
     pub(super) fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near: Near, catalog: &Tree) -> Result<()> {
         match *step {
-            Step::Adopt { page, location } => applier.adopt(page, location),
+            Step::Adopt { page, place } => applier.adopt(page, place),
             Step::Create { tree } => {
                 let mut page = applier.adopt_for_format(tree.root)?;
                 tree.format(applier, &mut page)

@@ -17,7 +17,7 @@ use super::versions::{Pruned, Versions};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::Log;
-use crate::store::{Pool, TableStore};
+use crate::store::{PageStore, Pool};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -94,7 +94,7 @@ pub(crate) type WriterGuard = ArcMutexGuard<RawMutex, ()>;
 pub(crate) struct Engine {
     pub(crate) pool: Pool,
     /// `None` in an in-memory database.
-    pub(crate) store: Option<Arc<TableStore>>,
+    pub(crate) store: Option<Arc<dyn PageStore>>,
     pub(crate) log: Arc<LogSlot>,
     pub(crate) versions: Versions,
     pub(crate) snapshots: Snapshots,
@@ -124,7 +124,7 @@ impl Engine {
     /// An engine over a pool whose content stands as of `start`.
     pub(crate) fn new(
         pool: Pool,
-        store: Option<Arc<TableStore>>,
+        store: Option<Arc<dyn PageStore>>,
         log: Arc<LogSlot>,
         ids: PageIds,
         start: Lsn,
@@ -214,7 +214,7 @@ impl Engine {
     /// Stops all writing if a failure comes from a sync: nobody knows what the device has then. Other failures may pass.
     pub(crate) fn poison_if_unsynced(&self, cause: &Error) {
         let stopped = self.log.get().is_some_and(|log| log.is_poisoned().is_some());
-        if stopped || self.store.as_ref().is_some_and(|store| store.check_failed().is_err()) {
+        if stopped || self.store.as_ref().is_some_and(|store| store.file().check_failed().is_err()) {
             self.poison(cause);
         }
     }

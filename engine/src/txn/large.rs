@@ -13,7 +13,7 @@ use crate::base::checksum::chained;
 use crate::base::limits::{LARGE_RECORD, MAX_VALUE, PAGE_HEADER};
 use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use crate::page::{self, Page, PageOp};
-use crate::store::{GRAIN, IMAGE_HEADER, Location};
+use crate::store::PlaceBytes;
 use crate::tree::Tree;
 use std::io::{ErrorKind, Read};
 
@@ -62,8 +62,7 @@ impl Run {
             }
             let taken = map.as_ref().is_some_and(|(_, page)| Page::new(page).bit(id.0 % per_map));
             let payload = left.min(page::run_capacity(page_size));
-            let grains = (IMAGE_HEADER + PAGE_HEADER + payload).div_ceil(GRAIN) as u64;
-            if !taken || store.location(id).is_none_or(|at| at.place.grains() != grains) {
+            if !taken || !store.may_be(id, PAGE_HEADER + payload) {
                 return Ok(false);
             }
             left -= payload;
@@ -79,7 +78,7 @@ impl Run {
 /// [`Error::ValueTooLong`]; [`Error::Full`]; errors of `input`.
 pub(crate) fn write(
     engine: &Engine,
-    adopted: &mut Vec<(PageId, Option<Location>)>,
+    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
     table: TableId,
     len: u64,
     input: &mut dyn Read,
@@ -115,7 +114,7 @@ pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
 
 fn write_run(
     engine: &Engine,
-    adopted: &mut Vec<(PageId, Option<Location>)>,
+    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
     table: TableId,
     length: u32,
     (first, count): (PageId, usize),
@@ -136,9 +135,9 @@ fn write_run(
         rest -= payload.len();
         checksum = chained(checksum, &payload);
         let right = ids.peek().copied().unwrap_or(PageId::NONE);
-        let location = write_page(engine, id, &page::run_page(id, table, right, &payload))?;
+        let written = write_page(engine, id, &page::run_page(id, table, right, &payload))?;
         if let Some(adopted) = adopted.get_mut(place) {
-            adopted.1 = location;
+            adopted.1 = written;
         }
         place += 1;
     }
@@ -153,7 +152,7 @@ fn write_run(
 ///
 /// Its LSN is the log's end, which is beyond every operation on what had the id before: redo, coming by those, must
 /// leave the page alone.
-pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<Option<Location>> {
+pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<Option<PlaceBytes>> {
     match &engine.store {
         Some(store) => {
             let mut packed = packed.to_vec();
@@ -171,7 +170,7 @@ pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<O
 }
 
 /// Takes back a run that this transaction has written itself and does not want any more.
-pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<Location>)>, record: &[u8]) {
+pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
     let Ok(run) = Run::decode(record) else { return };
     let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();
     if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
@@ -292,7 +291,7 @@ impl<'e> RunReader<'e> {
         let Some(id) = self.pages.next() else { return bad(self.run.first, "longer than its run") };
         self.page.resize(self.engine.pool.page_size(), 0);
         match &self.engine.store {
-            Some(store) if !store.read(id, &mut self.page)? => return bad(id, "misses this page"),
+            Some(store) if store.read(id, &mut self.page)?.is_none() => return bad(id, "misses this page"),
             Some(_) => {}
             None => self.page.copy_from_slice(&self.engine.pool.read(id)?),
         }

@@ -6,7 +6,7 @@
 //! | tag | step |
 //! |---|---|
 //! | 1 | tree: table u32, root u32, layout; later steps name trees by their order of appearance (varint) |
-//! | 2 | adopt: page id u32, has location u8, location 12 bytes if so |
+//! | 2 | adopt: page id u32, has place u8, place if so, as in a record |
 //! | 3 | create: tree |
 //! | 4 | drop: tree, keep runs of large values u8 |
 //! | 5 | clear: tree, varint length, lower key, has upper u8, varint length, upper key (exclusive) |
@@ -21,7 +21,7 @@ use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
 use crate::page::Record;
-use crate::store::Location;
+use crate::store::PlaceBytes;
 use crate::tree::{Near, Tree};
 use std::collections::BTreeMap;
 
@@ -107,12 +107,12 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
         }
     };
     match *step {
-        Step::Adopt { page, location } => {
+        Step::Adopt { page, place } => {
             out.push(2);
             out.extend_from_slice(&page.0.to_le_bytes());
-            out.push(u8::from(location.is_some()));
-            if let Some(location) = location {
-                out.extend_from_slice(&location.encode());
+            out.push(u8::from(place.is_some()));
+            if let Some(place) = place {
+                place.encode(out);
             }
         }
         Step::Create { tree } => {
@@ -212,9 +212,9 @@ impl LogicalTransaction {
     }
 
     /// The pages written outside the log that belong to the transaction.
-    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (PageId, PlaceBytes)> {
         self.steps().filter_map(|step| match step {
-            Step::Adopt { page, location } => location.map(|location| (page, location)),
+            Step::Adopt { page, place } => place.map(|place| (page, place)),
             _ => None,
         })
     }
@@ -227,7 +227,7 @@ enum Item<'a> {
     Tree(Tree),
     Adopt {
         page: PageId,
-        location: Option<Location>,
+        place: Option<PlaceBytes>,
     },
     Create {
         tree: usize,
@@ -264,11 +264,11 @@ impl<'a> Item<'a> {
             }
             2 => {
                 let page = PageId(take_u32(input)?);
-                let location = match take_u8(input)? {
+                let place = match take_u8(input)? {
                     0 => None,
-                    _ => Some(Location::decode(take(input, Location::BYTES)?)?),
+                    _ => Some(PlaceBytes::take(input)?),
                 };
-                Item::Adopt { page, location }
+                Item::Adopt { page, place }
             }
             3 => Item::Create { tree: take_number(input)? },
             4 => {
@@ -309,7 +309,7 @@ impl<'a> Item<'a> {
     fn step(self, trees: &'a [Tree]) -> Option<Step<'a>> {
         Some(match self {
             Item::Tree(_) => return None,
-            Item::Adopt { page, location } => Step::Adopt { page, location },
+            Item::Adopt { page, place } => Step::Adopt { page, place },
             Item::Create { tree } => Step::Create { tree: trees.get(tree)? },
             Item::Drop { tree, runs } => Step::Drop { tree: trees.get(tree)?, runs },
             Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },

@@ -8,13 +8,13 @@
 //! | tag | record |
 //! |---|---|
 //! | 1 | page id u32, then the page operation |
-//! | 2 | page id u32, location 12 bytes: where a page written outside the log lies |
+//! | 2 | page id u32, place: its length u8 and its bytes, which the store reads: where a page written outside the log lies |
 //! | 3 | progress of a large transaction: steps done varint, 1 if that was the last |
 
 use crate::base::bytes::{take, take_varint};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::PageOp;
-use crate::store::Location;
+use crate::store::PlaceBytes;
 
 /// A batch of records.
 pub(crate) const OPERATIONS: u8 = 1;
@@ -22,7 +22,7 @@ pub(crate) const OPERATIONS: u8 = 1;
 pub(crate) const LOGICAL: u8 = 2;
 
 const TAG_OPERATION: u8 = 1;
-const TAG_LOCATION: u8 = 2;
+const TAG_PLACE: u8 = 2;
 const TAG_PROGRESS: u8 = 3;
 
 /// One record, decoded.
@@ -31,7 +31,7 @@ pub(crate) enum Record<'a> {
     /// A change of one page.
     Operation { page: PageId, op: PageOp<'a> },
     /// The place of a page that was written outside the log.
-    Location { page: PageId, location: Location },
+    Place { page: PageId, place: PlaceBytes },
     /// How far a large transaction has been applied.
     Progress { done: u64, last: bool },
 }
@@ -41,10 +41,10 @@ impl Record<'_> {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Record::Operation { page, op } => encode_operation(*page, op, out),
-            Record::Location { page, location } => {
-                out.push(TAG_LOCATION);
+            Record::Place { page, place } => {
+                out.push(TAG_PLACE);
                 out.extend_from_slice(&page.0.to_le_bytes());
-                out.extend_from_slice(&location.encode());
+                place.encode(out);
             }
             Record::Progress { done, last } => {
                 out.push(TAG_PROGRESS);
@@ -67,10 +67,10 @@ impl Record<'_> {
                 let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
                 Ok(Record::Operation { page, op: PageOp::decode(input)? })
             }
-            TAG_LOCATION => {
+            TAG_PLACE => {
                 let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
-                let location = take(input, Location::BYTES).and_then(Location::decode);
-                Ok(Record::Location { page, location: location.ok_or_else(|| bad("a bad location"))? })
+                let place = PlaceBytes::take(input).ok_or_else(|| bad("a bad place"))?;
+                Ok(Record::Place { page, place })
             }
             TAG_PROGRESS => {
                 let done = take_varint(input).ok_or_else(|| bad("a progress cut short"))?;

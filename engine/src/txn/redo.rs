@@ -10,7 +10,7 @@ use super::record::{LOGICAL, OPERATIONS, Record};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
 use crate::page::{self, Page, PageOp};
-use crate::store::{ID_SLACK, Location, Pool, TableStore, WriteGuard};
+use crate::store::{ID_SLACK, PageStore, Pool, WriteGuard};
 use std::collections::BTreeSet;
 
 /// What redo found.
@@ -37,7 +37,7 @@ impl Redone {
 /// See the module's words.
 pub(crate) struct Redo<'a> {
     pool: &'a Pool,
-    store: &'a TableStore,
+    store: &'a dyn PageStore,
     table_lsn: Lsn,
     /// No page from here on is believed.
     limit: u32,
@@ -50,31 +50,31 @@ pub(crate) struct Redo<'a> {
 impl<'a> Redo<'a> {
     /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn` and knew of no
     /// page from `high_water` on.
-    pub(crate) fn new(pool: &'a Pool, store: &'a TableStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
+    pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
         let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
         Redo { pool, store, table_lsn, limit, pieces, broken, found }
     }
 
-    /// Keeps the places that location records name from being given out before redo comes to them: the first pass.
-    pub(crate) fn reserve_places(store: &TableStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<()> {
+    /// Keeps the places that place records name from being given out before redo comes to them: the first pass.
+    pub(crate) fn reserve_places(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<()> {
         let mut pieces = Pieces::default();
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
                     && batch.end > table_lsn
                 {
-                    transaction.locations().try_for_each(|(_, location)| reserve(store, location, batch.start))?;
+                    transaction.places().try_for_each(|(_, place)| store.reserve(place, batch.start))?;
                 }
                 continue;
             }
             let mut input = batch.payload.as_slice();
             while !input.is_empty() {
                 let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
-                if let Record::Location { location, .. } = Record::decode(&mut input, lsn)?
+                if let Record::Place { place, .. } = Record::decode(&mut input, lsn)?
                     && lsn >= table_lsn
                 {
-                    reserve(store, location, lsn)?;
+                    store.reserve(place, lsn)?;
                 }
             }
         }
@@ -104,11 +104,10 @@ impl<'a> Redo<'a> {
             let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
             match Record::decode(&mut input, lsn)? {
                 Record::Operation { page, op } => self.operation(page, &op, lsn)?,
-                Record::Location { page, location } => {
+                Record::Place { page, place } => {
                     self.saw(page, lsn)?;
-                    if lsn >= self.table_lsn && self.store.reaches(location) {
+                    if lsn >= self.table_lsn && self.store.install(page, place, lsn)? {
                         self.pool.forget(page);
-                        self.store.install(page, location)?;
                     }
                 }
                 Record::Progress { done, last } => {
@@ -132,8 +131,8 @@ impl<'a> Redo<'a> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
             transaction.named().try_for_each(|page| self.saw(page, batch.start))?;
             if batch.end > self.table_lsn {
-                for (page, location) in transaction.locations().filter(|(_, at)| self.store.reaches(*at)) {
-                    self.store.install(page, location)?;
+                for (page, place) in transaction.places() {
+                    self.store.install(page, place, batch.start)?;
                 }
             }
             self.found.unfinished = Some(transaction);
@@ -244,7 +243,7 @@ impl<'a> Redo<'a> {
 
     /// A page's latch; `None` if it has no content.
     fn latch(&self, id: PageId) -> Result<Option<WriteGuard<'a>>> {
-        if self.pool.is_resident(id) || self.store.location(id).is_some() {
+        if self.pool.is_resident(id) || self.store.exists(id) {
             return self.pool.latch(id).map(Some);
         }
         Ok(None)
@@ -261,19 +260,4 @@ impl<'a> Redo<'a> {
             }
         }
     }
-}
-
-/// Keeps the place of a page from being given out. The image was on the device before the log named it: a place that the
-/// file does not reach is none.
-fn reserve(store: &TableStore, location: Location, lsn: Lsn) -> Result<()> {
-    match store.reaches(location) {
-        true => store.reserve(location),
-        // Of a file cut short the rest is wanted.
-        false if store.is_rescued() => {}
-        false => {
-            let what = format!("it puts a page at byte {}, beyond the end of the file", location.place.offset());
-            return Err(Error::CorruptLog { lsn, what });
-        }
-    }
-    Ok(())
 }

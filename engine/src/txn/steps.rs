@@ -4,14 +4,14 @@ use super::point_writes::PointWrite;
 use super::reclaim::Runs;
 use crate::base::PageId;
 use crate::page::Record;
-use crate::store::Location;
+use crate::store::PlaceBytes;
 use crate::tree::{Near, Tree};
 
 /// One step of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'a> {
     /// A page written outside the log becomes part of the database.
-    Adopt { page: PageId, location: Option<Location> },
+    Adopt { page: PageId, place: Option<PlaceBytes> },
     /// A new, empty tree on a reserved root page.
     Create { tree: &'a Tree },
     /// A tree is unlinked whole.

@@ -6,14 +6,14 @@ use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree, table_key};
 use crate::db::salvage;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
-use crate::store::{ID_SLACK, TableStore};
+use crate::store::{ID_SLACK, PageStore};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine, Pages};
 use std::collections::{BTreeMap, HashSet};
 
 /// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
 /// maps may be old ones.
-pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
+pub(super) fn mend(engine: &Engine, store: &dyn PageStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
     let (mut known, mut errors) = salvage::tables(engine, Lsn::MAX)?;
     let next = next_id(engine, store);
     known.retain(|(name, entry)| {
@@ -69,7 +69,7 @@ pub(super) fn mend(engine: &Engine, store: &TableStore, guessed: bool, damage: &
 }
 
 /// The first id that no page has, nor a link to one that is lost: as far as that can be believed.
-fn next_id(engine: &Engine, store: &TableStore) -> PageId {
+fn next_id(engine: &Engine, store: &dyn PageStore) -> PageId {
     let next = store.ids_end().max(1);
     PageId(next.max(engine.ids.lock().high().min(next.saturating_add(ID_SLACK))))
 }
@@ -93,7 +93,7 @@ struct Found {
 /// Writes new pages over the file.
 struct Mending<'e> {
     engine: &'e Engine,
-    store: &'e TableStore,
+    store: &'e dyn PageStore,
     /// From here on no page id is taken.
     next: PageId,
 }

@@ -15,7 +15,7 @@ use super::options::Builder;
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
-use crate::store::{Believed, Meta, RescuedStore, TableStore, Trust};
+use crate::store::{self, Believed, Meta, RescuedStore, Trust};
 use crate::txn::{Redo, Redone};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,8 +79,8 @@ impl Builder {
         let lock: Arc<dyn LockGuard> = volume.lock(name, false)?.guard.into();
         let recovered = self.recovered(&volume, name)?;
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
-        let mut rescue = self.rescued_store(&*overlay, name, Trust::Table)?;
-        let mut opened = Opened::of(self, overlay.path(name), lock, (Arc::new(rescue.store), rescue.meta));
+        let mut rescue = self.rescued_store(&*overlay, name, Trust::Notes)?;
+        let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta));
         let found = match rescue.superblock {
             Believed::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
             _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
@@ -90,7 +90,7 @@ impl Builder {
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
             let Opened { path, lock, .. } = opened;
-            opened = Opened::of(self, path, lock, (Arc::new(rescue.store), rescue.meta));
+            opened = Opened::of(self, path, lock, (rescue.store, rescue.meta));
         }
         let redone = found.unwrap_or_default();
         opened.meta.last = rescue.last.max(redone.end);
@@ -102,7 +102,7 @@ impl Builder {
         if rescue.guessed {
             damage.push(Damage::OlderPages);
         }
-        mend::mend(&db.shared().engine, &store, rescue.guessed, &mut damage)?;
+        mend::mend(&db.shared().engine, &*store, rescue.guessed, &mut damage)?;
         Ok((db, damage))
     }
 
@@ -119,7 +119,7 @@ impl Builder {
 
     fn rescued_store(&self, overlay: &dyn Volume, name: &str, trust: Trust) -> Result<RescuedStore> {
         let disk = overlay.open(name, OpenMode::Write)?;
-        TableStore::open_damaged(disk, &overlay.path(name), self.checked_page_size(false)?, trust)
+        store::open_damaged(disk, &overlay.path(name), self.checked_page_size(false)?, trust)
     }
 }
 
@@ -168,8 +168,8 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let Meta { clean, redo, epoch, table, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
-    Redo::reserve_places(store, table, &mut read()?)?;
+    Redo::reserve_places(&**store, table, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, store, table, high_water.max(store.ids_end())).run(&mut reader)?;
+    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end())).run(&mut reader)?;
     Ok((redone, reader.take_damage()))
 }

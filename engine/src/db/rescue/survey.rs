@@ -5,7 +5,7 @@ use crate::base::{Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::db::salvage::costs_a_range;
 use crate::page::{KeyListKind, Page, PageKind, RecordListKind, unpack};
-use crate::store::TableStore;
+use crate::store::PageStore;
 use crate::txn::{Engine, Pages, ids_per_map};
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub(super) struct TablePages {
 }
 
 /// The pages of all trees, by table. Pages that are known to be free are left out, unless what is known may be `outdated`.
-pub(super) fn survey(engine: &Engine, store: &TableStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
+pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
-    for id in store.pages() {
+    for id in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
         if !outdated && !may_be_taken(engine, id)? {
             continue;
         }
@@ -74,12 +74,12 @@ fn may_be_taken(engine: &Engine, id: PageId) -> Result<bool> {
 /// The newest entry of each table in all copies of the catalog in the file, old copies too.
 pub(super) fn remembered_tables(
     engine: &Engine,
-    store: &TableStore,
+    store: &dyn PageStore,
 ) -> Result<BTreeMap<TableId, (String, TableEntry)>> {
     let mut newest: BTreeMap<TableId, (Lsn, String, TableEntry)> = BTreeMap::new();
     let mut page = vec![0; engine.pool.page_size()];
     let mut key = Vec::new();
-    store.each_image(|image| {
+    store.survey(&mut |image| {
         if Page::new(image.packed).table() != TableId::CATALOG || unpack(image.packed, &mut page).is_err() {
             return;
         }

@@ -5,11 +5,12 @@
 //! the log. A page of the batch that is being applied is never written out. A pool that keeps inner pages gives one up
 //! only after it has gone through all frames several times and found no other page.
 
-use super::frame::{CLEAN, NO_PAGE, WriteGuard};
+use super::frame::{CLEAN, Latched, NO_PAGE};
 use super::{Backing, Pool};
 use crate::base::{Error, Lsn, Result};
 use crate::page::Page;
 use std::sync::atomic::Ordering;
+use zerocopy::IntoBytes;
 
 /// How many changed pages are passed by in the hope of a clean one, and of one whose log is durable.
 const CLEAN_HOPE: usize = 16;
@@ -43,7 +44,7 @@ fn leads_on(page: Page<'_>) -> bool {
 
 impl Pool {
     /// Takes a frame from its page.
-    pub(super) fn evict(&self) -> Result<(u32, WriteGuard<'_>)> {
+    pub(super) fn evict(&self) -> Result<(u32, Latched<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
         for round in 0..ROUNDS {
@@ -63,7 +64,7 @@ impl Pool {
         Err(full)
     }
 
-    fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, WriteGuard<'_>)> {
+    fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, Latched<'_>)> {
         sweep.looked += 1;
         let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
         let frame = self.frames.get(u32::try_from(turn).ok()?)?;
@@ -82,11 +83,11 @@ impl Pool {
             sweep.busy = true;
             return None;
         };
-        let guard = WriteGuard { page, frame, dirty: &self.dirty };
+        let guard = Latched { page, frame };
         if guard.id().0 == NO_PAGE {
             return None;
         }
-        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && leads_on(Page::new(&guard)) {
+        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && leads_on(Page::new(guard.page.as_bytes())) {
             return None;
         }
         if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {
@@ -102,14 +103,14 @@ impl Pool {
     }
 
     /// Writes a changed page so that its frame can be taken; false: not this one.
-    fn write_victim(&self, backing: &Backing, guard: &WriteGuard<'_>, sweep: &mut Sweep) -> bool {
+    fn write_victim(&self, backing: &Backing, guard: &Latched<'_>, sweep: &mut Sweep) -> bool {
         let half = (self.capacity() / 2).max(1);
         let (clean, durable) = (CLEAN_HOPE.min(half), DURABLE_HOPE.min(half));
         sweep.passed += 1;
         if sweep.error.is_some() || sweep.passed <= clean {
             return false;
         }
-        let lsn: Lsn = Page::new(guard).lsn();
+        let lsn: Lsn = Page::new(guard.page.as_bytes()).lsn();
         let appended = backing.watermark.appended();
         if lsn >= appended {
             sweep.busy = true;
@@ -120,12 +121,19 @@ impl Pool {
             return false;
         }
         let logged = if waits { backing.watermark.make_durable(appended) } else { Ok(()) };
-        match logged.and_then(|()| backing.store.write(guard.id(), guard)) {
+        let changed = guard.frame.take_changed();
+        let write = || {
+            let mut writer = backing.store.writer();
+            writer.push(guard.id(), guard.page.as_bytes(), changed);
+            writer.write()
+        };
+        match logged.and_then(|()| write()) {
             Ok(()) => {
                 self.counters.writes.fetch_add(1, Ordering::Relaxed);
                 true
             }
             Err(error) => {
+                guard.frame.add_changed(changed);
                 sweep.error = Some(error);
                 false
             }

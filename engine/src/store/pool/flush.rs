@@ -9,8 +9,7 @@ use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
-use crate::store::table::WriteKind;
-use crate::store::table::image::ImageBatch;
+use crate::store::{Base, Changed};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,6 @@ const BATCH_WAIT: Duration = Duration::from_secs(60);
 /// Buffers of a flush, used again and again.
 #[derive(Default)]
 pub(super) struct Flusher {
-    images: ImageBatch,
     candidates: Vec<(PageId, u32)>,
 }
 
@@ -36,20 +34,32 @@ struct Outcome {
     left: usize,
 }
 
-/// Frames that are marked as being written, and their first changes. Dropping it ends that, also after a panic: who wants
-/// to free such a page waits for it.
+/// A frame that is marked as being written.
+struct Claim<'p> {
+    frame: &'p Frame,
+    /// Its first change.
+    rec: u64,
+    changed: Changed,
+    base: Base,
+}
+
+/// Frames that are marked as being written. Dropping it ends that, also after a panic: who wants to free such a page waits
+/// for it.
 struct Claimed<'p> {
     pool: &'p Pool,
-    frames: Vec<(&'p Frame, u64)>,
+    frames: Vec<Claim<'p>>,
     /// The store has them.
     written: bool,
 }
 
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
-        for (frame, rec) in &self.frames {
+        for Claim { frame, rec, changed, base } in &self.frames {
             if !self.written {
                 frame.mark_dirty(Lsn(*rec), &self.pool.dirty);
+            }
+            if !self.written || *base == Base::Stays {
+                frame.add_changed(*changed);
             }
             frame.writing.store(false, Ordering::Release);
         }
@@ -82,7 +92,7 @@ impl Pool {
         self.gather(flusher, 0..self.capacity, lsn, usize::MAX);
         let mut left = 0;
         for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
-            left += self.write_group(backing, &mut flusher.images, group, lsn, Lsn::MAX)?.left;
+            left += self.write_group(backing, group, lsn, Lsn::MAX)?.left;
         }
         Ok(left)
     }
@@ -101,7 +111,7 @@ impl Pool {
         let durable = backing.watermark.durable();
         let mut written = 0;
         for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
-            written += self.write_group(backing, &mut flusher.images, group, Lsn::MAX, durable)?.written;
+            written += self.write_group(backing, group, Lsn::MAX, durable)?.written;
         }
         Ok(written)
     }
@@ -124,18 +134,11 @@ impl Pool {
     }
 
     /// Writes those of these pages that still have a first change before `before`, and an LSN before `until`.
-    fn write_group(
-        &self,
-        backing: &Backing,
-        images: &mut ImageBatch,
-        group: &[(PageId, u32)],
-        before: Lsn,
-        until: Lsn,
-    ) -> Result<Outcome> {
-        images.clear();
+    fn write_group(&self, backing: &Backing, group: &[(PageId, u32)], before: Lsn, until: Lsn) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut claimed = Claimed { pool: self, frames: Vec::with_capacity(group.len()), written: false };
         let mut newest = Lsn::ZERO;
+        let mut writer = backing.store.writer();
         for &(id, index) in group {
             let Some(frame) = self.frames.get(index) else { continue };
             let Some(page) = frame.latch.try_read_for(LATCH_WAIT).map(|page| ReadGuard { page }) else {
@@ -151,27 +154,23 @@ impl Pool {
                 outcome.left += 1;
                 continue;
             }
-            images.push(id, &page);
+            let changed = frame.take_changed();
+            let base = writer.push(id, &page, changed);
             newest = newest.max(lsn);
             // Changes from here on, which need the exclusive latch, make it dirty anew.
             frame.writing.store(true, Ordering::Release);
             frame.mark_clean(&self.dirty);
-            claimed.frames.push((frame, rec));
+            claimed.frames.push(Claim { frame, rec, changed, base });
         }
-        self.write_images(backing, images, newest)?;
+        if !claimed.frames.is_empty() {
+            if newest >= backing.watermark.durable() {
+                backing.watermark.make_durable(backing.watermark.appended())?;
+            }
+            writer.write()?;
+        }
         claimed.written = true;
         outcome.written = claimed.frames.len();
         self.counters.writes.fetch_add(outcome.written as u64, Ordering::Relaxed);
         Ok(outcome)
-    }
-
-    fn write_images(&self, backing: &Backing, images: &mut ImageBatch, newest: Lsn) -> Result<()> {
-        if images.is_empty() {
-            return Ok(());
-        }
-        if newest >= backing.watermark.durable() {
-            backing.watermark.make_durable(backing.watermark.appended())?;
-        }
-        backing.store.write_batch(images, WriteKind::Flush)
     }
 }

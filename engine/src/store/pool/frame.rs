@@ -2,6 +2,7 @@
 //! through which a page is seen. Which page is in which frame is the pool's business.
 
 use crate::base::{Lsn, PageId};
+use crate::store::Changed;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +16,7 @@ pub(super) const CLEAN: u64 = u64::MAX;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 /// Bytes of a frame before its latch: latch and page follow so that the page begins on a cache line.
-const UNUSED: usize = LINE - size_of::<usize>() - 18;
+const UNUSED: usize = LINE - size_of::<usize>() - 34;
 
 /// One frame: a cache line of its own, and right behind it the words of the page. So a page is found as soon as its
 /// frame is, and the two are often fetched from memory as one.
@@ -28,6 +29,9 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     /// LSN of the first change that the store does not have (the rec LSN), or [`CLEAN`]. Lowered under the exclusive
     /// latch by changes, set to [`CLEAN`] under a latch by those who write the page out.
     pub(super) rec: AtomicU64,
+    /// Where the page differs from its base, if its store wants to know. Changed under the exclusive latch by changes, under
+    /// a latch by those who write the page out.
+    changed: [AtomicU64; 2],
     /// Used since the clock hand last passed.
     pub(super) referenced: AtomicBool,
     /// A copy of it is on its way to the store: it must be neither evicted nor given to another page.
@@ -43,6 +47,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
             id: AtomicU32::new(NO_PAGE),
             pins: AtomicU32::new(0),
             rec: AtomicU64::new(CLEAN),
+            changed: [const { AtomicU64::new(0) }; 2],
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             unused: [0; UNUSED],
@@ -82,6 +87,26 @@ impl Frame {
         }
     }
 
+    /// Notes where the page differs from its base, and nothing else.
+    pub(super) fn set_changed(&self, changed: Changed) {
+        self.take_changed();
+        self.add_changed(changed);
+    }
+
+    /// Notes more of where the page differs from its base.
+    pub(super) fn add_changed(&self, changed: Changed) {
+        for (word, bits) in self.changed.iter().zip(changed.0) {
+            if bits != 0 {
+                word.fetch_or(bits, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Where the page differs from its base, which is now the page as it is, unless that is taken back.
+    pub(super) fn take_changed(&self) -> Changed {
+        Changed(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
+    }
+
     /// Notes that the store has everything, or that nobody needs it any more.
     pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
         let before = self.rec.swap(CLEAN, Ordering::AcqRel);
@@ -102,12 +127,58 @@ impl Deref for ReadGuard<'_> {
     }
 }
 
-/// A page under its exclusive latch.
-pub struct WriteGuard<'a> {
+/// A frame under its exclusive latch, for the pool itself.
+pub(super) struct Latched<'a> {
     pub(super) page: RwLockWriteGuard<'a, [u64]>,
     pub(super) frame: &'a Frame,
+}
+
+impl Latched<'_> {
+    /// The id of the page in it.
+    pub(super) fn id(&self) -> PageId {
+        PageId(self.frame.id.load(Ordering::Relaxed))
+    }
+
+    /// The page's bytes.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        self.page.as_mut_bytes()
+    }
+}
+
+/// A page under its exclusive latch.
+pub struct WriteGuard<'a> {
+    page: RwLockWriteGuard<'a, [u64]>,
+    frame: &'a Frame,
     /// The pool's count of changed pages.
-    pub(super) dirty: &'a AtomicU64,
+    dirty: &'a AtomicU64,
+    /// The page as it was latched, if its store wants to know what changes. All changes go through this guard, so that none
+    /// can be missed.
+    before: Option<Box<[u64]>>,
+}
+
+impl<'a> WriteGuard<'a> {
+    /// For changes, which are `tracked` or not.
+    #[inline(always)]
+    pub(super) fn new(latched: Latched<'a>, dirty: &'a AtomicU64, tracked: bool) -> WriteGuard<'a> {
+        let Latched { page, frame } = latched;
+        let before = if tracked { Some(Box::from(&*page)) } else { None };
+        WriteGuard { page, frame, dirty, before }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_changes(&self, before: &[u64]) {
+        self.frame.add_changed(Changed::between(before.as_bytes(), self.page.as_bytes()));
+    }
+}
+
+impl Drop for WriteGuard<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.note_changes(&before);
+        }
+    }
 }
 
 impl WriteGuard<'_> {

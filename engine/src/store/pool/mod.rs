@@ -17,9 +17,9 @@ pub(super) mod prefetch;
 
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
-use crate::store::TableStore;
+use crate::store::{Changed, PageStore};
 use flush::Flusher;
-use frame::{Frame, LINE, NO_PAGE, Pin, ReadGuard, WriteGuard};
+use frame::{Frame, LINE, Latched, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
 use growing::Growing;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
@@ -36,7 +36,7 @@ const PREFETCHED: usize = 768;
 /// What is behind the pool: the store that keeps the pages and the log that must be ahead of them.
 pub struct Backing {
     /// Where pages are read from and written to.
-    pub store: Arc<TableStore>,
+    pub store: Arc<dyn PageStore>,
     /// How far the log has come.
     pub watermark: Arc<dyn Watermark>,
 }
@@ -74,6 +74,8 @@ pub struct Pool {
     capacity: u32,
     /// Inner pages stay as long as any other page can go.
     keeps_inner: bool,
+    /// The store wants to know which parts of pages change.
+    tracked: bool,
     /// Frames that have their memory; without a store those of all ids up to the highest there was.
     used: AtomicU32,
     /// Pages in memory.
@@ -94,7 +96,7 @@ impl Pool {
     /// A pool of `frames` pages (at least 4) before a store.
     pub fn new(frames: usize, backing: Backing) -> Pool {
         let capacity = u32::try_from(frames).unwrap_or(NO_PAGE - 1).clamp(4, NO_PAGE - 1);
-        Pool::assemble(backing.store.page_size(), capacity, Some(backing))
+        Pool::assemble(backing.store.file().page_size(), capacity, Some(backing))
     }
 
     /// A pool that is the whole database: it grows with it and gives up nothing.
@@ -116,6 +118,7 @@ impl Pool {
             frames: Frames::new(page_size, capacity),
             capacity,
             keeps_inner: false,
+            tracked: backing.as_ref().is_some_and(|backing| backing.store.wants_changes()),
             used: AtomicU32::new(0),
             resident: AtomicU64::new(0),
             free: Mutex::new(Vec::new()),
@@ -234,12 +237,12 @@ impl Pool {
                     let page = frame.latch.write();
                     if frame.holds(id) {
                         frame.touch();
-                        return Ok(WriteGuard { page, frame, dirty: &self.dirty });
+                        return Ok(WriteGuard::new(Latched { page, frame }, &self.dirty, self.tracked));
                     }
                 }
                 None => {
                     if let Some(loaded) = self.load(id, missing)? {
-                        return Ok(loaded);
+                        return Ok(WriteGuard::new(loaded, &self.dirty, self.tracked));
                     }
                 }
             }
@@ -250,17 +253,20 @@ impl Pool {
     /// an older version that is still in memory is given up.
     pub fn create(&self, id: PageId) -> Result<WriteGuard<'_>> {
         loop {
-            let mut guard = match self.latch_settled(id) {
-                Some(guard) => guard,
+            let latched = match self.latch_settled(id) {
+                Some(mut latched) => {
+                    latched.frame.mark_clean(&self.dirty);
+                    latched.frame.touch();
+                    latched.frame.set_changed(Changed::ALL);
+                    latched.bytes().fill(0);
+                    latched
+                }
                 None => match self.load(id, Missing::Unasked)? {
-                    Some(guard) => return Ok(guard),
+                    Some(latched) => latched,
                     None => continue,
                 },
             };
-            guard.frame.mark_clean(&self.dirty);
-            guard.frame.touch();
-            guard.fill(0);
-            return Ok(guard);
+            return Ok(WriteGuard::new(latched, &self.dirty, false));
         }
     }
 
@@ -284,7 +290,7 @@ impl Pool {
     }
 
     fn is_stored(&self, id: PageId) -> bool {
-        self.backing.as_ref().is_some_and(|backing| backing.store.location(id).is_some())
+        self.backing.as_ref().is_some_and(|backing| backing.store.exists(id))
     }
 
     /// How many pages have changes that the store does not have.
@@ -306,7 +312,7 @@ impl Pool {
     }
 
     /// Gives up a page that has been freed, changed or not. Returns once no older image of it is on its way to the
-    /// store, so that [`TableStore::drop_page`] may follow.
+    /// store, so that [`PageStore::drop_page`] may follow.
     pub fn forget(&self, id: PageId) {
         if let Some(guard) = self.latch_settled(id) {
             self.give_up(guard);
@@ -314,7 +320,7 @@ impl Pool {
     }
 
     /// Latches a page that is in memory once nobody is writing it out; `None`: it is not in memory.
-    fn latch_settled(&self, id: PageId) -> Option<WriteGuard<'_>> {
+    fn latch_settled(&self, id: PageId) -> Option<Latched<'_>> {
         loop {
             let frame = self.frame_of(id)?;
             let page = frame.latch.write();
@@ -322,7 +328,7 @@ impl Pool {
                 continue;
             }
             if !frame.writing.load(Ordering::Acquire) {
-                return Some(WriteGuard { page, frame, dirty: &self.dirty });
+                return Some(Latched { page, frame });
             }
             drop(page);
             self.await_written();
@@ -372,7 +378,7 @@ impl Pool {
     }
 
     /// Reads a page into a frame of its own. `None`: another thread has entered the page meanwhile.
-    fn load(&self, id: PageId, missing: Missing) -> Result<Option<WriteGuard<'_>>> {
+    fn load(&self, id: PageId, missing: Missing) -> Result<Option<Latched<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
         // Asked first, lest an id from a damaged page make the translation grow beyond all memory.
         if missing == Missing::Fails && !self.is_stored(id) {
@@ -387,14 +393,18 @@ impl Pool {
         let result = match &self.backing {
             Some(backing) if missing != Missing::Unasked => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
-                backing.store.read(id, &mut guard)
+                backing.store.read(id, guard.bytes())
             }
-            _ => Ok(false),
+            _ => Ok(None),
         };
         match result {
-            Ok(true) => Ok(Some(guard)),
-            Ok(false) if missing != Missing::Fails => {
-                guard.fill(0);
+            Ok(Some(changed)) => {
+                guard.frame.set_changed(changed);
+                Ok(Some(guard))
+            }
+            Ok(None) if missing != Missing::Fails => {
+                guard.frame.set_changed(Changed::ALL);
+                guard.bytes().fill(0);
                 Ok(Some(guard))
             }
             failed => {
@@ -405,7 +415,7 @@ impl Pool {
     }
 
     /// A frame for a page, exclusively latched and entered in the array. `None`: another thread has entered one.
-    fn take_any(&self, id: PageId) -> Result<Option<WriteGuard<'_>>> {
+    fn take_any(&self, id: PageId) -> Result<Option<Latched<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
         let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
         let (index, guard) = self.victim()?;
@@ -418,16 +428,16 @@ impl Pool {
     }
 
     /// The frame of a page's own, exclusively latched. `None`: another thread has made the page.
-    fn take_own(&self, id: PageId) -> Result<Option<WriteGuard<'_>>> {
+    fn take_own(&self, id: PageId) -> Result<Option<Latched<'_>>> {
         let frame = if id.0 < self.capacity { self.frames.grow(id.0) } else { None };
         let frame = frame.ok_or(Error::CacheFull { frames: self.capacity() })?;
         self.used.fetch_max(id.0 + 1, Ordering::Relaxed);
         let page = frame.latch.write();
-        Ok((!frame.holds(id)).then_some(WriteGuard { page, frame, dirty: &self.dirty }))
+        Ok((!frame.holds(id)).then_some(Latched { page, frame }))
     }
 
     /// A frame without a page, exclusively latched.
-    fn victim(&self) -> Result<(u32, WriteGuard<'_>)> {
+    fn victim(&self) -> Result<(u32, Latched<'_>)> {
         let free = self.free.lock().pop();
         let fresh = || {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
@@ -437,11 +447,11 @@ impl Pool {
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
         // At most a thread that came too late for the page that was here holds this latch, and not for long.
         let page = frame.latch.write();
-        Ok((index, WriteGuard { page, frame, dirty: &self.dirty }))
+        Ok((index, Latched { page, frame }))
     }
 
     /// Takes the page out of a frame, whose index is returned if it is for any page now.
-    fn unmap(&self, guard: &WriteGuard<'_>) -> Option<u32> {
+    fn unmap(&self, guard: &Latched<'_>) -> Option<u32> {
         let id = guard.id();
         guard.frame.mark_clean(&self.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);
@@ -451,7 +461,7 @@ impl Pool {
         self.translation.get(id.0)?.swap(0, Ordering::AcqRel).checked_sub(1)
     }
 
-    fn give_up(&self, guard: WriteGuard<'_>) {
+    fn give_up(&self, guard: Latched<'_>) {
         let index = self.unmap(&guard);
         drop(guard);
         self.free.lock().extend(index);

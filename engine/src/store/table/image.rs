@@ -69,24 +69,19 @@ struct Entry {
 
 /// Images to be written together, one after another in one buffer that is used again and again.
 #[derive(Debug, Default)]
-pub struct ImageBatch {
+pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
 }
 
 impl ImageBatch {
-    /// An empty batch.
-    pub fn new() -> ImageBatch {
-        ImageBatch::default()
-    }
-
     /// Adds the image of a page.
-    pub fn push(&mut self, id: PageId, page: &[u8]) {
+    pub(crate) fn push(&mut self, id: PageId, page: &[u8]) {
         self.push_with(id, |out| Page::new(page).packed_into(out));
     }
 
     /// Adds the image of a page that is packed already.
-    pub fn push_packed(&mut self, id: PageId, packed: &[u8]) {
+    pub(crate) fn push_packed(&mut self, id: PageId, packed: &[u8]) {
         self.push_with(id, |out| out.extend_from_slice(packed));
     }
 
@@ -107,28 +102,18 @@ impl ImageBatch {
     }
 
     /// How many images it has.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// True without any image.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Bytes of all its images.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Empties it; the buffer stays.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
     }
 
     /// The page and the location of each image, once they have been written.
-    pub fn locations(&self) -> impl Iterator<Item = (PageId, Location)> + '_ {
+    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> + '_ {
         self.entries.iter().filter_map(|entry| {
             let place = Place::new(entry.first, u64::from(entry.grains))?;
             Some((entry.page, Location { place, crc: entry.crc }))

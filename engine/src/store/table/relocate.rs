@@ -10,16 +10,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 impl TableStore {
-    /// Up to `n` pages whose images lie highest, the highest first, but none that lies where the file would end
+    /// Up to `most` pages whose images lie highest, the highest first, but none that lies where the file would end
     /// if it had no gaps.
-    pub fn tail_pages(&self, n: usize) -> Vec<PageId> {
+    fn tail_pages(&self, most: usize) -> Vec<PageId> {
         let state = self.state.lock();
         let dense = state.allocator.used();
         let mut highest = BinaryHeap::new();
         state.table.each(|id, place| {
             if place.first() >= dense {
                 highest.push(Reverse((place.first(), id)));
-                if highest.len() > n {
+                if highest.len() > most {
                     highest.pop();
                 }
             }
@@ -27,13 +27,13 @@ impl TableStore {
         highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect()
     }
 
-    /// Moves the images of these pages to lower places, and has the next checkpoint write every chunk of the page table
-    /// anew that lies beyond a file without gaps. Returns how many pages have moved; the others lie as low as can be.
-    /// The places they leave are free after the next checkpoint, and [`TableStore::shrink`] cuts the file then.
-    pub fn relocate(&self, pages: &[PageId]) -> Result<usize> {
+    /// Moves the highest images to lower places, and has the next checkpoint write every chunk of the page table anew
+    /// that lies beyond a file without gaps. Pages that do not move lie as low as can be. The places that the others
+    /// leave are free after the next checkpoint.
+    pub(super) fn relocate(&self, most: usize) -> Result<usize> {
         let mut buffer = Vec::new();
         let mut moved = 0;
-        for &id in pages {
+        for id in self.tail_pages(most) {
             if let Some(at) = self.location(id) {
                 // An image that is damaged stays: moving it would only hide what is wrong with it.
                 if self.read_image(id, at, &mut buffer).is_ok() {
@@ -71,7 +71,7 @@ impl TableStore {
 
     /// Cuts the file after its last used grain, but leaves room for so many images behind it. What a checkpoint has yet
     /// to let go counts as used.
-    pub fn shrink(&self, images: u64) -> Result<()> {
+    pub(super) fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
         let mut state = self.state.lock();
         let room = if images == 0 { 0 } else { self.berths_for(&state, images) * self.longest_image() };
@@ -80,7 +80,7 @@ impl TableStore {
             state.allocator.trim();
             drop(state);
             // A place given out from here on lies beyond `end` and waits for `len` before it is written.
-            self.disk.resize(end)?;
+            self.file.disk().resize(end)?;
             *len = end;
         }
         Ok(())

@@ -6,140 +6,77 @@
 
 use super::image::{IMAGE_HEADER, sound_image};
 use super::page_table::{CHUNK_PAGES, Entry};
-use super::place::{FIRST_GRAIN, GRAIN, Location, Place, grains_of};
+use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
-use super::{Current, Reading, State, TableStore, load_table};
+use super::{Reading, State, TableStore, load_table};
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
-use crate::store::superblock::{self, Meta, SUPERBLOCK, Superblock};
+use crate::store::superblock::{FRONT, Superblock};
+use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are read at once: no image crosses their borders.
 const PIECE: usize = REGION as usize * GRAIN;
-const _: () = assert!(2 * SUPERBLOCK as u64 == FIRST_GRAIN * GRAIN as u64);
-
-/// A sound image that was found in the file.
-pub struct FoundImage<'a> {
-    /// The page that it says it is.
-    pub page: PageId,
-    /// Its LSN.
-    pub lsn: Lsn,
-    /// Where it is.
-    pub location: Location,
-    /// The packed page in it.
-    pub packed: &'a [u8],
-}
-
-/// A store that was opened for what is left of it.
-pub struct RescuedStore {
-    /// The store.
-    pub store: TableStore,
-    /// What the superblock says, or where there is none what may be so.
-    pub meta: Meta,
-    /// Which superblock that is.
-    pub superblock: Believed,
-    /// Pages were found by their images alone: of some, the newest may be lost.
-    pub guessed: bool,
-    /// Every page id is smaller.
-    pub ids_end: u32,
-    /// No LSN of a page that was found is greater, and none of `meta`.
-    pub last: Lsn,
-    /// What was damaged.
-    pub damage: Vec<Damage>,
-}
-
-/// Which superblock of a damaged file is believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Believed {
-    /// The newer one of two.
-    Newest,
-    /// The only one: the other is damaged, and may have been newer.
-    Only,
-    /// None: both are damaged.
-    None,
-}
-
-/// Whether the page table is asked where pages are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trust {
-    /// As far as it is sound.
-    Table,
-    /// No: it may be an old one. The newest image of each page counts.
-    Images,
-}
 
 impl TableStore {
-    /// Opens a file as far as it can be read, to read it. `page_size` counts where neither a superblock nor an
-    /// allocation map says it.
-    ///
-    /// # Errors
-    /// [`Error::FormatVersion`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the
-    /// device says.
-    pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
-        let size = disk.size()?;
-        let mut front = vec![0; usize::try_from(size.min(2 * SUPERBLOCK as u64)).unwrap_or(0)];
-        read_what_can_be(&*disk, 0, &mut front);
-        let (mut damage, mut images, mut missing) = (Vec::new(), None, None);
-        let (superblock, slot, believed, mut state) = match chosen(&front, path)? {
-            Ok((superblock, slot)) => {
-                let other = 1 - slot.min(1);
-                let sound = superblock::is_sound(&front, other);
-                damage.extend((!sound).then_some(Damage::Superblock { slot: other }));
-                let mut state = State::new(superblock.meta.page_size);
-                if trust == Trust::Table {
-                    missing = load_what_is_left(&*disk, size, &superblock, &mut state, &mut damage);
-                }
-                (superblock, slot, if sound { Believed::Newest } else { Believed::Only }, state)
-            }
-            Err(cause) => {
-                let found = Images::find(&*disk, MAX_PAGE_SIZE)?;
-                if let (Error::NotADatabase { .. }, true) = (&cause, found.newest.is_empty()) {
-                    return Err(cause);
-                }
-                let page_size = found.page_size.unwrap_or(page_size);
-                images = Some(found.of_pages(page_size));
-                damage.push(Damage::Superblocks { cause: without_path(cause) });
-                (Superblock::without_table(page_size), 0, Believed::None, State::new(page_size))
-            }
+    /// Opens a file that has a superblock, for what is left of it.
+    pub(in crate::store) fn rescue(
+        file: DatabaseFile,
+        believed: Believed,
+        trust: Trust,
+        mut damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        let mut state = State::new(file.page_size());
+        let missing = match trust {
+            Trust::Notes => load_what_is_left(&file, &mut state, &mut damage),
+            Trust::Images => None,
         };
-        let (mut ids_end, mut last) = (superblock.meta.high_water, superblock.meta.last);
-        let guessed = missing.as_ref().is_none_or(|chunks| !chunks.is_empty());
-        if guessed {
-            let images = images.map_or_else(|| Images::find(&*disk, superblock.meta.page_size), Ok)?;
-            for (page, lsn) in adopt(&mut state, missing.as_deref(), images.newest) {
-                ids_end = ids_end.max(page.0.saturating_add(1));
-                last = last.max(Lsn(lsn.0.saturating_add(1)));
-            }
+        let images = match &missing {
+            Some(chunks) if chunks.is_empty() => None,
+            _ => Some(Images::find(file.disk(), file.page_size())?),
+        };
+        TableStore::rescued(file, believed, state, missing, images, damage)
+    }
+
+    /// Opens a file without a superblock. It may be no database at all, which is the `cause`.
+    pub(in crate::store) fn rescue_unknown(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        page_size: usize,
+        cause: Error,
+    ) -> Result<RescuedStore> {
+        let found = Images::find(&*disk, MAX_PAGE_SIZE)?;
+        if let (Error::NotADatabase { .. }, true) = (&cause, found.newest.is_empty()) {
+            return Err(cause);
         }
-        let current = Current { superblock, slot, other_damaged: false };
-        let mut store = TableStore::assemble(disk, path, state, current)?;
-        store.rescued = true;
-        Ok(RescuedStore { store, meta: superblock.meta, superblock: believed, guessed, ids_end, last, damage })
+        let page_size = found.page_size.unwrap_or(page_size);
+        let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
+        let file = DatabaseFile::of(disk, path, Superblock::unknown(StoreKind::Table, page_size), 0, false);
+        let (state, images) = (State::new(page_size), found.of_pages(page_size));
+        TableStore::rescued(file, Believed::None, state, None, Some(images), damage)
     }
 
-    /// Every page that has an image, in order.
-    pub fn pages(&self) -> Vec<PageId> {
-        let mut pages = Vec::new();
-        self.state.lock().table.each(|page, _| pages.push(page));
-        pages
-    }
-
-    /// Calls `visit` with every sound image in the file: those that count, and old ones that nothing has overwritten yet.
-    pub fn each_image(&self, visit: impl FnMut(FoundImage<'_>)) -> Result<()> {
-        each_image(&*self.disk, self.page_size, visit)
-    }
-}
-
-/// The superblock that counts and its slot, or why there is none. Another version's is an error of the whole.
-fn chosen(front: &[u8], path: &Path) -> Result<Result<(Superblock, usize)>> {
-    match superblock::choose(front, path) {
-        Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
-        Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),
-        chosen => chosen.map(Ok),
+    /// With the pages of the chunks that are `missing`, `None`: all of them, as `images` tells them.
+    fn rescued(
+        file: DatabaseFile,
+        superblock: Believed,
+        mut state: State,
+        missing: Option<Vec<usize>>,
+        images: Option<Images>,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        let (meta, guessed) = (file.meta(), images.is_some());
+        let (mut ids_end, mut last) = (meta.high_water, meta.last);
+        for (page, lsn) in adopt(&mut state, missing.as_deref(), images.unwrap_or_default().newest) {
+            ids_end = ids_end.max(page.0.saturating_add(1));
+            last = last.max(Lsn(lsn.0.saturating_add(1)));
+        }
+        let store = Arc::new(TableStore { rescued: true, ..TableStore::assemble(file, state)? });
+        Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
     }
 }
 
@@ -152,14 +89,8 @@ fn without_path(error: Error) -> Error {
 }
 
 /// Loads what can be read of the page table; gives the chunks that are missing, `None`: all of them.
-fn load_what_is_left(
-    disk: &dyn Disk,
-    size: u64,
-    superblock: &Superblock,
-    state: &mut State,
-    damage: &mut Vec<Damage>,
-) -> Option<Vec<usize>> {
-    match load_table(disk, size, superblock, state, Reading::WhatIsLeft) {
+fn load_what_is_left(file: &DatabaseFile, state: &mut State, damage: &mut Vec<Damage>) -> Option<Vec<usize>> {
+    match load_table(file, state, Reading::WhatIsLeft) {
         Ok(missing) => {
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
             damage.extend(missing.iter().map(|chunk| {
@@ -170,7 +101,7 @@ fn load_what_is_left(
         }
         Err(cause) => {
             damage.push(Damage::PageTable { cause });
-            *state = State::new(superblock.meta.page_size);
+            *state = State::new(file.page_size());
             None
         }
     }
@@ -191,14 +122,14 @@ impl Images {
         let mut found = Images::default();
         // A database has never had many more ids than its file has had room for pages; a greater one is another file's.
         let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
-        each_image(disk, longest, |image| {
+        each_image(disk, longest, |image, location| {
             found.page_size = found.page_size.or_else(|| map_page_size(image.packed));
             if u64::from(image.page.0) >= most {
                 return;
             }
-            let newest = found.newest.entry(image.page).or_insert((image.lsn, image.location));
+            let newest = found.newest.entry(image.page).or_insert((image.lsn, location));
             if image.lsn >= newest.0 {
-                *newest = (image.lsn, image.location);
+                *newest = (image.lsn, location);
             }
         })?;
         Ok(found)
@@ -227,16 +158,20 @@ fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (
 }
 
 /// Whether there are images where a database begins: a file without superblocks that is one all the same.
-pub(super) fn begins_with_images(disk: &dyn Disk) -> Result<bool> {
+pub(in crate::store) fn begins_with_images(disk: &dyn Disk) -> Result<bool> {
     let len = usize::try_from(disk.size()?).unwrap_or(usize::MAX).min(PIECE);
     let mut piece = vec![0; len];
     read_what_can_be(disk, 0, &mut piece);
-    let grains = (2 * SUPERBLOCK..len).step_by(GRAIN);
+    let grains = (FRONT..len).step_by(GRAIN);
     Ok(grains.into_iter().any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some()))
 }
 
 /// Calls `visit` with every sound image in the file, in the order of their places.
-fn each_image(disk: &dyn Disk, page_size: usize, mut visit: impl FnMut(FoundImage<'_>)) -> Result<()> {
+pub(super) fn each_image(
+    disk: &dyn Disk,
+    page_size: usize,
+    mut visit: impl FnMut(FoundImage<'_>, Location),
+) -> Result<()> {
     let size = disk.size()?;
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
@@ -244,7 +179,7 @@ fn each_image(disk: &dyn Disk, page_size: usize, mut visit: impl FnMut(FoundImag
         let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(PIECE);
         let Some(piece) = piece.get_mut(..len) else { break };
         read_what_can_be(disk, offset, piece);
-        let mut at = if offset == 0 { 2 * SUPERBLOCK } else { 0 };
+        let mut at = if offset == 0 { FRONT } else { 0 };
         while at < len {
             let grain = (offset + at as u64) / GRAIN as u64;
             let image = sound_image(bytes::slice(piece, at, len), page_size);
@@ -252,11 +187,11 @@ fn each_image(disk: &dyn Disk, page_size: usize, mut visit: impl FnMut(FoundImag
                 let grains = (IMAGE_HEADER + packed.len()).div_ceil(GRAIN);
                 let location = Location { place: Place::new(grain, grains as u64)?, crc };
                 let lsn = Lsn(bytes::get_u64(packed, 0));
-                Some((FoundImage { page, lsn, location, packed }, grains))
+                Some((FoundImage { page, lsn, packed }, location))
             });
-            at += GRAIN * found.as_ref().map_or(1, |(_, grains)| *grains);
-            if let Some((image, _)) = found {
-                visit(image);
+            at += GRAIN * found.as_ref().map_or(1, |(_, location)| location.place.len() / GRAIN);
+            if let Some((image, location)) = found {
+                visit(image, location);
             }
         }
         offset += PIECE as u64;

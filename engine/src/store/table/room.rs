@@ -12,12 +12,12 @@ const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 impl TableStore {
     fn full(&self) -> Error {
-        Error::Full { path: self.path.clone() }
+        Error::Full { path: self.file.path().to_owned() }
     }
 
     /// Grains of the longest image.
     pub(super) fn longest_image(&self) -> u64 {
-        grains_of(self.page_size + IMAGE_HEADER)
+        grains_of(self.file.page_size() + IMAGE_HEADER)
     }
 
     /// Makes the file at least so long, with space on the device for all of it.
@@ -25,11 +25,11 @@ impl TableStore {
         let mut len = self.len.lock();
         if *len < needed {
             let generous = needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end());
-            let target = match self.disk.reserve(generous) {
-                Err(Error::Full { .. }) => self.disk.reserve(needed).map(|()| needed)?,
+            let target = match self.file.disk().reserve(generous) {
+                Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed)?,
                 reserved => reserved.map(|()| generous)?,
             };
-            self.disk.resize(target)?;
+            self.file.disk().resize(target)?;
             *len = target;
         }
         Ok(())
@@ -40,7 +40,7 @@ impl TableStore {
     ///
     /// # Errors
     /// [`Error::Full`]; nothing is promised then.
-    pub fn ensure_room(&self, images: u64) -> Result<()> {
+    pub(super) fn ensure_room(&self, images: u64) -> Result<()> {
         loop {
             let len = *self.len.lock();
             let missing = {

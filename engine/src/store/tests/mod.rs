@@ -8,10 +8,10 @@
     clippy::cast_possible_truncation
 )]
 
-mod hostile;
-mod model;
+pub(super) mod model;
 mod pool;
 mod pool_threads;
+pub(super) mod slots;
 
 use crate::base::bytes::put_u64;
 use crate::base::watermark::Watermark;
@@ -19,15 +19,15 @@ use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::io::{Disk, MemoryDisk};
 use crate::page::{run_capacity, run_page, unpack};
 use crate::store::superblock::tests::meta;
-use crate::store::{Meta, TableStore};
+use crate::store::{Meta, PageStore, StoreKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-const PAGE_SIZE: usize = 4096;
+pub(super) const PAGE_SIZE: usize = 4096;
 
 /// A sound page whose length and content follow from `seed`.
-fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
+pub(super) fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
     let len = (seed.wrapping_mul(0x9e37_79b9) % (run_capacity(PAGE_SIZE) as u64 + 1)) as usize;
     let payload: Vec<u8> = (0..len as u64).map(|at| (seed.wrapping_mul(31) ^ at) as u8 | 1).collect();
     let mut page = vec![0; PAGE_SIZE];
@@ -38,7 +38,7 @@ fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
 
 /// A disk whose next but `n`th write fails, before or after it has reached the device.
 #[derive(Debug)]
-struct Failing {
+pub(super) struct Failing {
     disk: Arc<dyn Disk>,
     /// Writes that still succeed; negative: all do.
     left: AtomicI64,
@@ -85,17 +85,26 @@ impl Disk for Failing {
     }
 }
 
-fn disk() -> Arc<Failing> {
+pub(super) fn disk() -> Arc<Failing> {
     Arc::new(Failing { disk: Arc::new(MemoryDisk::new()), left: AtomicI64::new(-1), reaches: false.into() })
 }
 
-fn create(disk: &Arc<Failing>) -> TableStore {
-    TableStore::create(disk.clone(), Path::new("db"), meta()).unwrap()
+fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {
+    crate::store::create(kind, disk.clone(), Path::new("db"), meta()).unwrap()
 }
 
-fn open(disk: &Arc<Failing>) -> Result<(TableStore, Meta)> {
-    TableStore::open(disk.clone(), Path::new("db"))
+/// A test of what is above the seam, once with each store.
+macro_rules! on_each_store {
+    ($($test:ident)*) => {
+        mod on_the_table_store {
+            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Table); })*
+        }
+        mod on_the_slot_store {
+            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Slots); })*
+        }
+    };
 }
+use on_each_store;
 
 /// A log without a log: it goes where the test says.
 #[derive(Default)]

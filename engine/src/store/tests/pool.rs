@@ -4,16 +4,35 @@ use super::*;
 use crate::page::{KeyListKind, Page, PageBuilder, PageKind, PageSpec, Record, RecordListKind};
 use crate::store::{Backing, Pool, WriteGuard};
 
+on_each_store! {
+    more_pages_than_frames_are_read_and_come_back
+    a_page_of_the_batch_being_applied_never_reaches_the_device
+    pages_whose_log_is_durable_are_evicted_without_a_sync
+    clean_pages_go_before_changed_ones
+    the_cleaner_leaves_nothing_to_write_for_eviction
+    a_flush_writes_what_was_changed_before_and_nothing_else
+    a_failed_write_leaves_the_page_changed
+    a_damaged_page_is_named_and_the_others_are_read
+    inner_pages_stay_while_others_can_go_where_the_pool_keeps_them
+    a_pinned_page_stays
+    a_created_page_replaces_an_older_one_of_its_id
+    a_forgotten_page_is_gone_and_its_frame_is_used_again
+    redo_finds_a_page_without_an_image_as_zeros
+    prefetching_reads_nothing_in
+    memory_is_bound_by_the_frames
+    an_id_that_no_page_has_costs_no_memory
+}
+
 struct Bench {
     disk: Arc<Failing>,
-    store: Arc<TableStore>,
+    store: Arc<dyn PageStore>,
     log: Arc<Log>,
     pool: Pool,
 }
 
-fn bench(frames: usize) -> Bench {
+fn bench(kind: StoreKind, frames: usize) -> Bench {
     let disk = disk();
-    let store = Arc::new(create(&disk));
+    let store = create(kind, &disk);
     let log = Arc::new(Log::default());
     let pool = Pool::new(frames, Backing { store: store.clone(), watermark: log.clone() });
     Bench { disk, store, log, pool }
@@ -37,14 +56,22 @@ impl Bench {
         }
     }
 
+    fn in_store(&self, ids: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+        let read = |id| {
+            let mut page = vec![0; PAGE_SIZE];
+            assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());
+            page
+        };
+        ids.map(read).collect()
+    }
+
     fn reads_as(&self, id: u32, lsn: u64, seed: u64) {
         assert_eq!(&*self.pool.read(PageId(id)).unwrap(), sample(id, lsn, seed), "page {id}");
     }
 }
 
-#[test]
-fn more_pages_than_frames_are_read_and_come_back() {
-    let bench = bench(8);
+fn more_pages_than_frames_are_read_and_come_back(kind: StoreKind) {
+    let bench = bench(kind, 8);
     bench.append(1000);
     bench.stored(0..100);
     for id in (0..100).chain(0..100) {
@@ -61,33 +88,27 @@ fn more_pages_than_frames_are_read_and_come_back() {
     assert!(stats.misses >= 200 && stats.evictions >= 192 && stats.writes >= 92, "{stats:?}");
 }
 
-#[test]
-fn a_page_of_the_batch_being_applied_never_reaches_the_device() {
-    let bench = bench(4);
+fn a_page_of_the_batch_being_applied_never_reaches_the_device(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..10);
     bench.append(100);
     for id in 0..4 {
         put(bench.pool.latch(PageId(id)).unwrap(), 100 + u64::from(id), 1);
     }
-    let before: Vec<_> = (0..4).map(|id| bench.store.location(PageId(id))).collect();
+    let before = bench.in_store(0..4);
     assert!(matches!(bench.pool.read(PageId(9)), Err(Error::CacheFull { frames: 4 })));
     assert_eq!(bench.pool.clean_step(100).unwrap(), 0);
     assert_eq!(bench.pool.flush_step(Lsn::MAX).unwrap(), 4);
-    assert_eq!((0..4).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(), before);
+    assert_eq!(bench.in_store(0..4), before);
     bench.append(102);
     bench.reads_as(9, 0, 9);
     assert!(bench.log.durable() == Lsn(102), "the log went first");
-    assert_ne!(
-        (0..2).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(),
-        before[..2],
-        "one of the two pages of the finished batch"
-    );
-    assert_eq!((2..4).map(|id| bench.store.location(PageId(id))).collect::<Vec<_>>(), before[2..]);
+    assert_ne!(bench.in_store(0..2), before[..2], "one of the two pages of the finished batch");
+    assert_eq!(bench.in_store(2..4), before[2..]);
 }
 
-#[test]
-fn pages_whose_log_is_durable_are_evicted_without_a_sync() {
-    let bench = bench(8);
+fn pages_whose_log_is_durable_are_evicted_without_a_sync(kind: StoreKind) {
+    let bench = bench(kind, 8);
     bench.stored(0..40);
     bench.append(1000);
     bench.log.durable.store(1000, Ordering::SeqCst);
@@ -98,9 +119,8 @@ fn pages_whose_log_is_durable_are_evicted_without_a_sync() {
     assert!(bench.pool.stats().writes >= 32);
 }
 
-#[test]
-fn clean_pages_go_before_changed_ones() {
-    let bench = bench(32);
+fn clean_pages_go_before_changed_ones(kind: StoreKind) {
+    let bench = bench(kind, 32);
     bench.stored(0..100);
     bench.append(1000);
     for id in 0..8 {
@@ -112,9 +132,8 @@ fn clean_pages_go_before_changed_ones() {
     assert_eq!(bench.pool.stats().writes, 0);
 }
 
-#[test]
-fn the_cleaner_leaves_nothing_to_write_for_eviction() {
-    let bench = bench(16);
+fn the_cleaner_leaves_nothing_to_write_for_eviction(kind: StoreKind) {
+    let bench = bench(kind, 16);
     bench.stored(0..60);
     bench.append(1000);
     for id in 0..16 {
@@ -134,9 +153,8 @@ fn the_cleaner_leaves_nothing_to_write_for_eviction() {
     }
 }
 
-#[test]
-fn a_flush_writes_what_was_changed_before_and_nothing_else() {
-    let bench = bench(64);
+fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
+    let bench = bench(kind, 64);
     bench.stored(0..40);
     bench.append(1000);
     for id in 0..40 {
@@ -148,7 +166,7 @@ fn a_flush_writes_what_was_changed_before_and_nothing_else() {
     assert_eq!(bench.pool.stats().writes, 20);
     let mut page = vec![0; PAGE_SIZE];
     for id in 0..40 {
-        assert!(bench.store.read(PageId(id), &mut page).unwrap());
+        assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
         let expected = match id {
             5 => sample(5, 900, 8),
             0..20 => sample(id, 10 + u64::from(id), 3),
@@ -160,9 +178,8 @@ fn a_flush_writes_what_was_changed_before_and_nothing_else() {
     assert_eq!(bench.pool.stats().writes, 20, "they are clean now");
 }
 
-#[test]
-fn a_failed_write_leaves_the_page_changed() {
-    let bench = bench(8);
+fn a_failed_write_leaves_the_page_changed(kind: StoreKind) {
+    let bench = bench(kind, 8);
     bench.stored(0..30);
     bench.append(1000);
     for id in 0..8 {
@@ -183,11 +200,13 @@ fn a_failed_write_leaves_the_page_changed() {
     }
 }
 
-#[test]
-fn a_damaged_page_is_named_and_the_others_are_read() {
-    let bench = bench(4);
+fn a_damaged_page_is_named_and_the_others_are_read(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..10);
-    let at = bench.store.location(PageId(3)).unwrap().place.offset() + 40;
+    let mut file = vec![0; bench.disk.size().unwrap() as usize];
+    bench.disk.read_at(0, &mut file).unwrap();
+    let page = &sample(3, 0, 3)[..48];
+    let at = file.windows(48).position(|bytes| bytes == page).unwrap() as u64 + 40;
     let mut byte = [0];
     bench.disk.read_at(at, &mut byte).unwrap();
     bench.disk.write_at(at, &[byte[0] ^ 4]).unwrap();
@@ -225,10 +244,9 @@ fn inner(id: u32) -> Vec<u8> {
     page
 }
 
-#[test]
-fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them() {
+fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them(kind: StoreKind) {
     for keeps in [true, false] {
-        let mut bench = bench(8);
+        let mut bench = bench(kind, 8);
         bench.pool = bench.pool.keeping_inner(keeps);
         for id in 0..12 {
             bench.store.write(PageId(id), &inner(id)).unwrap();
@@ -247,9 +265,8 @@ fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them() {
     }
 }
 
-#[test]
-fn a_pinned_page_stays() {
-    let bench = bench(4);
+fn a_pinned_page_stays(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..20);
     let pins: Vec<_> = (0..3).map(|id| bench.pool.pin(PageId(id)).unwrap()).collect();
     for id in 3..20 {
@@ -266,9 +283,8 @@ fn a_pinned_page_stays() {
     bench.reads_as(9, 0, 9);
 }
 
-#[test]
-fn a_created_page_replaces_an_older_one_of_its_id() {
-    let bench = bench(4);
+fn a_created_page_replaces_an_older_one_of_its_id(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..2);
     bench.append(1000);
     put(bench.pool.latch(PageId(0)).unwrap(), 5, 9);
@@ -284,9 +300,8 @@ fn a_created_page_replaces_an_older_one_of_its_id() {
     assert_eq!(bench.pool.stats().writes, 0, "the older version needs no writing");
 }
 
-#[test]
-fn a_forgotten_page_is_gone_and_its_frame_is_used_again() {
-    let bench = bench(4);
+fn a_forgotten_page_is_gone_and_its_frame_is_used_again(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..10);
     bench.append(1000);
     for id in 0..4 {
@@ -305,18 +320,16 @@ fn a_forgotten_page_is_gone_and_its_frame_is_used_again() {
     assert_eq!(bench.pool.stats().evictions, 0);
 }
 
-#[test]
-fn redo_finds_a_page_without_an_image_as_zeros() {
-    let bench = bench(4);
+fn redo_finds_a_page_without_an_image_as_zeros(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..1);
     assert_eq!(&*bench.pool.latch_for_redo(PageId(0)).unwrap(), sample(0, 0, 0));
     let guard = bench.pool.latch_for_redo(PageId(1)).unwrap();
     assert!(guard.iter().all(|&byte| byte == 0));
 }
 
-#[test]
-fn prefetching_reads_nothing_in() {
-    let bench = bench(4);
+fn prefetching_reads_nothing_in(kind: StoreKind) {
+    let bench = bench(kind, 4);
     bench.stored(0..4);
     bench.pool.prefetch(PageId(2));
     assert_eq!(bench.pool.stats().misses, 0);
@@ -352,9 +365,8 @@ fn in_memory_the_pool_is_the_database() {
     assert_eq!((pool.stats(), stats.resident), (stats, 5000));
 }
 
-#[test]
-fn memory_is_bound_by_the_frames() {
-    let bench = bench(16);
+fn memory_is_bound_by_the_frames(kind: StoreKind) {
+    let bench = bench(kind, 16);
     bench.stored(0..2000);
     for id in 0..2000 {
         bench.reads_as(id, 0, u64::from(id));
@@ -364,9 +376,8 @@ fn memory_is_bound_by_the_frames() {
     assert!(bytes <= 16 * (PAGE_SIZE as u64 + 64) + 1024 * 32 + 2 * 2048 * 8, "{bytes}");
 }
 
-#[test]
-fn an_id_that_no_page_has_costs_no_memory() {
-    let bench = bench(8);
+fn an_id_that_no_page_has_costs_no_memory(kind: StoreKind) {
+    let bench = bench(kind, 8);
     bench.stored(0..4);
     bench.reads_as(3, 0, 3);
     let before = bench.pool.stats().bytes;

@@ -15,15 +15,23 @@ fn counter(id: u32, lsn: u64, count: u64) -> Vec<u8> {
     page
 }
 
+on_each_store! {
+    no_change_is_lost_between_writers_readers_cleaner_and_checkpoints
+    a_flush_before_an_lsn_is_complete_beside_a_cleaner
+    a_page_wanted_by_many_is_read_once
+    a_freed_page_never_comes_back_from_a_flush_that_was_under_way
+    a_flush_waits_for_the_batch_that_is_being_applied
+}
+
 struct Bench {
-    store: Arc<TableStore>,
+    store: Arc<dyn PageStore>,
     log: Arc<Log>,
     pool: Pool,
     lsn: AtomicU64,
 }
 
-fn bench(frames: usize) -> Bench {
-    let store = Arc::new(create(&disk()));
+fn bench(kind: StoreKind, frames: usize) -> Bench {
+    let store = create(kind, &disk());
     for id in 0..PAGES {
         store.write(PageId(id), &counter(id, 0, 0)).unwrap();
     }
@@ -48,9 +56,8 @@ impl Bench {
     }
 }
 
-#[test]
-fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints() {
-    let bench = bench(6);
+fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints(kind: StoreKind) {
+    let bench = bench(kind, 6);
     let stop = AtomicBool::new(false);
     let (threads, rounds) = (3u32, 3000u32);
     std::thread::scope(|scope| {
@@ -85,7 +92,7 @@ fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints() {
     let mut page = vec![0; PAGE_SIZE];
     for id in 0..PAGES {
         in_pool += payload(&bench.pool.read(PageId(id)).unwrap());
-        assert!(bench.store.read(PageId(id), &mut page).unwrap());
+        assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
         in_store += payload(&page);
     }
     let expected = u64::from(threads * rounds);
@@ -93,9 +100,8 @@ fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints() {
     assert!(bench.log.durable() > Lsn::ZERO);
 }
 
-#[test]
-fn a_flush_before_an_lsn_is_complete_beside_a_cleaner() {
-    let bench = bench(32);
+fn a_flush_before_an_lsn_is_complete_beside_a_cleaner(kind: StoreKind) {
+    let bench = bench(kind, 32);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -111,7 +117,7 @@ fn a_flush_before_an_lsn_is_complete_beside_a_cleaner() {
             }
             bench.pool.flush_before(Lsn::MAX).unwrap();
             for id in 0..20 {
-                assert!(bench.store.read(PageId(id), &mut page).unwrap());
+                assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
                 assert_eq!(payload(&page), round, "page {id}");
             }
         }
@@ -119,9 +125,8 @@ fn a_flush_before_an_lsn_is_complete_beside_a_cleaner() {
     });
 }
 
-#[test]
-fn a_page_wanted_by_many_is_read_once() {
-    let bench = bench(8);
+fn a_page_wanted_by_many_is_read_once(kind: StoreKind) {
+    let bench = bench(kind, 8);
     let threads = 6;
     let barrier = Barrier::new(threads);
     for round in 0..200u32 {
@@ -140,9 +145,8 @@ fn a_page_wanted_by_many_is_read_once() {
     }
 }
 
-#[test]
-fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way() {
-    let bench = bench(16);
+fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way(kind: StoreKind) {
+    let bench = bench(kind, 16);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -162,16 +166,15 @@ fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way() {
             }
             bench.pool.forget(PageId(id));
             bench.store.drop_page(PageId(id));
-            assert_eq!(bench.store.location(PageId(id)), None);
+            assert!(!bench.store.exists(PageId(id)));
         }
         stop.store(true, Ordering::SeqCst);
     });
     assert_eq!(bench.store.stats().pages, u64::from(PAGES));
 }
 
-#[test]
-fn a_flush_waits_for_the_batch_that_is_being_applied() {
-    let bench = bench(16);
+fn a_flush_waits_for_the_batch_that_is_being_applied(kind: StoreKind) {
+    let bench = bench(kind, 16);
     bench.log.appended.store(1, Ordering::SeqCst);
     bench.increment(0);
     bench.increment(1);

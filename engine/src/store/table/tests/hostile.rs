@@ -1,8 +1,6 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
-use crate::store::table::page_table::CHUNK_PAGES;
-use crate::store::table::place::{GRAIN, Location};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -17,7 +15,7 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
     }
     store.finish(store.freeze(), meta()).unwrap();
     // Now both superblocks lead to this checkpoint.
-    store.write_meta(meta()).unwrap();
+    store.file().write_meta(meta()).unwrap();
     store.shrink(0).unwrap();
     let mut bytes = vec![0; disk.size().unwrap() as usize];
     disk.read_at(0, &mut bytes).unwrap();
@@ -27,7 +25,7 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
 fn open_bytes(bytes: &[u8]) -> Result<TableStore> {
     let disk = disk();
     disk.write_at(0, bytes)?;
-    Ok(open(&disk)?.0)
+    open(&disk)
 }
 
 /// Opens and reads everything; counts the pages that are lost, but those of a chunk of the page table as one. Whatever is
@@ -39,7 +37,7 @@ fn read_all(bytes: &[u8], pages: &[Vec<u8>]) -> Result<usize> {
     let mut page = vec![0; PAGE_SIZE];
     for (id, expected) in (0..).zip(pages) {
         match store.read(PageId(id), &mut page) {
-            Ok(found) => assert!(found && &page == expected, "page {id} is not what was written"),
+            Ok(found) => assert!(found.is_some() && &page == expected, "page {id} is not what was written"),
             Err(Error::Corrupt { page, .. }) => {
                 assert_eq!(page, PageId(id));
                 lost += 1;
@@ -123,12 +121,8 @@ fn two_pages_at_one_place_are_refused() {
 fn a_place_far_beyond_the_file_takes_no_memory() {
     let disk = disk();
     let store = create(&disk);
-    let far = Location { place: crate::store::Place::new(1 << 39, 9).unwrap(), crc: 1 };
-    store
-        .state
-        .lock()
-        .table
-        .set(PageId(1), Some(crate::store::table::page_table::Entry { location: far, fresh: false }));
+    let far = Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 };
+    store.state.lock().table.set(PageId(1), Some(Entry { location: far, fresh: false }));
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");
@@ -146,7 +140,7 @@ proptest! {
         }
         store.finish(store.freeze(), meta()).unwrap();
         let home = store.state.lock().table.home(0).unwrap();
-        let directory = store.current.lock().superblock.directory();
+        let mut directory = Directory::decode(&store.file.own()).unwrap();
         let mut chunk = vec![0; home.place.len()];
         disk.read_at(home.place.offset(), &mut chunk).unwrap();
         for (at, byte) in hits {
@@ -154,15 +148,13 @@ proptest! {
             chunk[at % len] = byte;
         }
         disk.write_at(home.place.offset(), &chunk).unwrap();
-        let fixed = Location { crc: crate::base::checksum::checksum(&chunk), ..home }.encode();
+        let fixed = Location { crc: checksum(&chunk), ..home }.encode();
         let mut grain = vec![0; GRAIN];
         grain[..fixed.len()].copy_from_slice(&fixed);
-        disk.write_at(directory.offset(), &grain).unwrap();
-        let mut superblock = store.current.lock().superblock;
-        superblock.directory_crc = crate::base::checksum::checksum(&fixed);
-        superblock.sequence += 1;
-        disk.write_at(0, &superblock.encode()).unwrap();
-        if let Ok((store, _)) = open(&disk) {
+        disk.write_at(directory.extent().offset(), &grain).unwrap();
+        directory.crc = checksum(&fixed);
+        store.file.change().unwrap().write(meta(), directory.encode()).unwrap();
+        if let Ok(store) = open(&disk) {
             let mut page = vec![0; PAGE_SIZE];
             for id in 0..256 {
                 let _ = store.read(PageId(id), &mut page);

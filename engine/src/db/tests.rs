@@ -1,0 +1,132 @@
+//! A database behaves like a `BTreeMap` with any page store behind the seam: through commits, range removals, large values,
+//! bulk loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::io::{MemoryVolume, OpenMode, Volume};
+use crate::store::StoreKind;
+use crate::{Builder, Database, TableDef, TableOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const TABLE: TableDef<&[u8], &[u8]> = TableDef::new("t");
+const NAME: &str = "db";
+
+struct Run {
+    options: Builder,
+    volume: MemoryVolume,
+    db: Database,
+    model: BTreeMap<Vec<u8>, Vec<u8>>,
+    rng: fastrand::Rng,
+}
+
+/// The files as they are now, as a process that is killed leaves them.
+fn copy(volume: &MemoryVolume) -> MemoryVolume {
+    let copy = MemoryVolume::new();
+    for name in volume.list("").unwrap() {
+        let file = volume.open(&name, OpenMode::Read).unwrap();
+        let mut bytes = vec![0; usize::try_from(file.size().unwrap()).unwrap()];
+        file.read_at(0, &mut bytes).unwrap();
+        copy.open(&name, OpenMode::CreateNew).unwrap().write_at(0, &bytes).unwrap();
+    }
+    copy
+}
+
+impl Run {
+    fn new(store: StoreKind, seed: u64) -> Run {
+        let options = Builder { store, ..Database::builder().page_size(4096).cache(0).background(false) };
+        let volume = MemoryVolume::new();
+        let db = options.create_on(Arc::new(volume.clone()), NAME).unwrap();
+        let tx = db.begin_write().unwrap();
+        tx.open_table(TABLE).unwrap();
+        tx.commit().unwrap();
+        Run { options, volume, db, model: BTreeMap::new(), rng: fastrand::Rng::with_seed(seed) }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let number = self.rng.u16(..3000);
+        let rest = if self.rng.u8(..40) == 0 { 3000 } else { usize::from(number % 30) };
+        [&number.to_be_bytes()[..], &vec![7; rest]].concat()
+    }
+
+    fn commit(&mut self) {
+        let tx = self.db.begin_write().unwrap();
+        let mut table = tx.open_table(TABLE).unwrap();
+        for _ in 0..self.rng.usize(1..60) {
+            let key = self.key();
+            match self.rng.u8(..100) {
+                0 => {
+                    let end = self.key();
+                    let (from, to) = if key < end { (key, end) } else { (end, key) };
+                    table.remove_range(from.as_slice()..to.as_slice());
+                    self.model.retain(|key, _| *key < from || *key >= to);
+                }
+                1..20 => {
+                    table.remove(key.as_slice()).unwrap();
+                    self.model.remove(&key);
+                }
+                dice => {
+                    let len = if dice < 23 { self.rng.usize(5000..20_000) } else { self.rng.usize(..200) };
+                    let value = vec![self.rng.u8(..); len];
+                    table.put(key.as_slice(), value.as_slice()).unwrap();
+                    self.model.insert(key, value);
+                }
+            }
+        }
+        drop(table);
+        tx.commit().unwrap();
+    }
+
+    /// Drops the table and loads it anew, which frees most pages and writes as many past the log.
+    fn reload(&mut self) {
+        let tx = self.db.begin_write().unwrap();
+        tx.drop_table("t").unwrap();
+        let mut bulk = tx.bulk_load("t", "bytes", "bytes", TableOptions::default(), 0.9).unwrap();
+        self.model.iter().for_each(|(key, value)| bulk.push(key, value).unwrap());
+        bulk.finish().unwrap();
+        tx.commit().unwrap();
+    }
+
+    fn reopen(&mut self, kill: bool) {
+        let killed = copy(&self.volume);
+        std::mem::replace(&mut self.db, Database::in_memory().unwrap()).close().unwrap();
+        if kill {
+            self.volume = killed;
+        }
+        self.db = self.options.open_on(Arc::new(self.volume.clone()), NAME).unwrap();
+        self.check();
+    }
+
+    fn check(&self) {
+        let read = self.db.begin_read().unwrap();
+        let table = read.open_table(TABLE).unwrap();
+        let found = table.iter().map(|entry| entry.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())));
+        let found: BTreeMap<Vec<u8>, Vec<u8>> = found.collect::<Result<_, _>>().unwrap();
+        assert!(found == self.model, "{} entries instead of {}", found.len(), self.model.len());
+        assert!(self.db.verify(|_| ()).unwrap().findings.is_empty());
+    }
+
+    fn step(&mut self) {
+        match self.rng.u8(..40) {
+            0..26 => self.commit(),
+            26..30 => self.db.checkpoint().unwrap(),
+            30..33 => while self.db.maintain().unwrap() {},
+            33 => drop(self.db.compact(|_| {}).unwrap()),
+            34..36 => self.reload(),
+            36..39 => self.reopen(true),
+            _ => self.reopen(false),
+        }
+    }
+}
+
+#[test]
+fn a_database_is_a_map_with_every_page_store() {
+    for store in [StoreKind::Table, StoreKind::Slots] {
+        for seed in 0..40 {
+            let mut run = Run::new(store, seed);
+            (0..60).for_each(|_| run.step());
+            run.check();
+            assert_eq!(run.db.shared().engine.store.as_ref().map(|store| store.file().kind()), Some(store));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which parts of a page have changed since the image that its store names as the base.
+
+use std::ops::Range;
+
+/// One bit for each of [`Changed::SEGMENTS`] segments of equal length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Changed(pub(super) [u64; 2]);
+
+impl Changed {
+    /// Segments of a page: of 32 bytes where a page has 4 KiB.
+    pub const SEGMENTS: usize = 128;
+    /// Nothing.
+    pub const NONE: Changed = Changed([0; 2]);
+    /// Everything, or there is no base.
+    pub const ALL: Changed = Changed([u64::MAX; 2]);
+
+    /// Where two states of a page differ.
+    pub fn between(before: &[u8], after: &[u8]) -> Changed {
+        let len = (after.len() / Changed::SEGMENTS).max(1);
+        let mut changed = Changed::NONE;
+        for (segment, (before, after)) in before.chunks(len).zip(after.chunks(len)).enumerate() {
+            if before != after
+                && let Some(word) = changed.0.get_mut(segment / 64)
+            {
+                *word |= 1 << (segment % 64);
+            }
+        }
+        changed
+    }
+
+    /// The bytes of the segments, of a page of that size, in order.
+    pub fn ranges(self, page_size: usize) -> impl Iterator<Item = Range<usize>> {
+        let len = page_size / Changed::SEGMENTS;
+        let has = move |segment: &usize| self.0.get(segment / 64).is_some_and(|word| word >> (segment % 64) & 1 == 1);
+        (0..Changed::SEGMENTS).filter(has).map(move |segment| segment * len..(segment + 1) * len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_byte_that_differs_is_in_a_changed_segment_and_no_other_is(
+            shift in 12u32..=16, hits in proptest::collection::vec((0usize..1 << 16, 1u8..), 0..20),
+        ) {
+            let before = vec![7; 1 << shift];
+            let mut after = before.clone();
+            hits.iter().for_each(|(at, mask)| after[at % (1 << shift)] ^= mask);
+            let mut copy = before.clone();
+            let changed = Changed::between(&before, &after);
+            for range in changed.ranges(before.len()) {
+                prop_assert_ne!(&before[range.clone()], &after[range.clone()]);
+                copy[range.clone()].copy_from_slice(&after[range]);
+            }
+            prop_assert_eq!(copy, after);
+        }
+    }
+
+    #[test]
+    fn everything_is_the_whole_page() {
+        assert_eq!(Changed::ALL.ranges(4096).map(|range| range.len()).sum::<usize>(), 4096);
+        assert_eq!(Changed::NONE.ranges(4096).count(), 0);
+    }
+}

@@ -1,0 +1,211 @@
+//! A database's file as every store has it: the two superblocks at its front, and its syncs. What is behind the
+//! superblocks belongs to the store.
+
+use super::StoreKind;
+use super::superblock::{self, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
+use super::syncs::Syncs;
+use crate::base::{Result, limits};
+use crate::io::Disk;
+use parking_lot::{Mutex, MutexGuard};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the superblocks say now and where the next one goes.
+struct Current {
+    superblock: Superblock,
+    slot: usize,
+    /// The other slot was damaged when the file was opened, and has not been written since.
+    other_damaged: bool,
+}
+
+/// The file.
+pub struct DatabaseFile {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    page_size: usize,
+    kind: StoreKind,
+    /// Held during a whole checkpoint or superblock write.
+    current: Mutex<Current>,
+    /// Both superblocks have at least this high water; 0 as long as one is not known.
+    high_water: AtomicU32,
+    /// What [`DatabaseFile::make_known`] was asked for: no later superblock may have less.
+    raised: AtomicU32,
+    syncs: Syncs,
+}
+
+impl std::fmt::Debug for DatabaseFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseFile").field("path", &self.path).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl DatabaseFile {
+    /// Writes the superblocks of a new database to an empty file and returns once they are durable. `path` is for
+    /// messages only.
+    pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<DatabaseFile> {
+        limits::check_page_size(meta.page_size, false)?;
+        let first = Superblock { meta, kind, sequence: 1, own: Vec::new() };
+        let second = Superblock { sequence: 2, ..first.clone() };
+        disk.write_at(0, &[first.encode(), second.encode()].concat())?;
+        disk.sync()?;
+        Ok(DatabaseFile::of(disk, path, second, 1, false))
+    }
+
+    /// Reads the superblocks. Nothing is written.
+    ///
+    /// # Errors
+    /// Those of [`superblock::choose`].
+    pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<DatabaseFile> {
+        let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
+        disk.read_at(0, &mut front)?;
+        let (superblock, slot) = superblock::choose(&front, path)?;
+        let other_damaged = !superblock::is_sound(&front, 1 - slot.min(1));
+        Ok(DatabaseFile::of(disk, path, superblock, slot, other_damaged))
+    }
+
+    /// The file whose superblock that counts is this one, in that slot.
+    pub(super) fn of(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        superblock: Superblock,
+        slot: usize,
+        other_damaged: bool,
+    ) -> DatabaseFile {
+        DatabaseFile {
+            disk,
+            path: path.to_owned(),
+            page_size: superblock.meta.page_size,
+            kind: superblock.kind,
+            current: Mutex::new(Current { superblock, slot, other_damaged }),
+            high_water: AtomicU32::new(0),
+            raised: AtomicU32::new(0),
+            syncs: Syncs::default(),
+        }
+    }
+
+    /// Which store the pages are in.
+    pub fn kind(&self) -> StoreKind {
+        self.kind
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// The file itself; its syncs go through [`DatabaseFile::sync`].
+    pub(super) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// Where it is, for messages.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the superblock says now. Waits for a checkpoint that is being finished.
+    pub fn meta(&self) -> Meta {
+        self.current.lock().superblock.meta
+    }
+
+    /// What the store has in the superblock.
+    pub(super) fn own(&self) -> Vec<u8> {
+        self.current.lock().superblock.own.clone()
+    }
+
+    /// Which of the two superblocks is damaged, if one is: the other one counts. The next superblock to be written takes
+    /// its place.
+    pub fn damaged_superblock(&self) -> Option<usize> {
+        let current = self.current.lock();
+        current.other_damaged.then(|| 1 - current.slot.min(1))
+    }
+
+    /// Returns once all that was written before the call is durable. After a failure nothing can be made durable any more:
+    /// this and every later call gives [`crate::Error::Poisoned`].
+    pub fn sync(&self) -> Result<()> {
+        self.syncs.sync(self.disk())
+    }
+
+    /// Refuses once a sync has failed.
+    pub fn check_failed(&self) -> Result<()> {
+        self.syncs.check()
+    }
+
+    /// Keeps all others from writing a superblock, so that what is written before it belongs to it.
+    pub(super) fn change(&self) -> Result<Change<'_>> {
+        let current = self.current.lock();
+        self.check_failed()?;
+        Ok(Change { file: self, current })
+    }
+
+    /// Writes a superblock and leaves to the store what it has in it: to mark a clean database as in use, or the other way
+    /// round. Returns once it is durable.
+    pub fn write_meta(&self, meta: Meta) -> Result<()> {
+        let mut change = self.change()?;
+        let own = change.own().to_vec();
+        change.write(meta, own)
+    }
+
+    /// Makes the superblock that was chosen at opening durable. Call it before anything else is written.
+    ///
+    /// It may be in the system's cache alone: the process that wrote it was killed before it had synced, or its sync has
+    /// failed, and then no sync will write it any more. So it is written again, with the same bytes, to its own slot, and
+    /// synced. What it leads to is durable: that was synced before it was written. Until this returns the device may
+    /// choose the other superblock, so nothing that one leads to may be overwritten, nor its slot, nor its log removed.
+    pub fn secure(&self) -> Result<()> {
+        let Change { current, .. } = self.change()?;
+        self.disk.write_at((current.slot * SUPERBLOCK) as u64, &current.superblock.encode())?;
+        self.sync()
+    }
+
+    /// The log may name pages below this one; from there on [`DatabaseFile::make_known`] must be called before.
+    fn ids_known(&self) -> u32 {
+        self.high_water.load(Ordering::Acquire).saturating_add(ID_SLACK)
+    }
+
+    /// Sees to it that both superblocks know of every page below `high`, as far as the log, which is going to name them,
+    /// needs that: see [`ID_SLACK`].
+    ///
+    /// # Errors
+    /// Errors of writing: the log must not name them then.
+    pub fn make_known(&self, high: u32) -> Result<()> {
+        while high > self.ids_known() {
+            let mut change = self.change()?;
+            self.raised.fetch_max(high, Ordering::AcqRel);
+            let (meta, own) = (change.current.superblock.meta, change.own().to_vec());
+            change.write(meta, own)?;
+        }
+        Ok(())
+    }
+}
+
+/// The right to write the next superblock.
+pub(super) struct Change<'f> {
+    file: &'f DatabaseFile,
+    current: MutexGuard<'f, Current>,
+}
+
+impl Change<'_> {
+    /// What the store has in the superblock so far.
+    pub(super) fn own(&self) -> &[u8] {
+        &self.current.superblock.own
+    }
+
+    /// Writes a superblock over the older one and returns once it is durable. After an error the device may have it or not.
+    pub(super) fn write(&mut self, mut meta: Meta, own: Vec<u8>) -> Result<()> {
+        let (file, current) = (self.file, &mut *self.current);
+        let slot = 1 - current.slot.min(1);
+        // A checkpoint has read the high water before it came here.
+        meta.high_water = meta.high_water.max(file.raised.load(Ordering::Acquire));
+        // The sequence moves on even if this fails: the next try goes to the same slot and must outdo this one.
+        current.superblock.sequence += 1;
+        let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };
+        file.disk.write_at((slot * SUPERBLOCK) as u64, &next.encode())?;
+        file.sync()?;
+        let both = meta.high_water.min(current.superblock.meta.high_water);
+        file.high_water.store(both, Ordering::Release);
+        *current = Current { superblock: next, slot, other_damaged: false };
+        Ok(())
+    }
+}

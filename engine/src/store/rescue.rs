@@ -1,0 +1,81 @@
+//! Opening a file whose superblocks or whose store are damaged, to read what is left.
+
+use super::file::DatabaseFile;
+use super::superblock::{self, FRONT, Meta, Superblock};
+use super::table::TableStore;
+use super::{PageStore, StoreKind};
+use crate::base::{Damage, Error, Lsn, Result};
+use crate::io::{Disk, read_what_can_be};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A store that was opened for what is left of it.
+pub struct RescuedStore {
+    /// The store.
+    pub store: Arc<dyn PageStore>,
+    /// What the superblock says, or where there is none what may be so.
+    pub meta: Meta,
+    /// Which superblock that is.
+    pub superblock: Believed,
+    /// Pages were found by their images alone: of some, the newest may be lost.
+    pub guessed: bool,
+    /// Every page id is smaller.
+    pub ids_end: u32,
+    /// No LSN of a page that was found is greater, and none of `meta`.
+    pub last: Lsn,
+    /// What was damaged.
+    pub damage: Vec<Damage>,
+}
+
+/// Which superblock of a damaged file is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Believed {
+    /// The newer one of two.
+    Newest,
+    /// The only one: the other is damaged, and may have been newer.
+    Only,
+    /// None: both are damaged.
+    None,
+}
+
+/// Whether a store's own notes are asked where pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// As far as they are sound.
+    Notes,
+    /// No: they may be old. The newest image of each page counts.
+    Images,
+}
+
+/// Opens a file as far as it can be read, to read it. `page_size` counts where neither a superblock nor an allocation map
+/// says it.
+///
+/// # Errors
+/// [`Error::FormatVersion`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the device
+/// says.
+pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
+    let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
+    read_what_can_be(&*disk, 0, &mut front);
+    let (superblock, slot) = match chosen(&front, path)? {
+        Ok(chosen) => chosen,
+        Err(cause) => return TableStore::rescue_unknown(disk, path, page_size, cause),
+    };
+    let other = 1 - slot.min(1);
+    let believed = if superblock::is_sound(&front, other) { Believed::Newest } else { Believed::Only };
+    let damage = if believed == Believed::Only { vec![Damage::Superblock { slot: other }] } else { Vec::new() };
+    let file = DatabaseFile::of(disk, path, superblock, slot, false);
+    match file.kind() {
+        StoreKind::Table => TableStore::rescue(file, believed, trust, damage),
+        #[cfg(test)]
+        StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
+    }
+}
+
+/// The superblock that counts and its slot, or why there is none. Another version's is an error of the whole.
+fn chosen(front: &[u8], path: &Path) -> Result<Result<(Superblock, usize)>> {
+    match superblock::choose(front, path) {
+        Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
+        Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),
+        chosen => chosen.map(Ok),
+    }
+}

@@ -1,0 +1,26 @@
+//! What only the table store can be asked: damage to its file, and places.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod hostile;
+mod places;
+
+use super::*;
+use crate::store::StoreKind;
+use crate::store::superblock::tests::meta;
+use crate::store::tests::{Failing, PAGE_SIZE, disk, sample};
+use std::path::Path;
+
+fn create(disk: &Arc<Failing>) -> TableStore {
+    TableStore::open(DatabaseFile::create(StoreKind::Table, disk.clone(), Path::new("db"), meta()).unwrap()).unwrap()
+}
+
+fn open(disk: &Arc<Failing>) -> Result<TableStore> {
+    TableStore::open(DatabaseFile::open(disk.clone(), Path::new("db"))?)
+}

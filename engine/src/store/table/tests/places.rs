@@ -1,0 +1,87 @@
+//! Places that log records name, and that every grain has exactly one use.
+
+use super::*;
+use crate::store::tests::model::{Run, Step, Subject};
+
+impl Subject for TableStore {
+    const KIND: StoreKind = StoreKind::Table;
+    const REOPENS_AT_CHECKPOINT: bool = true;
+
+    fn of(file: DatabaseFile) -> Result<TableStore> {
+        TableStore::open(file)
+    }
+
+    /// Every used grain has exactly one use.
+    fn check(&self) {
+        let directory = Directory::decode(&self.file.own()).unwrap();
+        let state = self.state.lock();
+        let mut extents = vec![Extent { first: 0, grains: FIRST_GRAIN }, directory.extent()];
+        state.table.each(|_, place| extents.push(place.extent()));
+        extents
+            .extend((0..state.table.chunks()).filter_map(|index| state.table.home(index)).map(|at| at.place.extent()));
+        extents.extend(state.quarantine.iter().chain(&state.frozen).chain(state.reserved.values()));
+        extents.sort_unstable();
+        for pair in extents.windows(2) {
+            assert!(pair[0].end() <= pair[1].first || pair[0].grains == 0, "{pair:?} overlap");
+        }
+        assert_eq!(extents.iter().map(|extent| extent.grains).sum::<u64>(), state.allocator.used());
+    }
+}
+
+fn place(location: Location) -> PlaceBytes {
+    PlaceBytes::new(&location.encode()).unwrap()
+}
+
+#[test]
+fn places_in_the_log_are_redone_and_kept() {
+    let mut run = Run::<TableStore>::new();
+    run.step(&Step::Write((0..50).collect()));
+    run.step(&Step::Freeze);
+    run.step(&Step::Finish);
+    let mut places = Vec::new();
+    for id in 100..150 {
+        run.step(&Step::Unlogged(id));
+        places.push((PageId(id), place(run.store.location(PageId(id)).unwrap())));
+    }
+    let expected = run.pages.clone();
+    run.store = open(&run.disk).unwrap();
+    for (_, place) in &places {
+        run.store.reserve(*place, Lsn(1)).unwrap();
+    }
+    // Pages that redo writes out before it comes to the records.
+    run.step(&Step::Write((0..50).collect()));
+    for (id, place) in &places {
+        assert!(run.store.install(*id, *place, Lsn(1)).unwrap());
+        assert!(run.store.install(*id, *place, Lsn(1)).unwrap());
+    }
+    run.store.check();
+    let found = run.all();
+    assert!(expected.range(100..).all(|(id, page)| found.get(id) == Some(page)));
+    let elsewhere = place(run.store.location(PageId(0)).unwrap());
+    assert!(matches!(run.store.install(PageId(1), elsewhere, Lsn(1)), Err(Error::CorruptMeta { .. })));
+}
+
+#[test]
+fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
+    let mut run = Run::<TableStore>::new();
+    run.step(&Step::Unlogged(5));
+    let place = place(run.store.location(PageId(5)).unwrap());
+    run.store = open(&run.disk).unwrap();
+    let before = run.store.stats();
+    run.store.reserve(place, Lsn(1)).unwrap();
+    assert!(run.store.stats().free_bytes < before.free_bytes);
+    run.store.finish(run.store.freeze(), meta()).unwrap();
+    assert_eq!(run.store.stats().free_bytes, before.free_bytes);
+}
+
+#[test]
+fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
+    let store = create(&disk());
+    let far = place(Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 });
+    for bytes in
+        [PlaceBytes::new(&[]).unwrap(), PlaceBytes::new(&[0; 12]).unwrap(), PlaceBytes::new(&[7; 15]).unwrap(), far]
+    {
+        assert!(matches!(store.reserve(bytes, Lsn(9)), Err(Error::CorruptLog { lsn: Lsn(9), .. })));
+        assert!(matches!(store.install(PageId(1), bytes, Lsn(9)), Err(Error::CorruptLog { lsn: Lsn(9), .. })));
+    }
+}

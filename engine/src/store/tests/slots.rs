@@ -1,0 +1,218 @@
+//! A store with one fixed slot a page, written in place: as little as a store can be. It is nothing for a device that
+//! tears writes, and the other side of the seam for the tests.
+
+use crate::base::bytes::get_u64;
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::page::{Page, unpack};
+use crate::store::superblock::{FRONT, Meta};
+use crate::store::{Base, Changed, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Debug, Default)]
+struct State {
+    pages: BTreeMap<PageId, Vec<u8>>,
+    /// The images that changes of these pages are told from.
+    bases: BTreeMap<PageId, Vec<u8>>,
+    /// Dropped since the last freeze, and before it: their slots are emptied by a checkpoint.
+    dropped: BTreeSet<PageId>,
+    frozen: BTreeSet<PageId>,
+    freezes: u64,
+}
+
+#[derive(Debug)]
+pub(in crate::store) struct SlotStore {
+    file: DatabaseFile,
+    state: Mutex<State>,
+    written: AtomicU64,
+}
+
+impl SlotStore {
+    pub(in crate::store) fn open(file: DatabaseFile) -> Result<SlotStore> {
+        let own = file.own();
+        let mut state = State { freezes: get_u64(&own, 0), ..State::default() };
+        let len = file.page_size() as u64;
+        let slots = file.disk().size()?.saturating_sub(FRONT as u64) / len;
+        for id in (0..slots as u32).map(PageId) {
+            let mut page = vec![0; len as usize];
+            file.disk().read_at(slot(&file, id), &mut page)?;
+            if page.iter().any(|byte| *byte != 0) {
+                assert_eq!(Page::new(&page).id(), id);
+                state.bases.insert(id, page.clone());
+                state.pages.insert(id, page);
+            }
+        }
+        Ok(SlotStore { file, state: Mutex::new(state), written: AtomicU64::new(0) })
+    }
+
+    fn put(&self, id: PageId, page: &[u8]) -> Result<()> {
+        self.file.disk().write_at(slot(&self.file, id), page)?;
+        self.written.fetch_add(page.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn keep(&self, id: PageId, page: Vec<u8>, base: Base) {
+        let mut state = self.state.lock();
+        state.dropped.remove(&id);
+        if base == Base::Moves {
+            state.bases.insert(id, page.clone());
+        }
+        state.pages.insert(id, page);
+    }
+}
+
+fn slot(file: &DatabaseFile, id: PageId) -> u64 {
+    FRONT as u64 + u64::from(id.0) * file.page_size() as u64
+}
+
+struct SlotWriter<'s> {
+    store: &'s SlotStore,
+    pages: Vec<(PageId, Vec<u8>, Base)>,
+}
+
+impl PageWriter for SlotWriter<'_> {
+    /// Checks that no change was missed. Half of the images count as changes to an older one.
+    fn push(&mut self, id: PageId, page: &[u8], changed: Changed) -> Base {
+        let state = self.store.state.lock();
+        let base = match state.bases.get(&id) {
+            None => {
+                assert_eq!(changed, Changed::ALL, "page {id} has no base");
+                Base::Moves
+            }
+            Some(base) => {
+                let mut rebuilt = base.clone();
+                for range in changed.ranges(page.len()) {
+                    rebuilt[range.clone()].copy_from_slice(&page[range]);
+                }
+                assert!(rebuilt == page, "a change of page {id} was missed");
+                if Page::new(page).lsn().0.is_multiple_of(2) { Base::Moves } else { Base::Stays }
+            }
+        };
+        self.pages.push((id, page.to_vec(), base));
+        base
+    }
+
+    fn write(self: Box<Self>) -> Result<()> {
+        let written = self.pages.iter().try_for_each(|(id, page, _)| self.store.put(*id, page));
+        if let Err(error) = written {
+            let state = self.store.state.lock();
+            let old = self.pages.iter().filter_map(|(id, ..)| Some((id, state.pages.get(id)?)));
+            old.for_each(|(id, page)| self.store.put(*id, page).unwrap());
+            return Err(error);
+        }
+        self.pages.into_iter().for_each(|(id, page, base)| self.store.keep(id, page, base));
+        Ok(())
+    }
+}
+
+impl PageStore for SlotStore {
+    fn file(&self) -> &DatabaseFile {
+        &self.file
+    }
+
+    fn exists(&self, id: PageId) -> bool {
+        self.state.lock().pages.contains_key(&id)
+    }
+
+    fn wants_changes(&self) -> bool {
+        true
+    }
+
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<Changed>> {
+        let state = self.state.lock();
+        let Some(expected) = state.pages.get(&id) else { return Ok(None) };
+        self.file.disk().read_at(slot(&self.file, id), page)?;
+        if page != expected {
+            return Err(Error::corrupt(id, "it is not what was written"));
+        }
+        Ok(Some(state.bases.get(&id).map_or(Changed::ALL, |base| Changed::between(base, page))))
+    }
+
+    fn writer(&self) -> Box<dyn PageWriter + '_> {
+        Box::new(SlotWriter { store: self, pages: Vec::new() })
+    }
+
+    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
+        let mut page = vec![0; self.file.page_size()];
+        unpack(packed, &mut page)?;
+        self.write(id, &page)?;
+        Ok(PlaceBytes::new(&[]).unwrap())
+    }
+
+    fn drop_page(&self, id: PageId) {
+        let mut state = self.state.lock();
+        state.bases.remove(&id);
+        if state.pages.remove(&id).is_some() {
+            state.dropped.insert(id);
+        }
+    }
+
+    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+        self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect()
+    }
+
+    fn ids_end(&self) -> u32 {
+        self.state.lock().pages.last_key_value().map_or(0, |(id, _)| id.0 + 1)
+    }
+
+    fn freeze(&self) -> Frozen {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.frozen.append(&mut state.dropped);
+        state.freezes += 1;
+        Frozen(state.freezes)
+    }
+
+    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+        let mut change = self.file.change()?;
+        if self.state.lock().freezes != frozen.0 {
+            return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
+        }
+        self.file.sync()?;
+        change.write(meta, frozen.0.to_le_bytes().to_vec())?;
+        let mut state = self.state.lock();
+        let gone: Vec<PageId> = std::mem::take(&mut state.frozen).into_iter().collect();
+        let gone = gone.into_iter().filter(|id| !state.pages.contains_key(id) && !state.dropped.contains(id));
+        // A failure leaves pages that nobody knows, which the next opening drops.
+        gone.for_each(|id| drop(self.put(id, &vec![0; self.file.page_size()])));
+        Ok(())
+    }
+
+    fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
+        if place.is_empty() { Ok(()) } else { Err(Error::CorruptLog { lsn, what: "a place".into() }) }
+    }
+
+    /// Unless the page was dropped, it is where it was written; redo of what came before may have done that.
+    fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
+        self.reserve(place, lsn)?;
+        let mut page = vec![0; self.file.page_size()];
+        self.file.disk().read_at(slot(&self.file, id), &mut page)?;
+        self.keep(id, page, Base::Moves);
+        Ok(true)
+    }
+
+    fn ensure_room(&self, _pages: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
+        for (id, page) in &self.state.lock().pages {
+            let mut packed = Vec::new();
+            Page::new(page).packed_into(&mut packed);
+            visit(FoundImage { page: *id, lsn: Page::new(page).lsn(), packed: &packed });
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> StoreStats {
+        let pages = self.state.lock().pages.len() as u64;
+        StoreStats {
+            file_bytes: self.file.disk().size().unwrap(),
+            live_bytes: pages * self.file.page_size() as u64,
+            pages,
+            written_bytes: self.written.load(Ordering::Relaxed),
+            ..StoreStats::default()
+        }
+    }
+}
