@@ -3,7 +3,7 @@
 use crate::size::Size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
-use duramen::db::types::{DynType, KeyLayout, Separators};
+use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -98,6 +98,27 @@ pub(crate) struct Look {
     pub(crate) hex: bool,
 }
 
+/// What `--keys` takes, for its help.
+fn layouts() -> String {
+    let names: Vec<String> = KeyLayout::ALL.into_iter().map(KeyLayout::names).collect();
+    format!("How pages keep keys: {} [default: blocks for u32, u64, i32 and i64, else head]", listed(&names))
+}
+
+/// What `--codec` takes, for its help.
+fn codecs() -> String {
+    let names: Vec<String> = Codec::ALL.iter().map(Codec::to_string).collect();
+    let usual = TableOptions::DEFAULT_CODEC;
+    format!("How blocks of u32, u64, i32 or i64 keys are compressed: {} [default: {usual}]", listed(&names))
+}
+
+/// The names of a list, the last of them behind an "or".
+fn listed(names: &[String]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        names => names.join(""),
+    }
+}
+
 /// The types and the layout of a new table.
 #[derive(Args, Debug, Default)]
 pub(crate) struct NewTable {
@@ -107,14 +128,9 @@ pub(crate) struct NewTable {
     /// The type of values [default: that of the table, or bytes, or () without values]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
-    /// How pages keep keys: plain, fixed, head, db2, wiredtiger, wiredtiger-best, wiredtiger-both, myisam, pkb, pkb:1 to
-    /// pkb:8, pkb-heap, pkb-heap:1 to pkb-heap:8, blocks or blocks:128 (keys a block)
-    /// [default: blocks for u32, u64, i32 and i64, else head]
-    #[arg(long, value_name = "LAYOUT")]
+    #[arg(long, value_name = "LAYOUT", help = layouts())]
     pub(crate) keys: Option<KeyLayout>,
-    /// How blocks of u32, u64, i32 or i64 keys are compressed: plain, vbyte, masked-vbyte, varint-gb, stream-vbyte, for,
-    /// simd-for or bp128 [default: simd-for]
-    #[arg(long, value_name = "CODEC")]
+    #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]

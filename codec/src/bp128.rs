@@ -54,6 +54,8 @@ fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [within, before]: [u
 
 impl<T: Int> Scheme<T> for Bp128 {
     const MAX_COUNT: usize = 128;
+    const DELETE_STABLE: bool = false;
+    const EDITS_IN_PLACE: bool = false;
 
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {

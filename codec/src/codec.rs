@@ -15,120 +15,92 @@ use crate::varint_gb::VarIntGb;
 use crate::vbyte::{MaskedVByte, VByte};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
-/// A way of writing a block of keys. The discriminants are stable: they may be stored. The Upscaledb paper is "Upscaledb: Efficient
-/// Integer-Key Compression in a Key-Value Store using SIMD Instructions".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Codec {
-    /// Keys as they are.
-    Plain = 0,
-    /// Gaps, seven bits a byte (Upscaledb paper, 2.1).
-    VByte = 1,
-    /// The bytes of `VByte`, read by vector kernels (Upscaledb paper, 2.3).
-    MaskedVByte = 2,
-    /// Gaps in groups under a control byte (Upscaledb paper, 2.2).
-    VarIntGb = 3,
-    /// As `VarIntGb`, control bytes first.
-    StreamVByte = 4,
-    /// Distances from the first key, all of one width, packed in order (Upscaledb paper, 2.5).
-    For = 5,
-    /// Distances from the first key, packed in vector lanes (Upscaledb paper, 2.5).
-    SimdFor = 6,
-    /// Gaps of one width, packed in vector lanes, up to 128 keys (Upscaledb paper, 2.4).
-    Bp128 = 7,
-}
+/// The one table of codecs: the names of all, and which type implements each.
+macro_rules! codecs {
+    (($d:tt) $($(#[doc = $doc:literal])* $name:ident = $tag:literal, $text:literal => $scheme:ty;)*) => {
+        /// A way of writing a block of keys. The discriminants are stable: they may be stored. The Upscaledb paper is "Upscaledb: Efficient
+        /// Integer-Key Compression in a Key-Value Store using SIMD Instructions".
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Codec {
+            $($(#[doc = $doc])* $name = $tag,)*
+        }
 
-/// Runs `$call` with `$scheme` naming the codec's type.
-macro_rules! each {
-    ($codec:expr, $scheme:ident => $call:expr) => {
-        match $codec {
-            Codec::Plain => {
-                type $scheme = Plain;
-                $call
+        impl Codec {
+            /// Every codec, in the order of the discriminants.
+            pub const ALL: [Codec; [$($tag),*].len()] = [$(Codec::$name),*];
+
+            /// The codec's name in options, tables and figures.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Codec::$name => $text,)*
+                }
             }
-            Codec::VByte => {
-                type $scheme = Gapped<VByte>;
-                $call
-            }
-            Codec::MaskedVByte => {
-                type $scheme = Gapped<MaskedVByte>;
-                $call
-            }
-            Codec::VarIntGb => {
-                type $scheme = Gapped<VarIntGb>;
-                $call
-            }
-            Codec::StreamVByte => {
-                type $scheme = Gapped<StreamVByte>;
-                $call
-            }
-            Codec::For => {
-                type $scheme = For;
-                $call
-            }
-            Codec::SimdFor => {
-                type $scheme = SimdFor;
-                $call
-            }
-            Codec::Bp128 => {
-                type $scheme = Bp128;
-                $call
-            }
+        }
+
+        /// Runs `$call` with `$S` naming the codec's type.
+        macro_rules! each {
+            ($d codec:expr, $d S:ident => $d call:expr) => {
+                match $d codec {
+                    $(Codec::$name => {
+                        type $d S = $scheme;
+                        $d call
+                    })*
+                }
+            };
+        }
+
+        /// The operations of all codecs at one level, in the order of the discriminants.
+        macro_rules! operations_at {
+            ($d level:ident) => {
+                [$($d level::operations::<T, $scheme>()),*]
+            };
         }
     };
 }
 
-impl Codec {
-    /// Every codec, in the order of the discriminants.
-    pub const ALL: [Codec; 8] = [
-        Codec::Plain,
-        Codec::VByte,
-        Codec::MaskedVByte,
-        Codec::VarIntGb,
-        Codec::StreamVByte,
-        Codec::For,
-        Codec::SimdFor,
-        Codec::Bp128,
-    ];
+codecs! { ($)
+    /// Keys as they are.
+    Plain = 0, "plain" => Plain;
+    /// Gaps, seven bits a byte (Upscaledb paper, 2.1).
+    VByte = 1, "vbyte" => Gapped<VByte>;
+    /// The bytes of `VByte`, read by vector kernels (Upscaledb paper, 2.3).
+    MaskedVByte = 2, "masked-vbyte" => Gapped<MaskedVByte>;
+    /// Gaps in groups under a control byte (Upscaledb paper, 2.2).
+    VarIntGb = 3, "varint-gb" => Gapped<VarIntGb>;
+    /// As `VarIntGb`, control bytes first.
+    StreamVByte = 4, "stream-vbyte" => Gapped<StreamVByte>;
+    /// Distances from the first key, all of one width, packed in order (Upscaledb paper, 2.5).
+    For = 5, "for" => For;
+    /// Distances from the first key, packed in vector lanes (Upscaledb paper, 2.5).
+    SimdFor = 6, "simd-for" => SimdFor;
+    /// Gaps of one width, packed in vector lanes, up to 128 keys (Upscaledb paper, 2.4).
+    Bp128 = 7, "bp128" => Bp128;
+}
 
+impl Codec {
     /// The codec whose discriminant is `tag`.
+    #[inline(always)]
     pub fn from_tag(tag: u8) -> Option<Codec> {
         Codec::ALL.get(usize::from(tag)).copied()
-    }
-
-    /// The codec's name in options, tables and figures.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Codec::Plain => "plain",
-            Codec::VByte => "vbyte",
-            Codec::MaskedVByte => "masked-vbyte",
-            Codec::VarIntGb => "varint-gb",
-            Codec::StreamVByte => "stream-vbyte",
-            Codec::For => "for",
-            Codec::SimdFor => "simd-for",
-            Codec::Bp128 => "bp128",
-        }
     }
 
     /// The most keys of a block: 256, for BP128 128.
     #[inline]
     pub const fn max_count(self) -> usize {
-        match self {
-            Codec::Bp128 => 128,
-            _ => MAX_BLOCK,
-        }
+        each!(self, S => <S as Scheme<u32>>::MAX_COUNT)
     }
 
     /// Whether removing a key never makes the block longer (Upscaledb paper, section 2, "delete stability"). BP128 is the
     /// exception: a removal joins two gaps into one that may need more bits, and every gap has as many.
     pub const fn delete_stable(self) -> bool {
-        !matches!(self, Codec::Bp128)
+        each!(self, S => <S as Scheme<u32>>::DELETE_STABLE)
     }
 
     /// Whether a block says the length of its bytes, and not the width of its fields: `insert` and `remove` then change the bytes
     /// around the key instead of decoding and encoding the block. Indexes of blocks in pages are laid out by it.
     pub const fn edits_in_place(self) -> bool {
-        !matches!(self, Codec::For | Codec::SimdFor | Codec::Bp128)
+        each!(self, S => <S as Scheme<u32>>::EDITS_IN_PLACE)
     }
 
     /// Bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.

@@ -109,6 +109,8 @@ pub(crate) fn at<T: Int>(block: &Block<T>, offset: u64) -> T {
 }
 
 impl<T: Int> Scheme<T> for For {
+    const EDITS_IN_PLACE: bool = false;
+
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
         Ok(size(usize::from(block.count), claimed_width(block)?))

@@ -40,6 +40,7 @@ mod avx512;
 mod bits;
 mod block;
 mod bp128;
+#[macro_use]
 mod codec;
 mod error;
 mod frame;

@@ -9,6 +9,12 @@ pub(crate) trait Scheme<T: Int> {
     /// The most keys of a block.
     const MAX_COUNT: usize = MAX_BLOCK;
 
+    /// See [`crate::Codec::delete_stable`].
+    const DELETE_STABLE: bool = true;
+
+    /// See [`crate::Codec::edits_in_place`].
+    const EDITS_IN_PLACE: bool = true;
+
     /// Bytes that the descriptor claims; an error when its extent cannot be.
     fn size(block: &Block<T>) -> Result<usize>;
 

@@ -74,6 +74,8 @@ impl SimdFor {
 }
 
 impl<T: Int> Scheme<T> for SimdFor {
+    const EDITS_IN_PLACE: bool = false;
+
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
         Ok(shape(block)?.size())

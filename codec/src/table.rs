@@ -38,32 +38,36 @@ impl<T: Int> Operations<T> {
 
 struct Table<T>(PhantomData<T>);
 
-/// The codecs of a level, in the order of their discriminants.
-macro_rules! codecs {
-    ($level:ident) => {
-        [
-            $level::operations::<T, Plain>(),
-            $level::operations::<T, Gapped<VByte>>(),
-            $level::operations::<T, Gapped<MaskedVByte>>(),
-            $level::operations::<T, Gapped<VarIntGb>>(),
-            $level::operations::<T, Gapped<StreamVByte>>(),
-            $level::operations::<T, For>(),
-            $level::operations::<T, SimdFor>(),
-            $level::operations::<T, Bp128>(),
-        ]
-    };
-}
+// The discriminants are places in the table.
+#[allow(clippy::indexing_slicing, reason = "done by the compiler, which would refuse one that fails")]
+const _: () = {
+    let mut at = 0;
+    while at < Codec::ALL.len() {
+        assert!(Codec::ALL[at] as usize == at);
+        at += 1;
+    }
+};
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Int> Table<T> {
-    const LEVELS: &'static [[Operations<T>; 8]; 5] =
-        &[codecs!(scalar), codecs!(sse4), codecs!(avx2), codecs!(avx512), codecs!(vbmi)];
+    const LEVELS: &'static [[Operations<T>; Codec::ALL.len()]; 5] = &[
+        operations_at!(scalar),
+        operations_at!(sse4),
+        operations_at!(avx2),
+        operations_at!(avx512),
+        operations_at!(vbmi),
+    ];
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 impl<T: Int> Table<T> {
-    const LEVELS: &'static [[Operations<T>; 8]; 5] =
-        &[codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar), codecs!(scalar)];
+    const LEVELS: &'static [[Operations<T>; Codec::ALL.len()]; 5] = &[
+        operations_at!(scalar),
+        operations_at!(scalar),
+        operations_at!(scalar),
+        operations_at!(scalar),
+        operations_at!(scalar),
+    ];
 }
 
 /// The functions of one level.

@@ -112,7 +112,7 @@ fn records(page: u32) -> Vec<(&'static str, u8, Vec<u8>)> {
         [&[12, 16, 0, 0, 0, 0, 1, 0, 0][..], &[0; 4]].concat(),
         [&[12, 0, 0, 0, 0, 16, 1, 0, 0][..], &[0; 4]].concat(),
     );
-    let layout = [3, 3, 2, 1, 0, 0, 0, 0];
+    let layout = [2, 0, 0, 2, 0, 0, 2, 1, 0, 0];
     vec![
         ("a new page", 1, operation(page, &format(run))),
         ("a change", 1, operation(page, &PageOp::Remove { from: 0, to: 1 })),

@@ -116,7 +116,7 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
     let mut builder = PageBuilder::new(512, &spec);
     for i in 0..9u8 {
         let text = |i: u8| format!("key{i}5{i}");
-        let key = match keys.keeps_keys_apart() {
+        let key = match keys.keys_are_out_of_line() {
             true => apart(keys, &text(i.saturating_sub(1))[..if i == 0 { 3 } else { 6 }], &text(i), None),
             false => key(keys, &text(i)),
         };
@@ -150,7 +150,7 @@ fn write_pages() {
         for records in [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable] {
             pages.push((named("leaf", keys, &format!("-{records:?}")), page(PageKind::Leaf, keys, records)));
         }
-        if !keys.keeps_keys_apart() {
+        if !keys.keys_are_out_of_line() {
             pages.push((named("inner", keys, ""), page(PageKind::Inner, keys, RecordListKind::Fixed)));
         }
     }
@@ -175,7 +175,7 @@ fn write_pages() {
         case.extend((packed.len() as u16).to_le_bytes());
         case.extend(&packed);
         let kind = Page::new(&page).keys();
-        let keys = ["key199", "key25", "key7", "key699"].map(|text| match kind.keeps_keys_apart() {
+        let keys = ["key199", "key25", "key7", "key699"].map(|text| match kind.keys_are_out_of_line() {
             true => apart(kind, "key1", text, Some("key9")),
             false => key(kind, text),
         });

@@ -30,7 +30,7 @@ pub const MAX_VALUE: u64 = u32::MAX as u64;
 /// The longest name of a table, in bytes.
 pub const MAX_TABLE_NAME: usize = 1024;
 /// Bytes of a page's header; see `page::header`.
-pub const PAGE_HEADER: usize = 36;
+pub const PAGE_HEADER: usize = 38;
 /// Bytes that stand for the rest of a long key inside a page: first page of its run, length, checksum.
 pub const LONG_KEY_TAIL: usize = 12;
 /// Bytes that stand for a large value inside a page: first page of its run, length, checksum.
@@ -41,7 +41,12 @@ pub const LEAST_KEY: usize = 8;
 
 /// The longest key kept whole inside a page: such that two fences and two entries of this size always fit.
 pub fn max_inline_key(page_size: usize) -> usize {
-    if page_size < 512 { page_size / 8 } else { page_size / 5 }
+    match page_size {
+        ..512 => page_size / 8,
+        // A fifth leaves no room for that beside the header.
+        512 => 101,
+        _ => page_size / 5,
+    }
 }
 
 /// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the [`LONG_KEY_TAIL`] its image is

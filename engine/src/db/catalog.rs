@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 8 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), and for a table that assigns its keys the next key, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), and for a table that assigns its keys the next key, u64 |
 
 use crate::base::bytes::{push_varint, take, take_varint};
 use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};
@@ -39,8 +39,8 @@ pub(crate) fn catalog_tree() -> Tree {
         root: CATALOG_ROOT,
         table: TableId::CATALOG,
         layout: TreeLayout {
-            leaf: KeyListKind::Head,
-            inner: KeyListKind::Head,
+            leaf: KeyListKind::USUAL,
+            inner: KeyListKind::USUAL,
             records: RecordListKind::Variable,
             separators: SeparatorRule::TAIL,
         },
@@ -126,7 +126,7 @@ impl TableEntry {
         let (key_width, value_width) = (width()?, width()?);
         // What such lists take is known by these alone.
         let lies = |width: Option<usize>, most: usize| width.is_none_or(|width| width > most);
-        let keys_lie = layout.leaf == KeyListKind::Fixed && lies(key_width, MAX_KEY);
+        let keys_lie = layout.leaf.has_one_length() && lies(key_width, MAX_KEY);
         if keys_lie || layout.records == RecordListKind::Fixed && lies(value_width, MAX_PAGE_SIZE) {
             return None;
         }

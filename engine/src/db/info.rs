@@ -1,9 +1,8 @@
 //! [`TableInfo`]: the description of a table, for people and programs.
 
 use super::catalog::TableEntry;
-use super::spec::PART_IN_FILES;
 use super::types::Separators;
-use crate::page::{Instantiation, KeyListKind, SeparatorRule};
+use crate::page::SeparatorRule;
 use duramen_codec::Codec;
 
 /// A table's name, types, size and layout.
@@ -57,26 +56,8 @@ impl TableInfo {
             key_width: entry.key_width,
             value_width: entry.value_width,
             entries: entry.entries,
-            keys: match entry.tree.layout.leaf {
-                KeyListKind::Plain => "plain",
-                KeyListKind::Fixed => "fixed",
-                KeyListKind::Head => "head",
-                KeyListKind::Db2 => "db2",
-                KeyListKind::WiredTiger(Instantiation::RollForward) => "wiredtiger",
-                KeyListKind::WiredTiger(Instantiation::BestGroup) => "wiredtiger-best",
-                KeyListKind::WiredTiger(Instantiation::Both) => "wiredtiger-both",
-                KeyListKind::MyIsam => "myisam",
-                KeyListKind::Pkb(PART_IN_FILES) => "pkb",
-                KeyListKind::Pkb(part) => part_name(&PKB, part),
-                KeyListKind::PkbHeap(PART_IN_FILES) => "pkb-heap",
-                KeyListKind::PkbHeap(part) => part_name(&PKB_HEAP, part),
-                KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) if rule.is_short() => "blocks:128",
-                KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => "blocks",
-            },
-            codec: match entry.tree.layout.leaf {
-                KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) => Some(rule.codec()),
-                _ => None,
-            },
+            keys: entry.tree.layout.leaf.layout().name(),
+            codec: entry.tree.layout.leaf.codec(),
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => Separators::Full,
@@ -87,12 +68,3 @@ impl TableInfo {
         }
     }
 }
-
-/// The name of a PkB list with parts of that length.
-fn part_name(names: &'static [&'static str; 8], part: u8) -> &'static str {
-    names.get(usize::from(part).wrapping_sub(1)).copied().unwrap_or_default()
-}
-
-const PKB: [&str; 8] = ["pkb:1", "pkb:2", "pkb:3", "pkb:4", "pkb:5", "pkb:6", "pkb:7", "pkb:8"];
-const PKB_HEAP: [&str; 8] =
-    ["pkb-heap:1", "pkb-heap:2", "pkb-heap:3", "pkb-heap:4", "pkb-heap:5", "pkb-heap:6", "pkb-heap:7", "pkb-heap:8"];

@@ -3,7 +3,7 @@
 use super::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::base::limits::{max_inline_key, max_record};
 use crate::base::{Error, Result};
-use crate::page::{BlockRule, Instantiation, KeyListKind, RecordListKind, SeparatorRule};
+use crate::page::{KeyListKind, KeysToKeep, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 
 /// What a table to be created is like.
@@ -15,9 +15,6 @@ pub(crate) struct TableSpec<'a> {
     pub(crate) options: TableOptions,
 }
 
-/// Bytes of PkB's parts, as the study found best.
-const PART_IN_MEMORY: u8 = 2;
-pub(super) const PART_IN_FILES: u8 = 5;
 /// Values up to this width are kept in arrays; beyond it a fixed-size list would leave no room for keys.
 const MAX_FIXED_RECORD: usize = 64;
 
@@ -46,12 +43,6 @@ impl<'a> TableSpec<'a> {
     /// not in memory and has pages of that size.
     pub(crate) fn layout(&self, in_memory: bool, page_size: usize) -> Result<TreeLayout> {
         let leaf = self.leaf(in_memory)?;
-        let inner = match leaf {
-            KeyListKind::Plain => KeyListKind::Plain,
-            KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => KeyListKind::Fixed,
-            // Inner pages are few and searched by all: head is the quickest there, and compresses them well enough.
-            _ => KeyListKind::Head,
-        };
         let records = match self.value_width {
             Some(0) => RecordListKind::None,
             Some(width) if width <= self.max_fixed_record(page_size) => RecordListKind::Fixed,
@@ -74,7 +65,7 @@ impl<'a> TableSpec<'a> {
             None if leaf.key_len().is_some() => SeparatorRule::Full,
             Some(Separators::Tail) | None => SeparatorRule::TAIL,
         };
-        Ok(TreeLayout { leaf, inner, records, separators })
+        Ok(TreeLayout { leaf, inner: leaf.inner(), records, separators })
     }
 
     /// The widest values that are kept in arrays: none of them may come to need a run, beside no key.
@@ -97,75 +88,15 @@ impl<'a> TableSpec<'a> {
 
     /// The key list of leaves.
     fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
-        if let Some(blocks) = self.blocks()? {
-            return Ok(blocks);
+        let TableOptions { keys: asked, codec, separators, .. } = self.options;
+        if let (Some(codec), Some(other)) = (codec, asked.filter(|layout| !layout.has_codec())) {
+            let expected = format!("left out with keys {other}: it is for blocks");
+            return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
-        let refused = |option, value: String, expected: String| Err(Error::Option { option, value, expected });
-        Ok(match (self.options.keys, self.key_width) {
-            (Some(KeyLayout::Plain), _) => KeyListKind::Plain,
-            (Some(KeyLayout::Fixed), Some(width)) if width > 0 => KeyListKind::Fixed,
-            (Some(KeyLayout::Fixed), _) => {
-                let expected = format!("plain or head for keys of type {}, which vary in length", self.key_type);
-                return refused("keys", "fixed".into(), expected);
-            }
-            (Some(KeyLayout::Head | KeyLayout::Blocks | KeyLayout::ShortBlocks) | None, _) => KeyListKind::Head,
-            (Some(KeyLayout::Db2), _) => KeyListKind::Db2,
-            (Some(KeyLayout::WiredTiger), _) => KeyListKind::WiredTiger(Instantiation::RollForward),
-            (Some(KeyLayout::WiredTigerBest), _) => KeyListKind::WiredTiger(Instantiation::BestGroup),
-            (Some(KeyLayout::WiredTigerBoth), _) => KeyListKind::WiredTiger(Instantiation::Both),
-            (Some(KeyLayout::MyIsam), _) => KeyListKind::MyIsam,
-            (Some(KeyLayout::Pkb), _) => KeyListKind::Pkb(if in_memory { PART_IN_MEMORY } else { PART_IN_FILES }),
-            (Some(KeyLayout::PkbPart(part)), _) if (1..=KeyListKind::LONGEST_PART).contains(&part) => {
-                KeyListKind::Pkb(part)
-            }
-            (Some(KeyLayout::PkbPart(part)), _) => {
-                return refused("keys", format!("pkb:{part}"), "pkb:1 to pkb:8".into());
-            }
-            (Some(KeyLayout::PkbHeap), _) => {
-                KeyListKind::PkbHeap(if in_memory { PART_IN_MEMORY } else { PART_IN_FILES })
-            }
-            (Some(KeyLayout::PkbHeapPart(part)), _) if (1..=KeyListKind::LONGEST_PART).contains(&part) => {
-                KeyListKind::PkbHeap(part)
-            }
-            (Some(KeyLayout::PkbHeapPart(part)), _) => {
-                return refused("keys", format!("pkb-heap:{part}"), "pkb-heap:1 to pkb-heap:8".into());
-            }
-        })
-    }
-
-    /// The list of blocks, where the options ask for one or leave integer keys to it.
-    fn blocks(&self) -> Result<Option<KeyListKind>> {
-        let TableOptions { keys, codec: asked, separators, .. } = self.options;
-        let named = keys.filter(|keys| matches!(keys, KeyLayout::Blocks | KeyLayout::ShortBlocks));
-        let refused = |expected| {
-            let of_codec = asked.map(|codec| ("codec", codec.to_string()));
-            let (option, value) = of_codec.or(named.map(|keys| ("keys", keys.to_string()))).unwrap_or_default();
-            Err(Error::Option { option, value, expected })
-        };
-        if asked.is_some()
-            && let (None, Some(other)) = (named, keys)
-        {
-            return refused(format!("left out with keys {other}: it is for blocks"));
-        }
+        let keys = KeysToKeep { key_type: self.key_type, width: self.key_width, codec, in_memory };
         // Blocks have no short separators: who asks for these means whole keys.
-        let open = keys.is_none() && matches!(separators, None | Some(Separators::Full));
-        if asked.is_none() && named.is_none() && !open {
-            return Ok(None);
-        }
-        let codec = asked.unwrap_or(TableOptions::DEFAULT_CODEC);
-        let rule = match named {
-            Some(short @ KeyLayout::ShortBlocks) => BlockRule::short(codec).ok_or_else(|| {
-                let expected = format!("blocks with {codec}: they have {} keys at most as it is", codec.max_count());
-                Error::Option { option: "keys", value: short.to_string(), expected }
-            })?,
-            _ => BlockRule::long(codec),
-        };
-        match self.key_type {
-            "u32" | "i32" => Ok(Some(KeyListKind::Blocks32(rule))),
-            "u64" | "i64" => Ok(Some(KeyListKind::Blocks64(rule))),
-            _ if asked.is_none() && named.is_none() => Ok(None),
-            other => refused(format!("left out for keys of type {other}: blocks are for u32, u64, i32 and i64")),
-        }
+        let whole = matches!(separators, None | Some(Separators::Full));
+        asked.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
     }
 }
 
@@ -173,6 +104,7 @@ impl<'a> TableSpec<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::page::BlockRule;
     use duramen_codec::Codec;
 
     fn leaf(key_type: &str, options: TableOptions) -> KeyListKind {

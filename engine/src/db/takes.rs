@@ -5,7 +5,7 @@ use super::catalog::TableEntry;
 use super::types::DynType;
 use crate::base::limits::MAX_KEY;
 use crate::base::{Error, Result};
-use crate::page::{KeyListKind, RecordListKind};
+use crate::page::RecordListKind;
 
 /// What the keys and values of a table must be like.
 pub(crate) struct Takes {
@@ -43,7 +43,7 @@ impl Takes {
             table: table.to_owned(),
             key_type: entry.key_type.clone(),
             value_type: entry.value_type.clone(),
-            key_width: if layout.leaf == KeyListKind::Fixed { entry.key_width } else { layout.leaf.key_len() },
+            key_width: if layout.leaf.has_one_length() { entry.key_width } else { layout.leaf.key_len() },
             value_width: match layout.records {
                 RecordListKind::None => Some(0),
                 RecordListKind::Fixed => entry.value_width,

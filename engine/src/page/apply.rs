@@ -241,7 +241,7 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
         return Err(Error::corrupt(view.id(), format!("a keeping of slots {from} to {to} of {}", tree.count)));
     }
     // Keys are in order, so the outermost ones tell for all, if the page has any. An inner page's first key becomes the fence.
-    let first = match tree.keys.kind.keeps_keys_apart() {
+    let first = match tree.keys.kind.keys_are_out_of_line() {
         true => to,
         false if tree.inner => from + 1,
         false => from,

@@ -40,6 +40,7 @@ pub struct PageBuilder {
     front: Vec<u8>,
     prefix: usize,
     inner: bool,
+    kind: KeyListKind,
     keys: KeyListBuilder,
     records: RecordListBuilder,
     count: usize,
@@ -65,7 +66,7 @@ impl PageBuilder {
         header::set_right(&mut front, spec.right);
         bytes::put_u8(&mut front, header::KIND, spec.kind as u8);
         bytes::put_u8(&mut front, header::LEVEL, spec.level);
-        bytes::put_u8(&mut front, header::KEY_LIST, spec.keys.tag());
+        bytes::put(&mut front, header::KEY_LIST, &spec.keys.tag());
         bytes::put_u8(&mut front, header::RECORD_LIST, spec.records as u8);
         bytes::put_u16(&mut front, header::LOWER, bytes::u16_of(spec.lower.len()));
         let rest_len = upper_rest.map_or(NO_UPPER, |rest| bytes::u16_of(rest.len()));
@@ -80,6 +81,7 @@ impl PageBuilder {
             front,
             prefix,
             inner,
+            kind: spec.keys,
             keys: KeyListBuilder::new(spec.keys, granule, inner, page_size),
             records: RecordListBuilder::new(spec.records, granule, page_size),
             count: 0,
@@ -121,7 +123,7 @@ impl PageBuilder {
         if page.keys().is_walked() {
             return self.push_walking(page, entries, first);
         }
-        if page.keys().blocks().is_some() && page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST) {
+        if page.keys().key_len().is_some() && page.keys() == self.kind {
             return self.push_all(page, start..end, 0);
         }
         let whole = first.is_none() && !self.inner && page.is_leaf();
@@ -204,7 +206,7 @@ impl PageBuilder {
                 page.key_into(slot, &mut key);
                 key.starts_with(prefix)
             });
-        let same = page.keys().tag() == bytes::get_u8(&self.front, header::KEY_LIST);
+        let same = page.keys() == self.kind;
         self.prefix.checked_sub(page.prefix().len()).filter(|_| fits && same)
     }
 

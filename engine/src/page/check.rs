@@ -49,9 +49,9 @@ impl<'a> Page<'a> {
     fn check_special(&self, record_bytes: usize) -> Verdict {
         let header = self.header();
         let numbers = [header::COUNT, header::LOWER, header::UPPER_REST, header::PREFIX];
-        let tags = [header::LEVEL, header::KEY_LIST, header::RECORD_LIST];
+        let tags = [header::LEVEL, header::RECORD_LIST];
         let unused = numbers.iter().all(|&at| header.u16(at) == 0) && tags.iter().all(|&at| header.u8(at) == 0);
-        ensure(unused, || "a run or map has fields of a tree page".into())?;
+        ensure(unused && header.key_list() == [0; 3], || "a run or map has fields of a tree page".into())?;
         let records = header.u16(header::RECORD_BYTES);
         ensure(records == record_bytes, || format!("{records} bytes of records instead of {record_bytes}"))?;
         let keys = header.u16(header::KEY_BYTES);
@@ -72,9 +72,9 @@ impl<'a> Page<'a> {
 
     fn check_tree_page(&self) -> Verdict {
         let header = self.header();
-        let (keys, records) = (header.u8(header::KEY_LIST), header.u8(header::RECORD_LIST));
+        let (keys, records) = (header.key_list(), header.u8(header::RECORD_LIST));
         let Some(key_kind) = KeyListKind::from_tag(keys) else {
-            return Err(format!("key list {keys} is unknown"));
+            return Err(format!("key list {keys:?} is unknown"));
         };
         let Some(record_kind) = RecordListKind::from_tag(records) else {
             return Err(format!("record list {records} is unknown"));
@@ -97,7 +97,7 @@ impl<'a> Page<'a> {
     /// A tree page without fences, of numbers and of keys as long as keys can be.
     fn check_heap_page(&self) -> Verdict {
         self.check_tree_page()?;
-        let lists = self.keys() == KeyListKind::Fixed && self.records() == RecordListKind::Variable;
+        let lists = self.keys() == KeyListKind::NUMBERS && self.records() == RecordListKind::Variable;
         ensure(lists, || "a heap page that is not made of numbers and keys".into())?;
         let bare = self.lower_fence().is_empty() && !self.has_upper_fence() && self.right().is_none();
         ensure(bare, || "a heap page with fences or a right link".into())?;
@@ -139,7 +139,7 @@ impl<'a> Page<'a> {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }
-        if self.keeps_keys_apart() {
+        if self.keys_are_out_of_line() {
             // Its list has looked at what it has; only the tree can get at the keys.
             return Ok(());
         }

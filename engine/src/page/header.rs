@@ -1,9 +1,10 @@
-//! The 36 bytes at the front of every page, of any kind: where each field is and how it is read and written.
+//! The 38 bytes at the front of every page, of any kind: where each field is and how it is read and written.
 //! What the fields of one kind imply for the rest of its page is said elsewhere.
 //!
 //! Little-endian: LSN u64 @0, page id u32 @8, table id u32 @12, right u32 @16, entry count u16 @20, bytes of the
-//! key list u16 @22, bytes of the record list u16 @24, kind u8 @26, level u8 @27, key list tag u8 @28, record list
-//! tag u8 @29, length of the lower fence u16 @30, of the upper fence's rest u16 @32, of the common prefix u16 @34.
+//! key list u16 @22, bytes of the record list u16 @24, kind u8 @26, level u8 @27, tag of the key list @28 (kind u8, codec u8,
+//! variant u8), tag of the record list u8 @31, length of the lower fence u16 @32, of the upper fence's rest u16 @34, of the
+//! common prefix u16 @36.
 
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, bytes};
@@ -18,10 +19,10 @@ pub(super) const RECORD_BYTES: usize = 24;
 pub(super) const KIND: usize = 26;
 pub(super) const LEVEL: usize = 27;
 pub(super) const KEY_LIST: usize = 28;
-pub(super) const RECORD_LIST: usize = 29;
-pub(super) const LOWER: usize = 30;
-pub(super) const UPPER_REST: usize = 32;
-pub(super) const PREFIX: usize = 34;
+pub(super) const RECORD_LIST: usize = 31;
+pub(super) const LOWER: usize = 32;
+pub(super) const UPPER_REST: usize = 34;
+pub(super) const PREFIX: usize = 36;
 
 /// In the field `UPPER_REST`: there is no upper fence, the page is the rightmost of its level.
 pub(super) const NO_UPPER: u16 = 0xFFFF;
@@ -63,6 +64,12 @@ impl<'a> Header<'a> {
     #[inline(always)]
     pub(super) fn u8(self, at: usize) -> u8 {
         bytes::get_u8(self.0, at)
+    }
+
+    /// The tag of the key list.
+    #[inline(always)]
+    pub(super) fn key_list(self) -> [u8; 3] {
+        [self.u8(KEY_LIST), self.u8(KEY_LIST + 1), self.u8(KEY_LIST + 2)]
     }
 
     #[inline(always)]

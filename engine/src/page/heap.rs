@@ -6,7 +6,7 @@
 
 use super::builder::{PageBuilder, PageSpec};
 use super::header::PageKind;
-use super::keys::{Apart, KeyList, KeyListKind, KeyPlace, apart_entry};
+use super::keys::{Apart, KeyListKind, KeyPlace};
 use super::records::RecordListKind;
 use super::view::Page;
 use crate::base::{PageId, TableId, bytes};
@@ -23,7 +23,7 @@ pub fn heap_page_builder(page_size: usize, id: PageId, table: TableId) -> PageBu
         table,
         kind: PageKind::Heap,
         level: 0,
-        keys: KeyListKind::Fixed,
+        keys: KeyListKind::NUMBERS,
         records: RecordListKind::Variable,
         lower: &[],
         upper: None,
@@ -64,10 +64,7 @@ impl<'a> Page<'a> {
 
     #[inline(always)]
     fn apart(&self) -> Option<Apart<'a>> {
-        match self.key_list() {
-            KeyList::Apart(list) => Some(list),
-            _ => None,
-        }
+        self.key_list().out_of_line()
     }
 
     /// Of a leaf that keeps its keys apart: where the key of `slot` is.
@@ -110,7 +107,7 @@ impl<'a> Page<'a> {
 /// The key image of an insertion into a leaf that keeps its keys apart: the part of `key` behind `before`, which is the key
 /// before it or what it is known to share with the lower fence, where it is, and the part of the key behind it, if there is one.
 pub fn apart_image(keys: KeyListKind, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
-    apart_entry(keys.part(), before, key, next, place)
+    keys.image(before, key, next, place)
 }
 
 /// What an image of an insertion says: how many bytes its key shares with the one before, and those of the one behind with it.

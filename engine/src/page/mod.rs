@@ -34,7 +34,7 @@ pub use apply::{apply, would_insert};
 pub use builder::{PageBuilder, PageSpec};
 pub use header::{PageKind, set_lsn};
 pub use heap::{apart_image, heap_number, heap_page_builder};
-pub use keys::{BlockRule, Index, Instantiation, IntKey, KeyListKind, KeyPlace};
+pub use keys::{BlockRule, Instantiation, KeyLayout, KeyListKind, KeyPlace, KeysToKeep};
 pub use op::{NewEntry, PageOp};
 pub use order::compare_images;
 pub use pack::unpack;

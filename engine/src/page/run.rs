@@ -50,7 +50,7 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
 /// nothing but bytes within one block of integer keys each; says how many.
 fn insert_in_place(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<usize> {
     let view = Page::new(page);
-    if view.records() != RecordListKind::None || view.keys().blocks().is_none() {
+    if view.records() != RecordListKind::None || view.keys().key_len().is_none() {
         return Ok(0);
     }
     let tree = Tree::of(view)?;

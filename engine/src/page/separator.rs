@@ -3,7 +3,7 @@
 
 use super::block_cut;
 use super::heap::shared_by;
-use super::keys::{KeyList, KeyListKind, KeyWalk, LEAST_FOOT, OPEN, granule};
+use super::keys::{KeyList, KeyWalk, granule};
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
@@ -54,7 +54,7 @@ pub struct Split {
 /// # Errors
 /// `Error::Corrupt` where no cut fits, which a sound page never meets.
 pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule: SeparatorRule) -> Result<Split> {
-    if let KeyList::Blocks(list) = page.key_list() {
+    if let Some(list) = page.key_list().blocks() {
         let split = block_cut::choose(page, list, pending, rule);
         return split.ok_or_else(|| Error::corrupt(page.id(), "its blocks cannot be divided between two pages"));
     }
@@ -151,14 +151,9 @@ impl<'a> Cutter<'a> {
         (before..count).for_each(|slot| add(size(slot)));
         // Each list may have unused slots, a granule less one, or a length field.
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
-        let open = if page.keys().keeps_keys_apart() { OPEN } else { 0 };
-        let front = PAGE_HEADER + rounding + open;
+        let front = PAGE_HEADER + rounding + page.keys().front();
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
-        let spare = match page.keys() {
-            kind @ KeyListKind::Pkb(_) => (granule(page.bytes().len()) - 1) * kind.entry_bytes(0),
-            kind if kind.has_best() => LEAST_FOOT,
-            _ => 0,
-        };
+        let spare = page.keys().spare(granule(page.bytes().len()));
         Cutter {
             page,
             list,
@@ -215,7 +210,7 @@ impl<'a> Cutter<'a> {
 
     /// The length of the separator of a cut.
     fn separator_len(&self, cut: usize) -> usize {
-        if self.page.keys().keeps_keys_apart() {
+        if self.page.keys().keys_are_out_of_line() {
             return self.separator_len_apart(cut);
         }
         if self.whole {
@@ -364,7 +359,7 @@ impl<'a> Cutter<'a> {
 
     fn split(&self, cut: usize) -> Split {
         let mut separator = Vec::new();
-        let apart = self.page.keys().keeps_keys_apart();
+        let apart = self.page.keys().keys_are_out_of_line();
         if !apart {
             self.key_into(cut, &mut separator);
             separator.truncate(self.separator_len(cut));

@@ -2,10 +2,11 @@
 //! panics, whatever the bytes; [`Page::check`] says whether they make sense.
 
 use super::header::{self, Header, NO_UPPER, PageKind};
-use super::keys::{Index, IntKey, KeyList, KeyListKind, KeyWalk, USUAL_SUFFIX, granule};
+use super::keys::{KeyList, KeyListKind, KeyWalk, USUAL_SUFFIX, granule};
 use super::records::{self, Record, RecordList, RecordListKind};
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
+use std::ops::Range;
 
 /// A page to read. Any bytes are safe: what lies outside them reads as zero or empty, and what a hostile page says is
 /// bounded. [`Page::check`] once, when bytes come from a device, makes the answers right as well.
@@ -82,16 +83,16 @@ impl<'a> Page<'a> {
         self.header.u8(header::LEVEL)
     }
 
-    /// The kind of the key list; [`KeyListKind::Plain`] where the tag is unknown.
+    /// The kind of the key list; [`KeyListKind::USUAL`] where the tag is unknown.
     #[inline(always)]
     pub fn keys(&self) -> KeyListKind {
-        KeyListKind::from_tag(self.header.u8(header::KEY_LIST)).unwrap_or(KeyListKind::Plain)
+        KeyListKind::from_tag(self.header.key_list()).unwrap_or(KeyListKind::USUAL)
     }
 
-    /// True where the page has parts of its keys only: see [`KeyListKind::keeps_keys_apart`].
+    /// True where the page has parts of its keys only: see [`KeyListKind::keys_are_out_of_line`].
     #[inline(always)]
-    pub fn keeps_keys_apart(&self) -> bool {
-        KeyListKind::is_apart_tag(self.header.u8(header::KEY_LIST))
+    pub fn keys_are_out_of_line(&self) -> bool {
+        self.keys().keys_are_out_of_line()
     }
 
     /// The kind of the record list; [`RecordListKind::None`] where the tag is unknown.
@@ -209,21 +210,39 @@ impl<'a> Page<'a> {
         KeyList::new(self.keys(), self.key_bytes(), self.count(), self.granule())
     }
 
-    /// The blocks of a leaf whose keys are integers of that width in blocks: for what looks at many keys at once.
+    /// Of a parent of leaves with that key list and without records: where in the child at `slot` a search for `key` will
+    /// read, where keys and bytes lie so evenly that the separators around the child tell. So the key's bytes and the index that
+    /// leads to them are waited for once.
     #[inline]
-    pub fn blocks<T: IntKey>(&self) -> Option<Index<'a, T>> {
-        self.key_list().index()
+    pub fn likely_parts(&self, leaves: KeyListKind, slot: usize, key: &[u8]) -> Option<[Range<usize>; 2]> {
+        leaves.likely_parts(self.bytes.len(), || {
+            // The first key of an inner page is whatever the page begins with.
+            let from = if slot == 0 { Some(self.lower_fence()) } else { None };
+            self.key_list().part_of_way(from, slot, key)
+        })
     }
 
-    /// How far `key` is on the way from the key of `slot` to the next one, in 65536ths, in a list of integers.
-    #[inline]
-    pub fn part_of_way(&self, slot: usize, key: &[u8]) -> Option<usize> {
-        match self.key_list() {
-            // The first key of an inner page is whatever the page begins with.
-            KeyList::Fixed(list) if slot == 0 => list.part_of_way(self.lower_fence(), slot, key),
-            KeyList::Fixed(list) => list.part_of_way(list.key(slot), slot, key),
-            _ => None,
-        }
+    /// The sum of the integer keys of some slots of a leaf, as the numbers that their bytes are; `None` where keys are not integers in
+    /// blocks. What `ahead` makes is handed the bytes that are read, where it pays to ask for the like in the next page.
+    pub fn sum_of_integers<A: Fn(&[u8])>(
+        &self,
+        slots: &Range<usize>,
+        ahead: impl FnOnce() -> Option<A>,
+    ) -> Option<u128> {
+        Some(self.key_list().blocks()?.sum(slots, ahead))
+    }
+
+    /// Appends integer keys in blocks to `keys`, from `slot` to the end of its block; gives their width in bytes. `None` where
+    /// keys are not such.
+    pub fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) -> Option<usize> {
+        self.key_list().blocks()?.rest_of_block(slot, keys);
+        self.keys().key_len()
+    }
+
+    /// The most keys that a block of a leaf has; `None` without blocks.
+    #[cfg(test)]
+    pub(crate) fn longest_block(&self) -> Option<usize> {
+        self.key_list().blocks().map(|blocks| blocks.longest())
     }
 
     /// `Ok(slot)` of the key image equal to `key`, or `Err(slot)` where it would be inserted. Keys compare bytewise;
@@ -293,7 +312,7 @@ impl<'a> Page<'a> {
 
     /// Bytes of the key list that are bytes of keys: the others are slots, lengths and the like.
     pub fn kept_key_bytes(&self) -> usize {
-        self.key_list().kept_bytes(self.key_bytes(), self.count())
+        self.key_list().kept_bytes(self.count())
     }
 
     /// The first slot from `from` on whose key image is longer than `len`. An inner page's slot 0 may be said to be

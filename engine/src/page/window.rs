@@ -1,9 +1,8 @@
 //! A window on the keys of one page, for cursors: keys are built several at a time, of lists that build each from the one
 //! before in one walk. What a cursor is must never be known here.
 
-use super::keys::{Index, IntKey, KeyRow, Place};
+use super::keys::{KeyRow, Place};
 use super::view::Page;
-use duramen_codec::MAX_BLOCK;
 
 /// How many keys a window holds; of blocks one block.
 const WINDOW: usize = 16;
@@ -64,20 +63,6 @@ impl KeyWindow {
         self.keys.push(key);
     }
 
-    /// Takes in the block of `slot`: it is decoded once and then read as often as need be.
-    fn fill_block<T: IntKey>(&mut self, index: &Index<'_, T>, slot: usize) {
-        let at = index.block_of_slot(slot);
-        let mut keys = [T::default(); MAX_BLOCK];
-        self.first = index.start(at);
-        self.keys.clear();
-        let mut bytes = Vec::with_capacity(size_of::<T>());
-        for &key in index.decode(at, &mut keys) {
-            bytes.clear();
-            index.push_key(key, &mut bytes);
-            self.keys.push(&bytes);
-        }
-    }
-
     /// Takes in the keys up to `slot` where the window comes from behind, those from `slot` on otherwise.
     #[inline(never)]
     fn fill(&mut self, page: Page<'_>, slot: usize) {
@@ -86,11 +71,11 @@ impl KeyWindow {
             return self.keys.clear();
         }
         let list = page.key_list();
-        if let Some(index) = list.index::<u32>() {
-            return self.fill_block(&index, slot);
-        }
-        if let Some(index) = list.index::<u64>() {
-            return self.fill_block(&index, slot);
+        if let Some(blocks) = list.blocks() {
+            // A block is decoded once and then read as often as need be.
+            self.keys.clear();
+            self.first = blocks.add_block_to(&mut self.keys, slot);
+            return;
         }
         let backwards = self.keys.len() > 0 && slot < self.first;
         let from = if backwards { (slot + 1).saturating_sub(WINDOW) } else { slot };

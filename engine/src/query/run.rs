@@ -8,10 +8,8 @@ use super::tally::{Needs, Tally};
 use super::{Aggregate, Column, Outcome};
 use crate::base::{Error, Result};
 use crate::db::ReadOnlyUntypedTable;
-use crate::page::{Index, IntKey, KeyWindow, Page, Record};
-use crate::store::Ahead;
+use crate::page::{KeyWindow, Page, Record};
 use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
-use duramen_codec::MAX_BLOCK;
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -290,12 +288,13 @@ impl Scan<'_> {
 
     fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
         let tally = &mut self.found.tallies[0];
-        let ahead = || self.engine.pool.ahead(page.bytes(), page.right());
-        let sum = if let Some(index) = page.blocks::<u32>() {
-            sum_blocks(&index, &slots, ahead)
-        } else if let Some(index) = page.blocks::<u64>() {
-            sum_blocks(&index, &slots, ahead)
-        } else {
+        // What is read of this leaf is asked for in the next one, whose blocks most likely lie alike: the processor by itself
+        // looks ahead within 4 KiB only.
+        let ahead = || {
+            let ahead = self.engine.pool.ahead(page.bytes(), page.right())?;
+            Some(move |bytes: &[u8]| ahead.like(bytes))
+        };
+        let Some(sum) = page.sum_of_integers(&slots, ahead) else {
             self.window.clear();
             let mut key = Vec::with_capacity(16);
             for slot in slots.clone() {
@@ -313,39 +312,6 @@ impl Scan<'_> {
         };
         tally.add_sum(sum)
     }
-}
-
-/// Bytes of the blocks whose sums wait for memory: two for each key of the largest.
-const LONG_BLOCK: usize = 2 * MAX_BLOCK;
-
-/// The sum of the keys of some slots: whole blocks in registers, those at the edges decoded. What is read of this leaf is
-/// asked for in the next one, whose blocks most likely lie alike: the processor by itself looks ahead within 4 KiB only. Where
-/// blocks are short, memory is quicker than their sums are.
-fn sum_blocks<T: IntKey>(index: &Index<'_, T>, slots: &Range<usize>, ahead: impl FnOnce() -> Option<Ahead>) -> u128 {
-    let mut sum = 0;
-    if slots.is_empty() {
-        return sum;
-    }
-    let ahead = if index.usual_bytes() < LONG_BLOCK { None } else { ahead() };
-    for at in index.block_of_slot(slots.start)..index.len() {
-        let (start, end) = (index.start(at), index.start(at + 1));
-        if start >= slots.end {
-            break;
-        }
-        if slots.start <= start && end <= slots.end {
-            sum += index.sum(at);
-            if let Some(ahead) = ahead {
-                ahead.like(index.summed(at));
-            }
-            continue;
-        }
-        let mut buffer = [T::default(); MAX_BLOCK];
-        let keys = index.decode(at, &mut buffer);
-        let (from, to) = (slots.start.saturating_sub(start), slots.end.saturating_sub(start).min(keys.len()));
-        let keys = keys.get(from..to).unwrap_or_default();
-        sum += keys.iter().map(|key| u128::from(key.widen())).sum::<u128>();
-    }
-    sum
 }
 
 fn outcome(aggregate: &Aggregate, found: &Found) -> Outcome {

@@ -197,7 +197,7 @@ impl<K: BulkSink> BulkLoader<K> {
 
     fn add_entry(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
         let leaf = self.tree.layout.leaf;
-        if leaf.keeps_keys_apart() {
+        if self.tree.keys_are_out_of_line() {
             let stored = self.store_key(key)?;
             let place = self.put_in_heap(&stored)?;
             let image = apart_image(leaf, self.last.as_deref().unwrap_or_default(), key, None, place);
@@ -322,7 +322,7 @@ impl<K: BulkSink> BulkLoader<K> {
 
     /// The image of an item's key, as it would be a fence.
     fn fence(&self, level: &Level, height: usize, index: usize) -> Vec<u8> {
-        let apart = height == 0 && self.tree.layout.leaf.keeps_keys_apart();
+        let apart = height == 0 && self.tree.keys_are_out_of_line();
         if apart { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
     }
 

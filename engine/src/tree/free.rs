@@ -117,7 +117,7 @@ impl Tree {
             return Ok(FreedLeaf { pages: 0, gone: false, apart: false });
         }
         let (from, to) = (slot_u16(page, from)?, slot_u16(page, page.count())?);
-        let (apart, gone) = (page.keeps_keys_apart(), from == 0);
+        let (apart, gone) = (self.resolver(page).is_some(), from == 0);
         drop(latched);
         if gone {
             store.free(id)?;
@@ -131,8 +131,8 @@ impl Tree {
 
     /// From which slot on the entries of a leaf are freed at once, and what they have outside it.
     fn leaving<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<(usize, Vec<Owned>)> {
-        if page.keeps_keys_apart() {
-            return self.last_owned(store, page, HEAP_PAGES);
+        if let Some(heap) = self.resolver(page) {
+            return heap.last_owned(store, page, HEAP_PAGES);
         }
         let (mut owned, mut from, inline) = (Vec::new(), 0, limits::max_inline_key(store.page_size()));
         while let Some(slot) = page.first_longer(from, inline) {

@@ -90,8 +90,8 @@ impl Tree {
             }
             let long;
             let apart;
-            let image = if page.keeps_keys_apart() {
-                apart = self.image_apart(store, page, slot, key, record)?;
+            let image = if let Some(heap) = self.resolver(page) {
+                apart = heap.image_for(store, page, slot, key, record)?;
                 apart.as_slice()
             } else if is_long(key.len(), store.page_size()) {
                 long = match stored.take() {

@@ -20,7 +20,45 @@ pub(super) struct Owned {
     run: Vec<PageId>,
 }
 
+/// Who has the keys of pages that keep parts of them only: the key heap of their table.
+#[derive(Clone, Copy)]
+pub(super) struct KeyHeap<'t>(&'t Tree);
+
 impl Tree {
+    /// Who has the keys of this page; `None` where it has them itself. Nothing else in the tree asks a page that.
+    #[inline(always)]
+    pub(super) fn resolver(&self, page: Page<'_>) -> Option<KeyHeap<'_>> {
+        page.keys_are_out_of_line().then_some(KeyHeap(self))
+    }
+
+    /// True where the leaves keep parts of their keys only: then a change may read and change pages of the key heap, and what a
+    /// leaf says of its keys means nothing.
+    #[inline(always)]
+    pub fn keys_are_out_of_line(&self) -> bool {
+        self.layout.leaf.keys_are_out_of_line()
+    }
+
+    /// The entries of the leaf that begins at `from`, and where it ends, if its keys are out of line and the stretch goes on behind
+    /// it: none of the keys has to be read.
+    pub fn count_unread<S: PageRead>(
+        &self,
+        store: &S,
+        stretch: &Stretch,
+        from: &[u8],
+    ) -> Result<Option<(u64, Vec<u8>)>> {
+        if !self.keys_are_out_of_line() {
+            return Ok(None);
+        }
+        self.leaf_for(store, from, |page| {
+            let mut upper = Vec::new();
+            let whole = page.lower_fence() == from && page.upper_fence_into(&mut upper);
+            let known = from.len().max(upper.len()) <= limits::max_inline_key(store.page_size());
+            let inside = upper.as_slice() > from && stretch.is_above(&upper);
+            let counts = whole && inside && known && self.resolver(page).is_some();
+            counts.then_some((page.count() as u64, upper))
+        })
+    }
+
     /// The image of a page's key, wherever it is kept. The caller holds the page's latch.
     pub(super) fn image_into<S: PageRead>(
         &self,
@@ -29,7 +67,7 @@ impl Tree {
         slot: usize,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        if !page.keeps_keys_apart() {
+        if self.resolver(page).is_none() {
             page.key_into(slot, out);
             return Ok(());
         }
@@ -67,13 +105,13 @@ impl Tree {
         Err(Error::corrupt(id, what))
     }
 
-    /// Reads the keys that a change at `key` may ask for, if its leaf keeps them apart: what the change would meet must be met
+    /// Reads the keys that a change at `key` may ask for, if they are out of line: what the change would meet must be met
     /// before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is; 0 for a removal. True: all of
     /// the leaf's keys have been read.
     pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<bool> {
         let leaf = self.descend(store, Target::Covering(key))?;
         let page = Page::new(&leaf);
-        if !page.keeps_keys_apart() {
+        if self.resolver(page).is_none() {
             return Ok(true);
         }
         let all = page.free() < room;
@@ -112,50 +150,6 @@ impl Tree {
         let upper = page.upper_fence_into(&mut upper).then_some(upper);
         let known = upper.as_ref().is_none_or(|upper| !is_long(upper.len(), store.page_size()));
         Ok((page.lsn(), known.then_some(Stretch { lower: key.to_vec(), upper })))
-    }
-
-    /// [`Tree::locate`] in a leaf that keeps its keys apart.
-    #[cold]
-    pub(super) fn locate_apart<S: PageRead>(
-        &self,
-        store: &S,
-        page: Page<'_>,
-        key: &[u8],
-    ) -> Result<std::result::Result<usize, usize>> {
-        let lower = shared_with_lower(page, store.page_size());
-        if key < lower {
-            return Ok(Err(0));
-        }
-        let found = page.search_apart(lower, key, |slot| {
-            let mut there = Vec::new();
-            self.full_key(store, page, slot, &mut there).map(|()| there)
-        })?;
-        found.ok_or_else(|| Error::corrupt(page.id(), "not a page of partial keys"))
-    }
-
-    /// The image for an insertion of `key` at `slot` of a leaf that keeps its keys apart. If the entry fits in the leaf, the
-    /// key is put in the heap; if not, the image is one that will not fit either, and nothing has happened.
-    pub(super) fn image_apart<S: PageWrite>(
-        &self,
-        store: &S,
-        leaf: Page<'_>,
-        slot: usize,
-        key: &[u8],
-        record: Record<'_>,
-    ) -> Result<Vec<u8>> {
-        let mut next = Vec::new();
-        let before = self.key_before(store, leaf, slot)?;
-        let has_next = slot < leaf.count();
-        if has_next {
-            self.full_key(store, leaf, slot, &mut next)?;
-        }
-        let next = has_next.then_some(next.as_slice());
-        let trial = apart_image(leaf.keys(), &before, key, next, KeyPlace::NONE);
-        if !would_insert(leaf, slot, &trial, record)? {
-            return Ok(trial);
-        }
-        let place = self.put_in_heap(store, leaf, slot, key)?;
-        Ok(apart_image(leaf.keys(), &before, key, next, place))
     }
 
     /// The whole key before `slot` of a leaf, or what is known to be before its first one.
@@ -240,13 +234,13 @@ impl Tree {
         Ok(freed)
     }
 
-    /// Of two neighbouring leaves that keep their keys apart: the first entry of the right one as it is in one page with the
+    /// Of two neighbouring leaves whose keys are out of line: the first entry of the right one as it is in one page with the
     /// left one's. One is latched at a time, for a damaged one may lead to the other.
     pub(super) fn joined_image<S: PageRead>(&self, store: &S, left: PageId, right: PageId) -> Result<Option<Vec<u8>>> {
         let before = {
             let latched = store.read(left)?;
             let left = Page::new(&latched);
-            if !left.keeps_keys_apart() {
+            if self.resolver(left).is_none() {
                 return Ok(None);
             }
             self.key_before(store, left, left.count())?
@@ -258,11 +252,57 @@ impl Tree {
         self.full_key(store, right, 0, &mut first)?;
         Ok(Some(apart_image(right.keys(), &before, &first, None, place)))
     }
+}
+
+impl KeyHeap<'_> {
+    /// [`Tree::locate`] in a leaf whose keys are out of line.
+    #[cold]
+    pub(super) fn locate<S: PageRead>(
+        self,
+        store: &S,
+        page: Page<'_>,
+        key: &[u8],
+    ) -> Result<std::result::Result<usize, usize>> {
+        let lower = shared_with_lower(page, store.page_size());
+        if key < lower {
+            return Ok(Err(0));
+        }
+        let found = page.search_apart(lower, key, |slot| {
+            let mut there = Vec::new();
+            self.0.full_key(store, page, slot, &mut there).map(|()| there)
+        })?;
+        found.ok_or_else(|| Error::corrupt(page.id(), "not a page of partial keys"))
+    }
+
+    /// The image for an insertion of `key` at `slot` of a leaf whose keys are out of line. If the entry fits in the leaf, the
+    /// key is put in the heap; if not, the image is one that will not fit either, and nothing has happened.
+    pub(super) fn image_for<S: PageWrite>(
+        self,
+        store: &S,
+        leaf: Page<'_>,
+        slot: usize,
+        key: &[u8],
+        record: Record<'_>,
+    ) -> Result<Vec<u8>> {
+        let mut next = Vec::new();
+        let before = self.0.key_before(store, leaf, slot)?;
+        let has_next = slot < leaf.count();
+        if has_next {
+            self.0.full_key(store, leaf, slot, &mut next)?;
+        }
+        let next = has_next.then_some(next.as_slice());
+        let trial = apart_image(leaf.keys(), &before, key, next, KeyPlace::NONE);
+        if !would_insert(leaf, slot, &trial, record)? {
+            return Ok(trial);
+        }
+        let place = self.0.put_in_heap(store, leaf, slot, key)?;
+        Ok(apart_image(leaf.keys(), &before, key, next, place))
+    }
 
     /// Of the last entries of a latched leaf, as many as have their keys in `pages` pages of the key heap: from which slot on, and
     /// what they have outside the leaf.
     pub(super) fn last_owned<S: PageRead>(
-        &self,
+        self,
         store: &S,
         page: Page<'_>,
         pages: usize,
@@ -278,7 +318,7 @@ impl Tree {
             if place.is_some_and(|place| !places.insert(place)) {
                 return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is another's too")));
             }
-            owned.push(self.owned_by(store, page, slot)?);
+            owned.push(self.0.owned_by(store, page, slot)?);
             from = slot;
         }
         Ok((from, owned))

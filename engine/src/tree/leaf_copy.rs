@@ -124,7 +124,7 @@ impl LeafCopy {
         }
         self.window.clear();
         self.take(page);
-        if page.keeps_keys_apart() {
+        if tree.resolver(page).is_some() {
             let copied = self.copy_part(tree, store, page, target);
             if copied.is_err() {
                 self.window.clear();

@@ -124,8 +124,8 @@ impl Tree {
     /// `Ok(slot)` of the entry whose whole key is `key`, or `Err(slot)` of the first greater one.
     #[inline]
     pub(super) fn locate<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
-        if page.keeps_keys_apart() {
-            return self.locate_apart(store, page, key);
+        if let Some(heap) = self.resolver(page) {
+            return heap.locate(store, page, key);
         }
         if key.len() <= limits::long_key_head(store.page_size()) {
             return Ok(page.search(key));

@@ -115,7 +115,7 @@ impl Tree {
         let mut builder = PageBuilder::new(page_size, &spec);
         let front = builder.used();
         let fits = builder.push_entries(left, 0..left.count(), None)
-            && if right.keeps_keys_apart() && right.count() > 0 {
+            && if self.resolver(right).is_some() && right.count() > 0 {
                 builder.push(first, right.record(0)) && builder.push_entries(right, 1..right.count(), None)
             } else {
                 builder.push_entries(right, 0..right.count(), right.is_inner().then_some(first))

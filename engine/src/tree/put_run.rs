@@ -49,8 +49,7 @@ impl Tree {
     ) -> Result<usize> {
         let mut puts = puts.peekable();
         let Some(first) = puts.next() else { return Ok(0) };
-        let apart = self.layout.leaf.keeps_keys_apart();
-        if apart
+        if self.keys_are_out_of_line()
             || !puts.peek().is_some_and(|next| first.may_go_with(next))
             || is_long(first.key.len(), store.page_size())
         {
@@ -90,7 +89,7 @@ impl Tree {
             entries.map(|(key, record)| NewEntry { slot: near.slot, key, record }).collect();
         let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else { return Ok(true) };
         let short = |entry: &NewEntry<'_>| entry.key.len() <= limits::long_key_head(page_size);
-        if self.layout.leaf.keeps_keys_apart() || !entries.iter().all(short) {
+        if self.keys_are_out_of_line() || !entries.iter().all(short) {
             return Ok(false);
         }
         entries.iter().try_for_each(|entry| check_entry(page_size, entry.key, entry.record))?;

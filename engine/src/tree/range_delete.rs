@@ -361,23 +361,25 @@ impl Tree {
             return Ok(false);
         }
         let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
-        if page.keeps_keys_apart()
-            && let Some(bounds) = within(page, keys, store.page_size())
-        {
+        let out_of_line = self.resolver(page).is_some();
+        if out_of_line && let Some(bounds) = within(page, keys, store.page_size()) {
             let detached = self.copy_entries(store, page, from..to, bounds)?;
             before(Removal::Subtree(&detached))?;
             self.must_fit(store, &mut leaf, &remove)?;
             removed.detached.push(detached);
             return Ok(false);
         }
-        let next = part_end(page, from..to, store.page_size());
+        let next = match out_of_line {
+            true => Some(to.min(from + APART)),
+            false => part_end(page, from..to, store.page_size()),
+        };
         let (to, more) = (next.unwrap_or(to), next.is_some());
         let remove = PageOp::Remove { from: slot_u16(page, from)?, to: slot_u16(page, to)? };
         let (mut key, mut owned, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
         for slot in from..to {
             window.key_into(page, slot, &mut key);
-            if page.keeps_keys_apart() || is_long(key.len(), store.page_size()) {
+            if out_of_line || is_long(key.len(), store.page_size()) {
                 owned.push(self.owned_by(store, page, slot)?);
                 self.full_key(store, page, slot, &mut key)?;
             }
@@ -425,11 +427,8 @@ impl Tree {
     }
 }
 
-/// Where the next part of a leaf's entries ends, if it is not all of them.
+/// Where the next part ends of the entries of a leaf that has its keys itself, if it is not all of them.
 fn part_end(page: Page<'_>, mut entries: std::ops::Range<usize>, page_size: usize) -> Option<usize> {
-    if page.keeps_keys_apart() {
-        return Some(entries.end.min(entries.start + APART));
-    }
     let inline = limits::max_inline_key(page_size);
     let mut long = page.first_longer(entries.start, inline);
     let mut apart = 0;

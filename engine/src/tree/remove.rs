@@ -45,7 +45,7 @@ impl Tree {
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
             let mut owned = None;
-            if is_long(key.len(), store.page_size()) || page.keeps_keys_apart() {
+            if is_long(key.len(), store.page_size()) || self.resolver(page).is_some() {
                 owned = Some(self.owned_by(store, page, slot)?);
             }
             if store.apply(&mut leaf, &PageOp::Remove { from, to })? {

@@ -208,8 +208,7 @@ impl Tree {
         if self.layout.records != RecordListKind::None {
             return None;
         }
-        let spread = self.layout.leaf.spread(page_size)?;
-        Some(spread.parts(page.part_of_way(slot, key)?))
+        page.likely_parts(self.layout.leaf, slot, key)
     }
 
     /// How far damage reaches: the end, as a whole key, of the range of the lowest page on the way to `key` that something

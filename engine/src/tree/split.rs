@@ -144,7 +144,7 @@ impl Tree {
             Some(pending) => first.extend_from_slice(pending.key),
             None => self.full_key(store, page, split.left_count, &mut first)?,
         }
-        let whole = page.keeps_keys_apart() && self.layout.separators == SeparatorRule::Full;
+        let whole = self.resolver(page).is_some() && self.layout.separators == SeparatorRule::Full;
         if !whole || is_long(first.len(), store.page_size()) {
             first.truncate(bytes::common_prefix(&last, &first) + 1);
         }

@@ -231,7 +231,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     fn count(&mut self, page: Page<'_>, level: u8) {
         let front = page.front();
-        let raw = if page.keeps_keys_apart() { 0 } else { page.raw_key_bytes() };
+        let raw = if self.tree.resolver(page).is_some() { 0 } else { page.raw_key_bytes() };
         let records = page.record_list_bytes();
         let small = (0..if level == 0 { page.count() } else { 0 }).map(|slot| page.record(slot));
         let raw_records: usize = small.filter(|record| !record.large).map(|record| record.bytes.len()).sum();
@@ -250,7 +250,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     /// Counts a key image that the page itself does not have.
     fn count_apart(&mut self, page: Page<'_>, len: usize) {
-        if let Some(stats) = self.stats.levels.first_mut().filter(|_| page.keeps_keys_apart()) {
+        if let Some(stats) = self.stats.levels.first_mut().filter(|_| self.tree.resolver(page).is_some()) {
             stats.raw_key_bytes += len as u64;
         }
     }

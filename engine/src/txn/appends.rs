@@ -104,7 +104,7 @@ impl Engine {
     fn find_behind<'a>(&self, tree: &Tree, writes: &'a WriteSet) -> Result<Option<(usize, Tail<'a>, Near)>> {
         let head = long_key_head(self.pool.page_size());
         let Some(last) = writes.last_in_order().filter(|last| last.len() <= head) else { return Ok(None) };
-        if tree.layout.leaf.keeps_keys_apart() {
+        if tree.keys_are_out_of_line() {
             return Ok(None);
         }
         let (mut near, mut key) = (Near::NONE, Vec::new());

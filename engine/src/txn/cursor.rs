@@ -11,9 +11,8 @@ use super::range_pieces::At;
 use super::versions::OwnedRecord;
 use super::write_set::WriteSet;
 use crate::base::{Lsn, Result};
-use crate::page::{Index, IntKey, Record};
+use crate::page::Record;
 use crate::tree::{LeafCopy, Stretch, Target, Tree};
-use duramen_codec::MAX_BLOCK;
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -272,15 +271,6 @@ fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     *bound = Bound::Excluded(own);
 }
 
-/// Appends the keys from `slot` to the end of its block.
-fn append_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u64>) {
-    let at = index.block_of_slot(slot);
-    let mut buffer = [T::default(); MAX_BLOCK];
-    let block = index.decode(at, &mut buffer);
-    let from = slot.saturating_sub(index.start(at));
-    keys.extend(block.get(from..).unwrap_or_default().iter().map(|key| key.widen()));
-}
-
 /// More memory is not kept for the next cursor.
 const MOST_SPARE: usize = 64 << 10;
 
@@ -354,13 +344,7 @@ impl Window {
             Body::Leaf if self.next < self.leaf.count() => self.leaf.page(),
             _ => return None,
         };
-        if let Some(index) = page.blocks::<u32>() {
-            append_block(&index, self.next, keys);
-            return Some(4);
-        }
-        let index = page.blocks::<u64>()?;
-        append_block(&index, self.next, keys);
-        Some(8)
+        page.rest_of_block(self.next, keys)
     }
 
     #[inline]

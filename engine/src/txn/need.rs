@@ -8,7 +8,7 @@ use super::page_ids::ids_per_map;
 use super::steps::Step;
 use crate::base::limits::{MAX_VALUE, long_key_head, max_inline_key};
 use crate::base::{PageId, Result};
-use crate::page::{KeyListKind, Page, RecordListKind, run_capacity};
+use crate::page::{Page, RecordListKind, run_capacity};
 use crate::store::Pin;
 use crate::tree::{Stretch, Target, Tree};
 use std::collections::BTreeSet;
@@ -194,7 +194,7 @@ impl<'e> Survey<'e> {
         }
         let head = long_key_head(self.page_size);
         let page_size = self.page_size;
-        let apart = tree.layout.leaf.keeps_keys_apart();
+        let apart = tree.keys_are_out_of_line();
         let mut heap = if apart { vec![step] } else { Vec::new() };
         self.visit(tree, Target::Covering(key), |page| {
             let here = |next: &Step<'_>| {
@@ -208,7 +208,7 @@ impl<'e> Survey<'e> {
                 }
             }
             let grows = 2 * own.bytes + page_size / 8;
-            own.may_split = own.bytes > 0 && (!adds_up(tree.layout.leaf) || page.free() < grows);
+            own.may_split = own.bytes > 0 && (!tree.layout.leaf.adds_up() || page.free() < grows);
         })?;
         if apart {
             self.read_heap(&heap, own.pages)?;
@@ -253,7 +253,7 @@ impl<'e> Survey<'e> {
         })?;
         self.need.runs += 2 * entries + 2;
         // Of a leaf that keeps its keys apart some become a leaf of their own, or are taken out of so many pages.
-        let apart = tree.layout.leaf.keeps_keys_apart();
+        let apart = tree.keys_are_out_of_line();
         if apart {
             self.pages(32, 32);
             self.add(2 * self.page_size, 0, false);
@@ -288,11 +288,6 @@ impl<'e> Survey<'e> {
     }
 }
 
-/// True if a key takes as much room among others as it has bytes: then it is known when a leaf will be full.
-fn adds_up(keys: KeyListKind) -> bool {
-    matches!(keys, KeyListKind::Plain | KeyListKind::Fixed | KeyListKind::Head | KeyListKind::Pkb(_))
-}
-
 /// What the writes to one leaf need.
 #[derive(Default)]
 struct Entries {
@@ -325,7 +320,7 @@ impl Entries {
         let large = tree.layout.records == RecordListKind::Variable && tree.root != super::commit::CATALOG_ROOT;
         // Beside a long key's own run there may be those of separators.
         self.runs += usize::from(large) + if key.len() >= inline { 3 } else { 0 };
-        self.heap += usize::from(tree.layout.leaf.keeps_keys_apart());
+        self.heap += usize::from(tree.keys_are_out_of_line());
         self.logical += key.len() + record + RECORD_LOG / 2;
         self.log += RECORD_LOG;
         if !matches!(step, Step::Put { .. }) {
@@ -346,7 +341,7 @@ impl Entries {
             self.pages += (1 + 2 * run) * page_size / 2 + 2 * kept;
             self.log += 2 * (key.len() + run * 64) + 4 * kept;
         }
-        if tree.layout.leaf.keeps_keys_apart() {
+        if tree.keys_are_out_of_line() {
             // The key is in a page of the heap as well.
             self.log += kept + 64;
             self.pages += kept;

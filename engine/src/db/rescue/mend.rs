@@ -176,20 +176,19 @@ fn free_name(tables: &BTreeMap<String, TableEntry>, mut name: String, id: TableI
 /// An entry, but for its root, for a table of which nothing but pages is left; `None` without a leaf.
 fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
     let (leaf, records) = pages.layout?;
-    let (leaf, inner, key_type) = match leaf {
-        KeyListKind::Blocks32(_) => (leaf, KeyListKind::Fixed, "u32"),
-        KeyListKind::Blocks64(_) => (leaf, KeyListKind::Fixed, "u64"),
-        // Nothing says any more that all keys have one length.
-        KeyListKind::Fixed => (KeyListKind::Head, KeyListKind::Head, "bytes"),
-        KeyListKind::Plain => (leaf, KeyListKind::Plain, "bytes"),
-        _ => (leaf, KeyListKind::Head, "bytes"),
+    // Nothing says any more that all keys have one length.
+    let leaf = if leaf.has_one_length() { KeyListKind::USUAL } else { leaf };
+    let key_type = match leaf.key_len() {
+        Some(4) => "u32",
+        Some(_) => "u64",
+        None => "bytes",
     };
     let separators = if leaf.key_len().is_some() { SeparatorRule::Full } else { SeparatorRule::TAIL };
     let (records, value_type) = match records {
         RecordListKind::None => (records, "()"),
         _ => (RecordListKind::Variable, "bytes"),
     };
-    let layout = TreeLayout { leaf, inner, records, separators };
+    let layout = TreeLayout { leaf, inner: leaf.inner(), records, separators };
     Some(TableEntry {
         tree: Tree { root: PageId::NONE, table, layout },
         entries: pages.entries,

@@ -1,77 +1,12 @@
 //! [`TableOptions`]: the options of a new table. The page layer implements them.
 
 use crate::base::Error;
+use crate::page::BlockRule;
+pub use crate::page::KeyLayout;
 use duramen_codec::Codec;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
-
-/// How a table's pages keep their keys.
-///
-/// ```
-/// use duramen::db::types::KeyLayout;
-///
-/// assert_eq!("db2".parse::<KeyLayout>()?, KeyLayout::Db2);
-/// assert_eq!(KeyLayout::ALL.map(|layout| layout.to_string())[0], "plain");
-/// # Ok::<(), duramen::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum KeyLayout {
-    /// Whole keys.
-    Plain,
-    /// Keys of one length, packed without slots: integers, hashes, UUIDs. Only for key types of a fixed width.
-    Fixed,
-    /// The common prefix of a page's keys is kept once, and the next four bytes of each key apart for quick search.
-    Head,
-    /// Several prefixes a page, each for a run of keys, chosen anew when a page is full, and four bytes of each key apart.
-    Db2,
-    /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from (WiredTiger's
-    /// *roll-forward distance control*). The smallest for keys that resemble their neighbours, such as paths and URLs, where
-    /// pages are large.
-    WiredTiger,
-    /// Prefix deltas without whole keys, and in what room a page has left its *best prefix group*: the longest run of keys
-    /// that one of them, kept whole there, completes. A search halves that run and goes through the rest.
-    WiredTigerBest,
-    /// Prefix deltas with both: about every tenth key whole, and the best prefix group.
-    WiredTigerBoth,
-    /// Prefix deltas without whole keys: smaller by a little, and a page is searched from its first key on. For pages
-    /// of few keys.
-    MyIsam,
-    /// Whole keys, and apart from them a few bytes of each that tell it from the one before: two in memory, five in files.
-    /// A search reads one whole key of a page at most; nothing is saved but what a page's keys have in common.
-    Pkb,
-    /// The same with so many bytes, 1 to 8, wherever the table is.
-    PkbPart(u8),
-    /// As [`KeyLayout::Pkb`], with the whole keys in pages of their own, the *key heap*: pages of partial keys are small enough
-    /// to stay in memory ([`crate::Builder::resident_inner`]), and a search reads one key of the heap at most, none at all if the
-    /// partial keys tell that a key is not there. A scan reads every key's heap page.
-    PkbHeap,
-    /// The same with so many bytes, 1 to 8, wherever the table is.
-    PkbHeapPart(u8),
-    /// Integers in compressed blocks, as long as the codec takes them: 256 keys, of BP128 128. [`TableOptions::codec`] says how.
-    /// Only for keys `u32`, `u64`, `i32`, `i64`.
-    Blocks,
-    /// The same with blocks of up to 128 keys, for codecs that take longer ones.
-    ShortBlocks,
-}
-
-impl KeyLayout {
-    /// All of them, but for [`KeyLayout::PkbPart`] and [`KeyLayout::PkbHeapPart`].
-    pub const ALL: [KeyLayout; 12] = [
-        KeyLayout::Plain,
-        KeyLayout::Fixed,
-        KeyLayout::Head,
-        KeyLayout::Db2,
-        KeyLayout::WiredTiger,
-        KeyLayout::WiredTigerBest,
-        KeyLayout::WiredTigerBoth,
-        KeyLayout::MyIsam,
-        KeyLayout::Pkb,
-        KeyLayout::PkbHeap,
-        KeyLayout::Blocks,
-        KeyLayout::ShortBlocks,
-    ];
-}
 
 /// How long the separators in inner pages are.
 ///
@@ -125,27 +60,15 @@ pub struct TableOptions {
 impl TableOptions {
     /// The codec of blocks unless another is named: of those that are smaller than plain keys the one with the quickest
     /// random inserts, lookups and sums.
-    pub const DEFAULT_CODEC: Codec = Codec::SimdFor;
+    pub const DEFAULT_CODEC: Codec = BlockRule::DEFAULT_CODEC;
 }
 
 impl fmt::Display for KeyLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            KeyLayout::Plain => "plain",
-            KeyLayout::Fixed => "fixed",
-            KeyLayout::Head => "head",
-            KeyLayout::Db2 => "db2",
-            KeyLayout::WiredTiger => "wiredtiger",
-            KeyLayout::WiredTigerBest => "wiredtiger-best",
-            KeyLayout::WiredTigerBoth => "wiredtiger-both",
-            KeyLayout::MyIsam => "myisam",
-            KeyLayout::Pkb => "pkb",
-            KeyLayout::PkbPart(part) => return f.pad(&format!("pkb:{part}")),
-            KeyLayout::PkbHeap => "pkb-heap",
-            KeyLayout::PkbHeapPart(part) => return f.pad(&format!("pkb-heap:{part}")),
-            KeyLayout::Blocks => "blocks",
-            KeyLayout::ShortBlocks => "blocks:128",
-        })
+        match self.number() {
+            Some(number) => f.pad(&format!("{}:{number}", self.stem())),
+            None => f.pad(self.stem()),
+        }
     }
 }
 
@@ -153,12 +76,12 @@ impl FromStr for KeyLayout {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<KeyLayout, Error> {
-        match text.split_once(':') {
-            Some(("pkb", part)) => number("keys", text, part, 1..=8, "pkb:1 to pkb:8").map(KeyLayout::PkbPart),
-            Some(("pkb-heap", part)) => {
-                number("keys", text, part, 1..=8, "pkb-heap:1 to pkb-heap:8").map(KeyLayout::PkbHeapPart)
+        let numbered = text.split_once(':').and_then(|(stem, part)| Some((KeyLayout::numbered(stem)?, stem, part)));
+        match numbered {
+            Some((layout, stem, part)) => {
+                number("keys", text, part, 1..=8, &format!("{stem}:1 to {stem}:8")).map(layout)
             }
-            _ => choose("keys", text, &KeyLayout::ALL),
+            None => choose("keys", text, &KeyLayout::ALL),
         }
     }
 }

@@ -8,12 +8,16 @@
 mod build;
 pub(super) mod edit;
 mod layout;
+mod scheme;
 
-use super::Place;
 use super::directory::{self, FIELD, GROUP, Group};
+use super::row::Lead;
+use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
+use super::{KeyRow, Place};
 use crate::base::bytes;
-pub(super) use build::{Db2Builder, Origin};
+pub(super) use build::Db2Builder;
+pub(super) use scheme::Db2Scheme;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -96,9 +100,53 @@ impl<'a> Db2<'a> {
         })
     }
 
-    /// First among the groups, then among the suffixes of one.
+    /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
+    /// the prefix.
     #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+    pub(super) fn each_span(
+        &self,
+        from: usize,
+        to: usize,
+        mut visit: impl FnMut(&'a [u8], Range<usize>, &Slotted<'a>),
+    ) {
+        let (mut slot, to) = (from, to.min(self.count));
+        while slot < to {
+            let span = self.span_of(slot);
+            let end = span.end.clamp(slot + 1, to);
+            visit(span.prefix, slot..end, &self.suffixes);
+            slot = end;
+        }
+    }
+
+    /// Bytes of the group, where `slot` is the first one of it.
+    fn opening(&self, span: Span<'_>, slot: usize) -> usize {
+        if self.groups.is_empty() || span.first != slot { 0 } else { GROUP + span.prefix.len() }
+    }
+
+    /// Bytes of the heap that an entry does without because of its group's prefix.
+    fn saved_by(&self, prefix: &[u8], slot: usize) -> usize {
+        if prefix.is_empty() {
+            return 0;
+        }
+        let rest = self.suffixes.suffix_len(slot);
+        slotted::heap_bytes(rest + prefix.len()) - slotted::heap_bytes(rest)
+    }
+
+    /// The same as [`super::KeyList::common_with_previous`], where both are in one group.
+    pub(super) fn common_in_group(&self, slot: usize) -> Option<usize> {
+        let span = self.span_of(slot);
+        (span.first < slot).then(|| span.prefix.len() + self.suffixes.common_with_previous(slot))
+    }
+
+    /// The same as [`super::KeyList::is_above_previous`], where both are in one group.
+    pub(super) fn is_above_in_group(&self, slot: usize) -> Option<bool> {
+        (self.span_of(slot).first < slot).then(|| self.suffixes.is_above_previous(slot))
+    }
+}
+
+impl<'a> List<'a> for Db2<'a> {
+    #[inline]
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
         if self.groups.is_empty() {
             return self.suffixes.search(key);
         }
@@ -123,78 +171,33 @@ impl<'a> Db2<'a> {
     }
 
     #[inline]
-    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
         if slot < self.count {
             out.extend_from_slice(self.span_of(slot).prefix);
             self.suffixes.append(slot, out);
         }
     }
 
-    /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
-    /// the prefix.
-    #[inline]
-    pub(super) fn each_span(
-        &self,
-        from: usize,
-        to: usize,
-        mut visit: impl FnMut(&'a [u8], Range<usize>, &Slotted<'a>),
-    ) {
-        let (mut slot, to) = (from, to.min(self.count));
-        while slot < to {
-            let span = self.span_of(slot);
-            let end = span.end.clamp(slot + 1, to);
-            visit(span.prefix, slot..end, &self.suffixes);
-            slot = end;
-        }
-    }
-
-    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+    fn entry_bytes(&self, slot: usize) -> usize {
         let span = self.span_of(slot);
         self.suffixes.entry_bytes(slot) + self.opening(span, slot)
     }
 
-    /// Bytes of the group, where `slot` is the first one of it.
-    fn opening(&self, span: Span<'_>, slot: usize) -> usize {
-        if self.groups.is_empty() || span.first != slot { 0 } else { GROUP + span.prefix.len() }
-    }
-
     #[inline]
-    pub(super) fn suffix_len(&self, slot: usize) -> usize {
+    fn suffix_len(&self, slot: usize) -> usize {
         self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
     }
 
-    /// Bytes of the heap that an entry does without because of its group's prefix.
-    fn saved_by(&self, prefix: &[u8], slot: usize) -> usize {
-        if prefix.is_empty() {
-            return 0;
-        }
-        let rest = self.suffixes.suffix_len(slot);
-        slotted::heap_bytes(rest + prefix.len()) - slotted::heap_bytes(rest)
-    }
-
-    /// Bytes of the prefixes and of the suffixes.
-    pub(super) fn kept_bytes(&self) -> usize {
-        self.prefixes.len() + (0..self.count).map(|slot| self.suffixes.suffix_len(slot)).sum::<usize>()
-    }
-
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         (from..self.count).find(|slot| self.suffix_len(*slot) > len)
     }
 
-    /// The same as [`super::KeyList::common_with_previous`], where both are in one group.
-    pub(super) fn common_in_group(&self, slot: usize) -> Option<usize> {
-        let span = self.span_of(slot);
-        (span.first < slot).then(|| span.prefix.len() + self.suffixes.common_with_previous(slot))
+    fn kept_bytes(&self, _count: usize) -> usize {
+        self.prefixes.len() + (0..self.count).map(|slot| self.suffixes.suffix_len(slot)).sum::<usize>()
     }
 
-    /// The same as [`super::KeyList::is_above_previous`], where both are in one group.
-    pub(super) fn is_above_in_group(&self, slot: usize) -> Option<bool> {
-        (self.span_of(slot).first < slot).then(|| self.suffixes.is_above_previous(slot))
-    }
-
-    /// Passes the entry behind `place`; false at the end.
     #[inline]
-    pub(super) fn advance(&self, place: &mut Place) -> bool {
+    fn advance(&self, place: &mut Place) -> bool {
         if place.slot >= self.count {
             return false;
         }
@@ -217,8 +220,7 @@ impl<'a> Db2<'a> {
         true
     }
 
-    /// Structure: the directory is in order and says what the entries do; the slotted list is sound.
-    pub(super) fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
+    fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
         if self.count != count {
             return Err(format!("{} bytes cannot hold {count} entries", list.len()));
         }
@@ -229,7 +231,7 @@ impl<'a> Db2<'a> {
         if list.len() < FIELD || self.groups.len() != groups || suffixes_at(list) > list.len() {
             return Err(format!("{groups} groups and their prefixes in {} bytes", list.len()));
         }
-        self.suffixes.check(self.count)?;
+        self.suffixes.check(list, self.count)?;
         let (mut slot, mut end, mut key) = (0, 0, Vec::new());
         for (index, group) in self.groups.iter().map(Group::of).enumerate() {
             let in_order = (index == 0) == (group.slot == 0) && (index == 0 || group.slot > slot);
@@ -244,6 +246,20 @@ impl<'a> Db2<'a> {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn common_with_previous(&self, slot: usize) -> usize {
+        self.common_in_group(slot).unwrap_or_else(|| built(self, slot, bytes::common_prefix))
+    }
+
+    #[inline]
+    fn is_above_previous(&self, slot: usize) -> bool {
+        slot == 0 || self.is_above_in_group(slot).unwrap_or_else(|| built(self, slot, |left, right| left < right))
+    }
+
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+        self.each_span(from, to, |group, slots, list| row.push_slotted(&Lead::new([prefix, group]), list, slots));
     }
 }
 

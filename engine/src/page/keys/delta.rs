@@ -15,14 +15,19 @@
 pub(super) mod best;
 mod build;
 pub(super) mod edit;
+mod scheme;
 
 use super::directory::{self, FIELD, GROUP, Group};
+use super::row::Lead;
+use super::scheme::List;
 use super::slotted::head_of;
-use super::{KeyListKind, Place};
+use super::{KeyRow, Place};
 use crate::base::bytes;
 use crate::page::varint;
 use best::{Best, Found};
 pub(super) use build::DeltaBuilder;
+pub(super) use scheme::DeltaScheme;
+pub use scheme::Instantiation;
 use std::cmp::Ordering;
 
 /// How many entries a group has when it is laid out: WiredTiger's skipping distance. One that has grown to twice as
@@ -119,6 +124,8 @@ pub(crate) struct Delta<'a> {
     groups: &'a [[u8; GROUP]],
     entries: &'a [u8],
     count: usize,
+    grouped: bool,
+    has_best: bool,
     best: Best<'a>,
 }
 
@@ -127,23 +134,30 @@ impl<'a> Delta<'a> {
     pub(super) fn new(list: &'a [u8], count: usize, grouped: bool) -> Delta<'a> {
         if !grouped {
             let count = count.min(list.len() / LEAST);
-            return Delta { groups: &[], entries: list, count, best: Best::default() };
+            return Delta { groups: &[], entries: list, count, grouped, has_best: false, best: Best::default() };
         }
         let front = entries_at(list);
         let groups = directory::groups(list);
         let entries = list.get(front..).unwrap_or_default();
-        Delta { groups, entries, count: count.min(entries.len() / LEAST), best: Best::default() }
+        Delta {
+            groups,
+            entries,
+            count: count.min(entries.len() / LEAST),
+            grouped,
+            has_best: false,
+            best: Best::default(),
+        }
     }
 
     /// The same of a list that may have a foot with its best prefix group.
     #[inline(always)]
-    pub(super) fn of_kind(list: &'a [u8], count: usize, kind: KeyListKind) -> Delta<'a> {
-        if !kind.has_best() {
-            return Delta::new(list, count, kind.has_groups());
+    pub(super) fn of_scheme(list: &'a [u8], count: usize, scheme: DeltaScheme) -> Delta<'a> {
+        if !scheme.best {
+            return Delta::new(list, count, scheme.grouped);
         }
         let (best, foot) = Best::of(list).unwrap_or_default();
         let list = bytes::slice(list, 0, list.len() - foot);
-        Delta { best, ..Delta::new(list, count, kind.has_groups()) }
+        Delta { best, has_best: true, ..Delta::new(list, count, scheme.grouped) }
     }
 
     /// The span of that number, which there is.
@@ -179,8 +193,82 @@ impl<'a> Delta<'a> {
         self.span(begun.saturating_sub(1))
     }
 
+    /// Passes the entries up to `slot`, whose keys `visit` has to build: what each shares with the one before, the length of
+    /// what it has behind that, and the list from there on.
+    #[inline(always)]
+    pub(super) fn pass(&self, place: &mut Place, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
+        while place.slot < slot.min(self.count) {
+            let entry = Entry::at(self.entries, place.at);
+            visit(entry.shared, entry.len, self.entries.get(entry.rest..).unwrap_or_default());
+            place.at = entry.end();
+            place.slot += 1;
+        }
+    }
+
+    /// Passes over the headers from the span's begin to `slot`, which is not before it: where the entry is.
+    fn offset(&self, span: Span, slot: usize) -> usize {
+        (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
+    }
+
+    /// The byte at `index` of the key of `slot`, in the span; `None` where it is shorter.
+    fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
+        let (mut at, mut found) = (span.at, None);
+        for _ in span.first..=slot {
+            let entry = Entry::at(self.entries, at);
+            if entry.shared <= index {
+                found = entry.rest_in(self.entries).get(index - entry.shared);
+            }
+            at = entry.end();
+        }
+        found
+    }
+
+    /// The entry of `slot`.
+    fn entry(&self, slot: usize) -> Entry {
+        Entry::at(self.entries, self.offset(self.span_of(slot), slot))
+    }
+
+    fn check_entries(&self, list: &[u8], count: usize) -> Result<(), String> {
+        if self.count != count {
+            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+        }
+        if count == 0 {
+            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
+        }
+        if self.grouped && (self.groups.is_empty() || self.groups.len() != directory::count(list)) {
+            return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
+        }
+        let (mut key, mut at) = (Vec::new(), 0);
+        let mut groups = self.groups.iter().map(Group::of).peekable();
+        for slot in 0..self.count {
+            let entry = Entry::at(self.entries, at);
+            if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
+                return Err(format!("entry {slot} is not whole"));
+            }
+            let rest = entry.rest_in(self.entries);
+            if let Some(group) = groups.next_if(|group| group.slot == slot) {
+                if group.offset != at || entry.shared != 0 || group.head != head_of(rest) {
+                    return Err(format!("the group at slot {slot} is not what its entry says"));
+                }
+            } else if slot == 0 && (self.grouped || entry.shared != 0) {
+                return Err("the first key is not whole".into());
+            } else if entry.shared > key.len() || (rest.first() == key.get(entry.shared) && !rest.is_empty()) {
+                return Err(format!("entry {slot} does not share what it could"));
+            }
+            key.truncate(entry.shared);
+            key.extend_from_slice(rest);
+            at = entry.end();
+        }
+        if at != self.entries.len() || groups.next().is_some() {
+            return Err(format!("{} entries of {at} bytes in {} bytes", self.count, self.entries.len()));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> List<'a> for Delta<'a> {
     #[inline]
-    pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
+    fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
         let span = self.span_for(suffix);
         let entries = self.entries;
         let (mut first, mut at, mut agreed) = (span.first, span.at, 0);
@@ -215,8 +303,59 @@ impl<'a> Delta<'a> {
         Err(span.end.max(span.first).min(self.count))
     }
 
-    /// Puts `place` before `slot`, or as near as one gets without passing it.
-    pub(super) fn seek(&self, place: &mut Place, slot: usize) {
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        if slot >= self.count {
+            return;
+        }
+        let base = out.len();
+        if let Some((whole, entry)) = self.best.member(self.entries, slot) {
+            out.extend_from_slice(bytes::slice(whole, 0, entry.shared));
+            out.extend_from_slice(entry.rest_in(self.entries));
+            return;
+        }
+        let span = self.span_of(slot);
+        let mut at = span.at;
+        for _ in span.first..=slot {
+            let entry = Entry::at(self.entries, at);
+            out.truncate(base + entry.shared);
+            out.extend_from_slice(entry.rest_in(self.entries));
+            at = entry.end();
+        }
+    }
+
+    fn entry_bytes(&self, slot: usize) -> usize {
+        let span = self.span_of(slot);
+        let at = self.offset(span, slot);
+        let starts = !self.groups.is_empty() && span.first == slot;
+        Entry::at(self.entries, at).end() - at + if starts { GROUP } else { 0 }
+    }
+
+    fn suffix_len(&self, slot: usize) -> usize {
+        let entry = self.entry(slot);
+        entry.shared + entry.len
+    }
+
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        let span = self.span_of(from);
+        let mut at = self.offset(span, from);
+        (from..self.count).find(|_| {
+            let entry = Entry::at(self.entries, at);
+            at = entry.end();
+            entry.shared + entry.len > len
+        })
+    }
+
+    fn kept_bytes(&self, _count: usize) -> usize {
+        let (mut at, mut sum) = (0, 0);
+        for _ in 0..self.count {
+            let entry = Entry::at(self.entries, at);
+            sum += entry.len;
+            at = entry.end();
+        }
+        sum
+    }
+
+    fn seek(&self, place: &mut Place, slot: usize) {
         let span = self.span_of(slot);
         if place.slot > slot || place.slot <= span.first {
             place.key.clear();
@@ -230,21 +369,8 @@ impl<'a> Delta<'a> {
         place.key = key;
     }
 
-    /// Passes the entries up to `slot`, whose keys `visit` has to build: what each shares with the one before, the length of
-    /// what it has behind that, and the list from there on.
-    #[inline(always)]
-    pub(super) fn pass(&self, place: &mut Place, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
-        while place.slot < slot.min(self.count) {
-            let entry = Entry::at(self.entries, place.at);
-            visit(entry.shared, entry.len, self.entries.get(entry.rest..).unwrap_or_default());
-            place.at = entry.end();
-            place.slot += 1;
-        }
-    }
-
-    /// Passes an entry, whose key is built; false at the end.
     #[inline]
-    pub(super) fn advance(&self, place: &mut Place) -> bool {
+    fn advance(&self, place: &mut Place) -> bool {
         if place.slot >= self.count {
             return false;
         }
@@ -265,131 +391,26 @@ impl<'a> Delta<'a> {
         true
     }
 
-    /// Passes over the headers from the span's begin to `slot`, which is not before it: where the entry is.
-    fn offset(&self, span: Span, slot: usize) -> usize {
-        (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
-    }
-
-    /// The byte at `index` of the key of `slot`, in the span; `None` where it is shorter.
-    fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
-        let (mut at, mut found) = (span.at, None);
-        for _ in span.first..=slot {
-            let entry = Entry::at(self.entries, at);
-            if entry.shared <= index {
-                found = entry.rest_in(self.entries).get(index - entry.shared);
-            }
-            at = entry.end();
-        }
-        found
-    }
-
-    /// Appends the suffix of `slot` to `out`.
-    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
-        if slot >= self.count {
-            return;
-        }
-        let base = out.len();
-        if let Some((whole, entry)) = self.best.member(self.entries, slot) {
-            out.extend_from_slice(bytes::slice(whole, 0, entry.shared));
-            out.extend_from_slice(entry.rest_in(self.entries));
-            return;
-        }
-        let span = self.span_of(slot);
-        let mut at = span.at;
-        for _ in span.first..=slot {
-            let entry = Entry::at(self.entries, at);
-            out.truncate(base + entry.shared);
-            out.extend_from_slice(entry.rest_in(self.entries));
-            at = entry.end();
-        }
-    }
-
-    /// The entry of `slot`.
-    fn entry(&self, slot: usize) -> Entry {
-        Entry::at(self.entries, self.offset(self.span_of(slot), slot))
-    }
-
-    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
-        let span = self.span_of(slot);
-        let at = self.offset(span, slot);
-        let starts = !self.groups.is_empty() && span.first == slot;
-        Entry::at(self.entries, at).end() - at + if starts { GROUP } else { 0 }
-    }
-
-    pub(super) fn suffix_len(&self, slot: usize) -> usize {
-        let entry = self.entry(slot);
-        entry.shared + entry.len
-    }
-
-    /// Bytes of the entries' rests.
-    pub(super) fn kept_bytes(&self) -> usize {
-        let (mut at, mut sum) = (0, 0);
-        for _ in 0..self.count {
-            let entry = Entry::at(self.entries, at);
-            sum += entry.len;
-            at = entry.end();
-        }
-        sum
-    }
-
-    /// The first slot from `from` on whose suffix is longer than `len`.
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
-        let span = self.span_of(from);
-        let mut at = self.offset(span, from);
-        (from..self.count).find(|_| {
-            let entry = Entry::at(self.entries, at);
-            at = entry.end();
-            entry.shared + entry.len > len
-        })
-    }
-
-    /// Structure: the entries tile the list, each shares as much as it can, and the directory says where they are.
-    pub(super) fn check(&self, list: &[u8], count: usize, kind: KeyListKind) -> Result<(), String> {
-        if !kind.has_best() {
-            return self.check_entries(list, count, kind.has_groups());
+    fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
+        if !self.has_best {
+            return self.check_entries(list, count);
         }
         let Some((best, foot)) = Best::of(list) else { return Err("its foot is not whole".into()) };
-        let list = bytes::slice(list, 0, list.len() - foot);
         let entries = Delta { best: Best::default(), ..*self };
-        entries.check_entries(list, count, kind.has_groups())?;
+        entries.check_entries(bytes::slice(list, 0, list.len() - foot), count)?;
         best.check(&entries)
     }
 
-    fn check_entries(&self, list: &[u8], count: usize, grouped: bool) -> Result<(), String> {
-        if self.count != count {
-            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
+        let lead = Lead::new([prefix, &[]]);
+        self.seek(place, from);
+        let mut before = std::mem::take(&mut place.key);
+        self.pass(place, to, |shared, len, tail| row.push_shared(&lead, &before, shared, len, tail));
+        if let Some(last) = row.len().checked_sub(1) {
+            before.clear();
+            before.extend_from_slice(row.get(last).get(prefix.len()..).unwrap_or_default());
         }
-        if count == 0 {
-            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
-        }
-        if grouped && (self.groups.is_empty() || self.groups.len() != directory::count(list)) {
-            return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
-        }
-        let (mut key, mut at) = (Vec::new(), 0);
-        let mut groups = self.groups.iter().map(Group::of).peekable();
-        for slot in 0..self.count {
-            let entry = Entry::at(self.entries, at);
-            if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
-                return Err(format!("entry {slot} is not whole"));
-            }
-            let rest = entry.rest_in(self.entries);
-            if let Some(group) = groups.next_if(|group| group.slot == slot) {
-                if group.offset != at || entry.shared != 0 || group.head != head_of(rest) {
-                    return Err(format!("the group at slot {slot} is not what its entry says"));
-                }
-            } else if slot == 0 && (grouped || entry.shared != 0) {
-                return Err("the first key is not whole".into());
-            } else if entry.shared > key.len() || (rest.first() == key.get(entry.shared) && !rest.is_empty()) {
-                return Err(format!("entry {slot} does not share what it could"));
-            }
-            key.truncate(entry.shared);
-            key.extend_from_slice(rest);
-            at = entry.end();
-        }
-        if at != self.entries.len() || groups.next().is_some() {
-            return Err(format!("{} entries of {at} bytes in {} bytes", self.count, self.entries.len()));
-        }
-        Ok(())
+        place.key = before;
     }
 }
 

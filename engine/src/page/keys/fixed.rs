@@ -3,7 +3,9 @@
 //! `[length u16] [keys]`; an empty list takes no bytes. The first key that is not empty sets the length; an inner
 //! page's key 0, which is empty, is kept as zeros of that length.
 
-use super::KeyState;
+use super::row::Lead;
+use super::scheme::{Build, Changed, Features, List, Scheme, insert_planned, own_bytes};
+use super::{KeyRow, KeyState, Place, Plan};
 use crate::base::bytes;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -26,35 +28,15 @@ impl<'a> Fixed<'a> {
         Fixed { keys: list.get(FIELD..).unwrap_or_default(), stride, count }
     }
 
-    /// The length of each key.
     #[inline(always)]
-    pub(super) fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// See [`super::KeyList::first_longer`].
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
-        (from < self.count && self.stride > len).then_some(from)
-    }
-
-    #[inline(always)]
-    pub(in crate::page) fn key(&self, slot: usize) -> &'a [u8] {
+    fn key(&self, slot: usize) -> &'a [u8] {
         bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)
     }
 
     /// The list from the key of `slot` on.
     #[inline(always)]
-    pub(super) fn tail(&self, slot: usize) -> &'a [u8] {
+    fn tail(&self, slot: usize) -> &'a [u8] {
         self.keys.get(slot * self.stride..).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        match self.stride {
-            8 => self.search_integers(key, self.keys.as_chunks::<8>().0, u64::from_be_bytes),
-            4 => self.search_integers(key, self.keys.as_chunks::<4>().0, u32::from_be_bytes),
-            _ => self.search_bytes(key),
-        }
     }
 
     /// Keys as long as a machine integer: the branch-free search of the slotted list, over the keys themselves.
@@ -94,15 +76,6 @@ impl<'a> Fixed<'a> {
         }
     }
 
-    /// How far `key` is on the way from `from`, where the entries of `slot` begin, to the next key, in 65536ths; of keys of 4 bytes.
-    #[inline]
-    pub(in crate::page) fn part_of_way(&self, from: &[u8], slot: usize, key: &[u8]) -> Option<usize> {
-        let integer = |bytes: &[u8]| bytes.try_into().ok().map(|bytes| u64::from(u32::from_be_bytes(bytes)));
-        let (key, from, to) = (integer(key)?, integer(from)?, integer(self.key(slot + 1))?);
-        let part = (key.checked_sub(from)? << 16).checked_div(to.checked_sub(from)?)?;
-        usize::try_from(part).ok()
-    }
-
     fn search_bytes(&self, key: &[u8]) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -117,14 +90,71 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// Says what is wrong with the structure of the list.
-pub(super) fn check(list: &[u8], count: usize) -> Result<(), String> {
-    let stride = Fixed::new(list, count).stride();
-    let expected = if count == 0 { 0 } else { FIELD + count * stride };
-    if list.len() == expected {
-        return Ok(());
+impl<'a> List<'a> for Fixed<'a> {
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        (from < self.count && self.stride > len).then_some(from)
     }
-    Err(format!("{} bytes cannot hold {count} keys of {stride} bytes", list.len()))
+
+    #[inline]
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        match self.stride {
+            8 => self.search_integers(key, self.keys.as_chunks::<8>().0, u64::from_be_bytes),
+            4 => self.search_integers(key, self.keys.as_chunks::<4>().0, u32::from_be_bytes),
+            _ => self.search_bytes(key),
+        }
+    }
+
+    #[inline]
+    fn part_of_way(&self, from: Option<&[u8]>, slot: usize, key: &[u8]) -> Option<usize> {
+        let from = from.unwrap_or_else(|| self.key(slot));
+        let integer = |bytes: &[u8]| bytes.try_into().ok().map(|bytes| u64::from(u32::from_be_bytes(bytes)));
+        let (key, from, to) = (integer(key)?, integer(from)?, integer(self.key(slot + 1))?);
+        let part = (key.checked_sub(from)? << 16).checked_div(to.checked_sub(from)?)?;
+        usize::try_from(part).ok()
+    }
+
+    #[inline]
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.key(slot));
+    }
+
+    #[inline]
+    fn entry_bytes(&self, _slot: usize) -> usize {
+        self.stride
+    }
+
+    #[inline]
+    fn suffix_len(&self, _slot: usize) -> usize {
+        self.stride
+    }
+
+    fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
+        let expected = if count == 0 { 0 } else { FIELD + count * self.stride };
+        if list.len() == expected {
+            return Ok(());
+        }
+        Err(format!("{} bytes cannot hold {count} keys of {} bytes", list.len(), self.stride))
+    }
+
+    #[inline]
+    fn common_with_previous(&self, slot: usize) -> usize {
+        slot.checked_sub(1).map_or(0, |left| bytes::common_prefix(self.key(left), self.key(slot)))
+    }
+
+    #[inline(always)]
+    fn is_above(&self, slot: usize, suffix: &[u8]) -> bool {
+        self.key(slot) > suffix
+    }
+
+    #[inline]
+    fn is_above_previous(&self, slot: usize) -> bool {
+        slot.checked_sub(1).is_none_or(|left| self.key(left) < self.key(slot))
+    }
+
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+        let lead = Lead::new([prefix, &[]]);
+        (from..to).for_each(|slot| row.push_tail(&lead, self.stride, self.tail(slot)));
+    }
 }
 
 /// The key length of a list of `count` keys of `now` bytes with `suffix` in it, if it can hold that one. The first
@@ -134,33 +164,72 @@ fn stride_with(now: usize, count: usize, inner: bool, suffix: &[u8]) -> Option<u
     (unset || suffix.len() == now).then_some(suffix.len())
 }
 
-/// See [`super::plan`].
-pub(super) fn bytes_with(list: &[u8], state: KeyState, suffix: &[u8]) -> Result<usize, String> {
-    let now = Fixed::new(list, state.count).stride();
-    match stride_with(now, state.count, state.inner, suffix) {
-        Some(stride) => Ok(FIELD + (state.count + 1) * stride),
-        None => Err(format!("a key of {} bytes does not belong in a list of keys of {now}", suffix.len())),
+/// The fixed-length key list among the others.
+#[derive(Clone, Copy)]
+pub(in crate::page) struct FixedScheme;
+
+impl Scheme for FixedScheme {
+    type List<'a> = Fixed<'a>;
+    type Builder = FixedBuilder;
+
+    #[inline(always)]
+    fn features(self) -> Features {
+        Features { cuts_prefix: false, one_length: true, ..Features::USUAL }
     }
-}
 
-/// See [`super::insert`].
-pub(super) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
-    let stride = Fixed::new(list, state.count).stride().max(suffix.len());
-    bytes::put_u16(list, 0, bytes::u16_of(stride));
-    let at = FIELD + slot * stride;
-    bytes::shift(list, at, FIELD + state.count * stride, at + stride);
-    bytes::zero(list, at, at + stride);
-    bytes::put(list, at, suffix);
-}
+    #[inline(always)]
+    fn list(self, list: &[u8], count: usize, _granule: usize) -> Fixed<'_> {
+        Fixed::new(list, count)
+    }
 
-/// See [`super::remove`].
-pub(super) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
-    let stride = Fixed::new(list, state.count).stride();
-    let left = state.count - (to - from);
-    bytes::shift(list, FIELD + to * stride, state.bytes, FIELD + from * stride);
-    let end = if left == 0 { 0 } else { FIELD + left * stride };
-    bytes::zero(list, end, state.bytes);
-    end
+    fn builder(self, _granule: usize, inner: bool, _bytes: usize) -> FixedBuilder {
+        FixedBuilder { inner, stride: 0, count: 0, keys: Vec::new() }
+    }
+
+    fn entry_bytes(self, suffix_len: usize) -> usize {
+        suffix_len
+    }
+
+    fn least_entry_bytes(self, len: usize, _common: usize, _inner: bool) -> usize {
+        len
+    }
+
+    fn bare_len_is_valid(self, _len: usize) -> bool {
+        true
+    }
+
+    fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
+        Fixed::new(list, state.count).check(list, state.count).is_ok()
+    }
+
+    fn plan(self, list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+        let now = Fixed::new(list, state.count).stride;
+        match stride_with(now, state.count, state.inner, suffix) {
+            Some(stride) => Ok(Some(Plan::of(FIELD + (state.count + 1) * stride))),
+            None => Err(format!("a key of {} bytes does not belong in a list of keys of {now}", suffix.len())),
+        }
+    }
+
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+        insert_planned(self, list, state, slot, suffix, |list, _| {
+            let stride = Fixed::new(list, state.count).stride.max(suffix.len());
+            bytes::put_u16(list, 0, bytes::u16_of(stride));
+            let at = FIELD + slot * stride;
+            bytes::shift(list, at, FIELD + state.count * stride, at + stride);
+            bytes::zero(list, at, at + stride);
+            bytes::put(list, at, suffix);
+        })
+    }
+
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+        let list = own_bytes(list, state);
+        let stride = Fixed::new(list, state.count).stride;
+        let left = state.count - (to - from);
+        bytes::shift(list, FIELD + to * stride, state.bytes, FIELD + from * stride);
+        let end = if left == 0 { 0 } else { FIELD + left * stride };
+        bytes::zero(list, end, state.bytes);
+        Ok(Some(end))
+    }
 }
 
 /// A fixed-length key list under construction.
@@ -171,17 +240,19 @@ pub(crate) struct FixedBuilder {
     keys: Vec<u8>,
 }
 
-impl FixedBuilder {
-    pub(super) fn new(inner: bool) -> FixedBuilder {
-        FixedBuilder { inner, stride: 0, count: 0, keys: Vec::new() }
+impl Build for FixedBuilder {
+    type List<'a> = Fixed<'a>;
+
+    fn bytes(&self) -> usize {
+        if self.count == 0 { 0 } else { FIELD + self.count * self.stride }
     }
 
-    pub(super) fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+    fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
         let stride = stride_with(self.stride, self.count, self.inner, suffix)?;
         Some(FIELD + (self.count + 1) * stride)
     }
 
-    pub(super) fn push(&mut self, suffix: &[u8]) {
+    fn push(&mut self, suffix: &[u8]) {
         if self.stride < suffix.len() {
             // Only an empty key can have come before the one that sets the length.
             self.stride = suffix.len();
@@ -191,17 +262,12 @@ impl FixedBuilder {
         self.count += 1;
     }
 
-    /// Bytes of the list.
-    pub(super) fn bytes(&self) -> usize {
-        if self.count == 0 { 0 } else { FIELD + self.count * self.stride }
-    }
-
-    /// Takes over the keys of some slots of another list. False: they are of another length.
-    pub(super) fn take(&mut self, from: &Fixed<'_>, slots: Range<usize>) -> bool {
+    fn take(&mut self, from: &Fixed<'_>, slots: Range<usize>, cut: usize) -> bool {
         let Some(first) = slots.clone().next() else { return true };
         let stride = from.stride;
         let keys = bytes::slice(from.keys, first * stride, slots.end * stride);
-        let taken = stride_with(self.stride, self.count, self.inner, from.key(first)) == Some(stride)
+        let taken = cut == 0
+            && stride_with(self.stride, self.count, self.inner, from.key(first)) == Some(stride)
             && keys.len() == slots.len() * stride;
         if taken {
             let (first, rest) = keys.split_at(stride);
@@ -212,7 +278,7 @@ impl FixedBuilder {
         taken
     }
 
-    pub(super) fn finish(self, out: &mut Vec<u8>) {
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         if self.count > 0 {
             out.extend_from_slice(&bytes::u16_of(self.stride).to_le_bytes());
             out.extend_from_slice(&self.keys);

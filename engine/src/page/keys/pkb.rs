@@ -9,12 +9,16 @@ pub(super) mod apart;
 mod build;
 pub(super) mod edit;
 mod parts;
+mod scheme;
 
-use super::capacity;
+use super::row::Lead;
+use super::scheme::List;
+use super::{KeyRow, Place, capacity};
 use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::PkbBuilder;
 use parts::{FIELD, Parts, part_of};
+pub(super) use scheme::{ApartScheme, PkbScheme};
 
 /// Bytes of part and slot together.
 #[inline(always)]
@@ -87,34 +91,34 @@ impl<'a> Pkb<'a> {
         let (len, size) = varint::get(entry);
         (len, entry.get(size..).unwrap_or_default())
     }
+}
 
+impl<'a> List<'a> for Pkb<'a> {
     #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
         self.parts.search(key, |slot| self.key(slot))
     }
 
     #[inline]
-    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
+    fn entry_bytes(&self, slot: usize) -> usize {
         entry_bytes(self.key(slot).len(), self.part)
     }
 
-    /// The first slot from `from` on whose suffix is longer than `len`.
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         (from..self.count).find(|slot| self.key(*slot).len() > len)
     }
 
     #[inline]
-    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
+    fn common_with_previous(&self, slot: usize) -> usize {
         if slot == 0 { 0 } else { self.offset(slot) }
     }
 
     #[inline]
-    pub(super) fn is_above_previous(&self, slot: usize) -> bool {
+    fn is_above_previous(&self, slot: usize) -> bool {
         slot.checked_sub(1).is_none_or(|left| self.key(left) < self.key(slot))
     }
 
-    /// Structure: the sizes add up, unused places are zero, the entries tile the heap, each part is its key's.
-    pub(super) fn check(&self, count: usize) -> Result<(), String> {
+    fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         let (list, cap, part) = (self.list, self.cap, self.part);
         if list.len() < fixed(part) * cap {
             return Err(format!("{} bytes cannot hold {count} slots", list.len()));
@@ -141,6 +145,24 @@ impl<'a> Pkb<'a> {
         }
         Ok(())
     }
+
+    #[inline]
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.key(slot));
+    }
+
+    #[inline]
+    fn suffix_len(&self, slot: usize) -> usize {
+        self.key(slot).len()
+    }
+
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+        let lead = Lead::new([prefix, &[]]);
+        (from..to).for_each(|slot| {
+            let (len, tail) = self.tail(slot);
+            row.push_tail(&lead, len, tail);
+        });
+    }
 }
 
 /// False where the parts and slots are not within the list: then it must not be changed.
@@ -152,13 +174,14 @@ pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize, part: usi
 #[allow(clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::page::keys::scheme::Build;
     use proptest::prelude::*;
 
     fn list(keys: &[&[u8]], part: usize) -> Vec<u8> {
         let mut builder = PkbBuilder::new(1, part, 512);
         keys.iter().for_each(|key| builder.push(key));
         let mut out = Vec::new();
-        builder.finish(&mut out);
+        builder.finish(0, &mut out);
         out
     }
 
@@ -184,7 +207,7 @@ mod tests {
             let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
             let bytes = list(&all, part);
             let view = Pkb::new(&bytes, all.len(), 1, part);
-            prop_assert_eq!(view.check(all.len()), Ok(()));
+            prop_assert_eq!(view.check(&bytes, all.len()), Ok(()));
             for probe in all.iter().copied().chain([probe.as_slice()]) {
                 let mut reads = 0;
                 let found = view.parts.search(probe, |slot| {

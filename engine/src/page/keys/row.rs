@@ -5,7 +5,6 @@
 //! [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
 
 use super::slotted::{HEAD, Slotted};
-use super::{KeyList, Place};
 use crate::base::bytes;
 use crate::page::varint;
 use std::ops::Range;
@@ -28,7 +27,7 @@ pub(in crate::page) struct KeyRow {
 }
 
 /// What several keys begin with.
-struct Lead<'a> {
+pub(super) struct Lead<'a> {
     parts: [&'a [u8]; 2],
     len: usize,
     /// The parts, where they are not longer.
@@ -36,7 +35,7 @@ struct Lead<'a> {
 }
 
 impl<'a> Lead<'a> {
-    fn new(parts: [&'a [u8]; 2]) -> Lead<'a> {
+    pub(super) fn new(parts: [&'a [u8]; 2]) -> Lead<'a> {
         let [front, back] = parts;
         let mut wide = [0; WIDE];
         bytes::put(&mut wide, 0, front);
@@ -49,6 +48,11 @@ impl KeyRow {
     /// Forgets the keys.
     pub(in crate::page) fn clear(&mut self) {
         self.ends.clear();
+    }
+
+    /// Makes room for so many keys more.
+    pub(in crate::page) fn reserve(&mut self, keys: usize) {
+        self.ends.reserve(keys);
     }
 
     /// Bytes of memory that it has.
@@ -117,7 +121,7 @@ impl KeyRow {
 
     /// Adds a key that has the first `len` bytes of `tail` behind the lead; none of them where it has fewer.
     #[inline(always)]
-    fn push_tail(&mut self, lead: &Lead<'_>, len: usize, tail: &[u8]) {
+    pub(super) fn push_tail(&mut self, lead: &Lead<'_>, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
         let at = self.begin(lead.len + len);
         let at = self.copy_lead(at, lead);
@@ -126,7 +130,7 @@ impl KeyRow {
 
     /// Adds the keys of some slots of a slotted list.
     #[inline(never)]
-    fn push_slotted(&mut self, lead: &Lead<'_>, list: &Slotted<'_>, slots: Range<usize>) {
+    pub(super) fn push_slotted(&mut self, lead: &Lead<'_>, list: &Slotted<'_>, slots: Range<usize>) {
         let mut at = self.ends.last().copied().unwrap_or(0);
         let mut left = slots.len();
         self.make_room(at + left * ROOM);
@@ -186,7 +190,7 @@ impl KeyRow {
     /// Adds a key that has behind the lead the first `shared` bytes of what the one before has there, and then the first
     /// `len` bytes of `tail`. For the first one `before` is what the one before has.
     #[inline(always)]
-    fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
+    pub(super) fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
         let Some(last) = self.len().checked_sub(1).and_then(|last| self.place(last)) else {
             let shared = shared.min(before.len());
@@ -227,42 +231,5 @@ fn pad(end: &[u8]) -> [u8; 1 + WIDE] {
 fn set<const N: usize>(place: &mut [u8; ROOM], at: usize, bytes: [u8; N]) {
     if let Some(place) = place.get_mut(at..).and_then(|place| place.first_chunk_mut()) {
         *place = bytes;
-    }
-}
-
-impl KeyList<'_> {
-    /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to a row that is empty; fewer where the list has no
-    /// more. `place` is where the last ones ended, if they were of this list.
-    pub(in crate::page) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
-        let lead = Lead::new([prefix, &[]]);
-        row.ends.reserve(to.saturating_sub(from));
-        match self {
-            KeyList::Slotted(list) => row.push_slotted(&lead, list, from..to),
-            KeyList::Db2(list) => list.each_span(from, to, |group, slots, list| {
-                row.push_slotted(&Lead::new([prefix, group]), list, slots);
-            }),
-            KeyList::Fixed(list) => (from..to).for_each(|slot| row.push_tail(&lead, list.stride(), list.tail(slot))),
-            KeyList::Pkb(list) => (from..to).for_each(|slot| {
-                let (len, tail) = list.tail(slot);
-                row.push_tail(&lead, len, tail);
-            }),
-            KeyList::Apart(list) => (from..to).for_each(|slot| row.push(list.entry(slot))),
-            KeyList::Delta(list) => {
-                list.seek(place, from);
-                let mut before = std::mem::take(&mut place.key);
-                list.pass(place, to, |shared, len, tail| row.push_shared(&lead, &before, shared, len, tail));
-                if let Some(last) = row.len().checked_sub(1) {
-                    before.clear();
-                    before.extend_from_slice(row.get(last).get(lead.len..).unwrap_or_default());
-                }
-                place.key = before;
-            }
-            KeyList::Blocks(_) => {
-                self.seek(place, from);
-                while place.slot() < to && self.advance(place) {
-                    row.push_tail(&lead, place.key().len(), place.key());
-                }
-            }
-        }
     }
 }

@@ -11,11 +11,15 @@
 
 mod build;
 pub(super) mod edit;
+mod scheme;
 
-use super::capacity;
+use super::row::Lead;
+use super::scheme::List;
+use super::{KeyRow, Place, capacity};
 use crate::base::bytes;
 use crate::page::varint;
 pub(super) use build::SlottedBuilder;
+pub(super) use scheme::SlottedScheme;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -105,11 +109,6 @@ impl<'a> Slotted<'a> {
         self.heads.get(slot).map(|head| u32::from_le_bytes(*head))
     }
 
-    /// See [`super::KeyList::is_dense_without`].
-    pub(super) fn is_dense_without(&self, suffix: &[u8]) -> bool {
-        self.dense && !is_short(suffix)
-    }
-
     /// The heap offset of the entry of `slot`.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {
@@ -172,79 +171,6 @@ impl<'a> Slotted<'a> {
         bytes::slice(self.list, 4 * self.cap + 2 * from, 4 * self.cap + 2 * to).as_chunks().0
     }
 
-    #[inline]
-    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
-        let entry = self.entry(slot);
-        let head = entry.head.to_be_bytes();
-        out.extend_from_slice(bytes::slice(&head, 0, entry.len.min(HEAD)));
-        out.extend_from_slice(entry.rest);
-    }
-
-    #[inline]
-    pub(super) fn suffix_len(&self, slot: usize) -> usize {
-        if slot < self.heads.len() { self.heap_entry(slot).0 } else { 0 }
-    }
-
-    /// The first slot from `from` on whose suffix is longer than `len`.
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
-        if self.dense {
-            return (from..self.heads.len()).find(|slot| self.suffix_len(*slot) > len);
-        }
-        // Every leaf that a cursor comes by is asked this.
-        let (heap, short) = (self.heap(), u8::try_from(len).unwrap_or(u8::MAX).min(ONE_BYTE));
-        let is_longer = |offset: &[u8; 2]| {
-            let at = usize::from(u16::from_le_bytes(*offset));
-            let is_short = heap.get(at).is_some_and(|byte| *byte <= short);
-            !is_short && varint::get(heap.get(at..).unwrap_or_default()).0 > len
-        };
-        self.offsets(from, self.heads.len()).iter().position(is_longer).map(|found| from + found)
-    }
-
-    #[inline]
-    pub(super) fn entry_bytes(&self, slot: usize) -> usize {
-        if self.dense { HEAD } else { entry_bytes(self.suffix_len(slot)) }
-    }
-
-    #[inline]
-    pub(super) fn common_with_previous(&self, slot: usize) -> usize {
-        let Some(previous) = slot.checked_sub(1) else { return 0 };
-        if let (Some(left), Some(right)) = (self.head(previous), self.head(slot)) {
-            let agreed = (left ^ right).leading_zeros() / 8;
-            // Where the last byte that agrees is none of the padding, heads that differ say all.
-            if left != right && (agreed == 0 || left >> (32 - 8 * agreed) & 0xff != 0) {
-                return agreed as usize;
-            }
-        }
-        common_of(self.entry(previous), self.entry(slot))
-    }
-
-    /// True where the suffix of `slot` is above that of the one before it.
-    #[inline]
-    pub(super) fn is_above_previous(&self, slot: usize) -> bool {
-        let Some(previous) = slot.checked_sub(1) else { return true };
-        let (a, b) = (self.entry(previous), self.entry(slot));
-        a.head < b.head || (a.head == b.head && bytes::compare(a.rest, b.rest).then(a.len.cmp(&b.len)).is_lt())
-    }
-
-    #[inline(always)]
-    pub(super) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
-        let head = head_of(suffix);
-        let at = lower_bound(self.heads, head);
-        if self.head(at) != Some(head) {
-            return Err(at);
-        }
-        // Mostly the head is the only one of its value, or one of a few.
-        let mut end = at + 1;
-        while self.head(end) == Some(head) {
-            end += 1;
-            if end - at > FEW {
-                end = self.end_of_equal(end, head);
-                break;
-            }
-        }
-        self.search_rest(at, end, suffix)
-    }
-
     /// As [`Slotted::search`], among the slots `[from, to)` alone.
     #[inline]
     pub(super) fn search_in(&self, from: usize, to: usize, suffix: &[u8]) -> Result<usize, usize> {
@@ -293,10 +219,85 @@ impl<'a> Slotted<'a> {
         }
         Err(low)
     }
+}
 
-    /// Structure: the sizes add up, unused slots are zero, slots and heap entries are one to one, and the entries
-    /// tile the heap.
-    pub(super) fn check(&self, count: usize) -> Result<(), String> {
+impl<'a> List<'a> for Slotted<'a> {
+    #[inline(always)]
+    fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
+        let head = head_of(suffix);
+        let at = lower_bound(self.heads, head);
+        if self.head(at) != Some(head) {
+            return Err(at);
+        }
+        // Mostly the head is the only one of its value, or one of a few.
+        let mut end = at + 1;
+        while self.head(end) == Some(head) {
+            end += 1;
+            if end - at > FEW {
+                end = self.end_of_equal(end, head);
+                break;
+            }
+        }
+        self.search_rest(at, end, suffix)
+    }
+
+    #[inline]
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        let entry = self.entry(slot);
+        let head = entry.head.to_be_bytes();
+        out.extend_from_slice(bytes::slice(&head, 0, entry.len.min(HEAD)));
+        out.extend_from_slice(entry.rest);
+    }
+
+    #[inline]
+    fn entry_bytes(&self, slot: usize) -> usize {
+        if self.dense { HEAD } else { entry_bytes(self.suffix_len(slot)) }
+    }
+
+    #[inline]
+    fn suffix_len(&self, slot: usize) -> usize {
+        if slot < self.heads.len() { self.heap_entry(slot).0 } else { 0 }
+    }
+
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+        if self.dense {
+            return (from..self.heads.len()).find(|slot| self.suffix_len(*slot) > len);
+        }
+        // Every leaf that a cursor comes by is asked this.
+        let (heap, short) = (self.heap(), u8::try_from(len).unwrap_or(u8::MAX).min(ONE_BYTE));
+        let is_longer = |offset: &[u8; 2]| {
+            let at = usize::from(u16::from_le_bytes(*offset));
+            let is_short = heap.get(at).is_some_and(|byte| *byte <= short);
+            !is_short && varint::get(heap.get(at..).unwrap_or_default()).0 > len
+        };
+        self.offsets(from, self.heads.len()).iter().position(is_longer).map(|found| from + found)
+    }
+
+    #[inline]
+    fn common_with_previous(&self, slot: usize) -> usize {
+        let Some(previous) = slot.checked_sub(1) else { return 0 };
+        if let (Some(left), Some(right)) = (self.head(previous), self.head(slot)) {
+            let agreed = (left ^ right).leading_zeros() / 8;
+            // Where the last byte that agrees is none of the padding, heads that differ say all.
+            if left != right && (agreed == 0 || left >> (32 - 8 * agreed) & 0xff != 0) {
+                return agreed as usize;
+            }
+        }
+        common_of(self.entry(previous), self.entry(slot))
+    }
+
+    #[inline]
+    fn is_above_previous(&self, slot: usize) -> bool {
+        let Some(previous) = slot.checked_sub(1) else { return true };
+        let (a, b) = (self.entry(previous), self.entry(slot));
+        a.head < b.head || (a.head == b.head && bytes::compare(a.rest, b.rest).then(a.len.cmp(&b.len)).is_lt())
+    }
+
+    fn is_dense_without(&self, suffix: &[u8]) -> bool {
+        self.dense && !is_short(suffix)
+    }
+
+    fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         let (list, cap) = (self.list, self.cap);
         if self.dense {
             // Whatever the heads are, they are those of short suffixes.
@@ -321,6 +322,15 @@ impl<'a> Slotted<'a> {
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn is_above(&self, slot: usize, suffix: &[u8]) -> bool {
+        self.compare(slot, suffix).is_gt()
+    }
+
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+        row.push_slotted(&Lead::new([prefix, &[]]), self, from..to);
     }
 }
 

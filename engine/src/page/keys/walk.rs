@@ -32,16 +32,6 @@ impl Place {
     pub(in crate::page) fn room(&self) -> usize {
         self.key.capacity()
     }
-
-    /// The slot of the entry behind it.
-    pub(in crate::page) fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// The suffix of the entry before it.
-    pub(in crate::page) fn key(&self) -> &[u8] {
-        &self.key
-    }
 }
 
 /// Goes through a list from some slot on.

@@ -65,7 +65,7 @@ fn hostile_page() -> impl Strategy<Value = Vec<u8>> {
     let damaged = (prop_oneof![8 => tree, 1 => special], damage).prop_map(|(mut page, damage)| {
         for (at, field, value) in damage {
             // The header is where damage does most.
-            let at = if field < 36 { field } else { at.index(page.len()) };
+            let at = if field < limits::PAGE_HEADER { field } else { at.index(page.len()) };
             page[at] = value;
         }
         page

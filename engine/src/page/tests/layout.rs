@@ -25,7 +25,7 @@ fn head_is_as_documented() {
     let (at, keys, _) = lists(SHAPE, [b"compile", b"compute"], &words);
     let heads = *b"\0elietel\0xelnail\0eso";
     let expected = [&heads[..], &[0, 0, 1, 0, 2, 0, 3, 0, 5, 0], b"\x03\x04\x03\x05t\x03"].concat();
-    assert_eq!((at, keys), (46, expected));
+    assert_eq!((at, keys), (48, expected));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn plain_is_as_documented() {
     let (at, keys, _) = lists(shape, [b"compile", b"compute"], &words);
     let heap = b"\x07ile\x08lete\x07lex\x09liant\x07ose";
     let expected = [b"pmoc".repeat(5).as_slice(), &[0, 0, 4, 0, 9, 0, 13, 0, 19, 0], heap].concat();
-    assert_eq!((at, keys), (50, expected));
+    assert_eq!((at, keys), (52, expected));
 }
 
 #[test]

@@ -29,7 +29,7 @@ struct Shape {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let kinds = KeyListKind::ALL.into_iter().filter(|kind| !kind.keeps_keys_apart()).collect::<Vec<_>>();
+    let kinds = KeyListKind::ALL.into_iter().filter(|kind| !kind.keys_are_out_of_line()).collect::<Vec<_>>();
     let keys = proptest::sample::select(kinds);
     let records = prop_oneof![Just(RecordListKind::None), Just(RecordListKind::Fixed), Just(RecordListKind::Variable)];
     (8usize..=16, keys, records, prop_oneof![Just(4usize), Just(8), 1usize..20], 0usize..12).prop_map(

@@ -39,7 +39,7 @@ struct Sweep {
 
 /// True for pages that lead to others: inner ones, and leaves that have parts of their keys only.
 fn leads_on(page: Page<'_>) -> bool {
-    page.is_inner() || page.is_leaf() && page.keeps_keys_apart()
+    page.is_inner() || page.is_leaf() && page.keys_are_out_of_line()
 }
 
 impl Pool {

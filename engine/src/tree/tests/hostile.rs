@@ -3,7 +3,7 @@
 
 use super::keys::any_key;
 use super::*;
-use crate::base::{Error, PageId};
+use crate::base::{Error, PageId, limits};
 use crate::page::Page;
 use crate::tree::{LeafCopy, PageRead, PageWrite, Stretch, Target};
 use proptest::prelude::*;
@@ -191,7 +191,7 @@ fn heap_with(from: usize, to: usize) -> (VecStore, Tree) {
     }
     store.overwrite(tree.root, |page| {
         // Entries of 2 + 2 + 6 bytes behind the header and the open page.
-        let place = |slot: usize| 36 + 4 + slot * 10 + 4;
+        let place = |slot: usize| limits::PAGE_HEADER + 4 + slot * 10 + 4;
         page.copy_within(place(from)..place(from + 1) - 4, place(to));
     });
     Page::check(&store.read(tree.root).unwrap(), tree.root).unwrap();

@@ -137,7 +137,7 @@ impl Run {
         let done = self.tree.put_behind(&self.store, near, all, before).unwrap();
         // Where keys were removed they may belong to several leaves.
         assert_eq!(done, told || entries.is_empty());
-        assert!(!told || short && !self.tree.layout.leaf.keeps_keys_apart());
+        assert!(!told || short && !self.tree.layout.leaf.keys_are_out_of_line());
         for (key, value) in entries {
             if !done {
                 self.tree.put_near(&self.store, near, key, Record::inline(value), |_| Ok(())).unwrap();
@@ -286,7 +286,7 @@ impl Run {
             let left = self.tree.verify_subtree(&self.store, &subtree, &mut |_| ()).unwrap();
             assert_eq!(left.problems, []);
             let after = self.tree.count_subtree(&self.store, root).unwrap();
-            if self.tree.layout.leaf.keeps_keys_apart() {
+            if self.tree.layout.leaf.keys_are_out_of_line() {
                 assert!(after.entries < before.entries || after.pages < before.pages);
             } else {
                 assert!(progress.freed >= budget && after.pages < before.pages);

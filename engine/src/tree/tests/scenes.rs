@@ -43,8 +43,7 @@ fn fill_of_leaves(store: &VecStore, tree: &Tree) -> f64 {
 fn longest_block(store: &VecStore) -> usize {
     let longest = |id| {
         let page = store.read(id).unwrap();
-        let blocks = Page::new(&page).blocks::<u32>();
-        blocks.and_then(|index| (0..index.len()).map(|block| index.keys_in(block)).max())
+        Page::new(&page).longest_block()
     };
     store.allocated().into_iter().filter_map(longest).max().unwrap_or(0)
 }

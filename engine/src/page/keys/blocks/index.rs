@@ -86,7 +86,7 @@ fn halve(blocks: usize, not_above: impl Fn(usize) -> bool) -> usize {
 /// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
 /// block that its codec refuses. Slots and keys are those of the page.
 #[derive(Clone, Copy)]
-pub struct Index<'a, T: IntKey> {
+pub(super) struct Index<'a, T: IntKey> {
     pub(super) codec: Codec,
     pub(super) count: usize,
     firsts: &'a [T::Bytes],
@@ -123,43 +123,37 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// How many blocks there are.
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.firsts.len()
     }
 
     /// True where there is none, and so no key.
     #[inline(always)]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.firsts.is_empty()
-    }
-
-    /// Appends a key as the page knows it: its big-endian bytes.
-    #[inline(always)]
-    pub fn push_key(&self, key: T, out: &mut Vec<u8>) {
-        push_key(key, out);
     }
 
     /// The codec of all blocks.
     #[inline(always)]
-    pub fn codec(&self) -> Codec {
+    pub(super) fn codec(&self) -> Codec {
         self.codec
     }
 
     /// The smallest key of a block.
     #[inline(always)]
-    pub fn first(&self, block: usize) -> T {
+    pub(super) fn first(&self, block: usize) -> T {
         key_at(self.firsts, block)
     }
 
     /// The largest key of a block.
     #[inline(always)]
-    pub fn last(&self, block: usize) -> T {
+    pub(super) fn last(&self, block: usize) -> T {
         key_at(self.lasts, block)
     }
 
     /// The slot of a block's first key; behind the last block the number of keys.
     #[inline(always)]
-    pub fn start(&self, block: usize) -> usize {
+    pub(super) fn start(&self, block: usize) -> usize {
         self.starts.get(block).map_or(self.count, |bytes| usize::from(u16::from_le_bytes(*bytes)))
     }
 
@@ -177,13 +171,13 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// The number of keys in a block; one that no block has where the index is damaged.
     #[inline(always)]
-    pub fn keys_in(&self, block: usize) -> usize {
+    pub(super) fn keys_in(&self, block: usize) -> usize {
         self.start(block + 1).wrapping_sub(self.start(block)).min(usize::from(u16::MAX))
     }
 
     /// A block's descriptor and its bytes, as the codec takes them.
     #[inline(always)]
-    pub fn block(&self, block: usize) -> (Block<T>, &'a [u8]) {
+    pub(super) fn block(&self, block: usize) -> (Block<T>, &'a [u8]) {
         let bytes = self.body.get(self.offset(block)..self.offset(block + 1)).unwrap_or_default();
         let extent = if is_packed(self.codec) {
             self.widths.get(block).map_or(0, |width| u16::from(*width))
@@ -217,19 +211,19 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// The last block whose first key is not above `key`; block 0 where all are.
     #[inline(always)]
-    pub fn block_of_key(&self, key: T) -> usize {
+    pub(super) fn block_of_key(&self, key: T) -> usize {
         last_not_above(self.firsts, key)
     }
 
     /// The block that holds the key of `slot`.
     #[inline(always)]
-    pub fn block_of_slot(&self, slot: usize) -> usize {
+    pub(super) fn block_of_slot(&self, slot: usize) -> usize {
         halve(self.starts.len(), |block| self.start(block) <= slot)
     }
 
     /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
     #[inline(always)]
-    pub fn lower_bound(&self, key: T) -> Found {
+    pub(super) fn lower_bound(&self, key: T) -> Found {
         let at = self.block_of_key(key);
         if self.is_empty() {
             return Found { index: 0, exact: false };
@@ -249,7 +243,7 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// The key of `slot`, picked out of its block; zero where there is none.
     #[inline]
-    pub fn select(&self, slot: usize) -> T {
+    pub(super) fn select(&self, slot: usize) -> T {
         let at = self.block_of_slot(slot);
         let index = slot.wrapping_sub(self.start(at));
         if self.run(at).is_some_and(|count| index < count) {
@@ -261,7 +255,7 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// The keys of a block in `out`; none where its bytes are damaged.
     #[inline]
-    pub fn decode<'o>(&self, block: usize, out: &'o mut Buffer<T>) -> &'o [T] {
+    pub(super) fn decode<'o>(&self, block: usize, out: &'o mut Buffer<T>) -> &'o [T] {
         if let Some(count) = self.run(block) {
             let keys = out.get_mut(..count).unwrap_or_default();
             let first = self.first(block).widen();
@@ -277,7 +271,7 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// The sum of a block's keys, taken in registers; zero where its bytes are damaged.
     #[inline]
-    pub fn sum(&self, block: usize) -> u128 {
+    pub(super) fn sum(&self, block: usize) -> u128 {
         if let Some(count) = self.run(block) {
             let ends = u128::from(self.first(block).widen()) + u128::from(self.last(block).widen());
             return ends * count as u128 / 2;
@@ -288,13 +282,13 @@ impl<'a, T: IntKey> Index<'a, T> {
 
     /// Bytes of a block, on average.
     #[inline]
-    pub fn usual_bytes(&self) -> usize {
+    pub(super) fn usual_bytes(&self) -> usize {
         self.body.len() / self.len().max(1)
     }
 
     /// The bytes that [`Index::sum`] reads of a block; none of keys without a gap.
     #[inline]
-    pub fn summed(&self, block: usize) -> &'a [u8] {
+    pub(super) fn summed(&self, block: usize) -> &'a [u8] {
         if self.run(block).is_some() { &[] } else { self.block(block).1 }
     }
 

@@ -5,37 +5,6 @@
 //! Keys come and go as big-endian bytes, as the page sees them. Blocks lie side by side without gaps: one that grows or
 //! shrinks moves those behind it. Here the list's two widths become one interface; nothing here knows of records.
 
-mod build;
-mod codec;
-mod edit;
-mod in_place;
-mod index;
-mod policy;
-mod rule;
-mod run;
-mod spread;
-
-use super::KeyState;
-use crate::base::bytes;
-use build::Builder;
-pub use codec::IntKey;
-use edit::Place;
-pub use index::Index;
-use index::{integer, push_key};
-pub use rule::BlockRule;
-pub(crate) use spread::Spread;
-use std::cmp::Ordering;
-use std::ops::Range;
-
-/// A list of blocks to read. Any bytes are safe.
-#[derive(Clone, Copy)]
-pub(crate) struct Blocks<'a> {
-    rule: BlockRule,
-    wide: bool,
-    list: &'a [u8],
-    count: usize,
-}
-
 /// Runs `$call` with `$index` being the index of the width that the list has.
 macro_rules! each_width {
     ($list:expr, $index:ident => $call:expr) => {
@@ -49,6 +18,37 @@ macro_rules! each_width {
     };
 }
 
+mod build;
+mod codec;
+mod edit;
+mod in_place;
+mod index;
+mod likely;
+mod many;
+mod policy;
+mod rule;
+mod run;
+mod scheme;
+
+use super::scheme::{Build, List};
+use crate::base::bytes;
+use build::Builder;
+use codec::IntKey;
+use index::{Index, integer, push_key};
+pub use rule::BlockRule;
+pub(super) use scheme::BlocksScheme;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A list of blocks to read. Any bytes are safe.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks<'a> {
+    rule: BlockRule,
+    wide: bool,
+    list: &'a [u8],
+    count: usize,
+}
+
 impl<'a> Blocks<'a> {
     /// The list of `count` keys in `list` (its bytes alone); `wide` ones have 8 bytes.
     #[inline(always)]
@@ -58,7 +58,7 @@ impl<'a> Blocks<'a> {
 
     /// The index, if the keys are of that width.
     #[inline(always)]
-    pub(in crate::page) fn index<T: IntKey>(&self) -> Option<Index<'a, T>> {
+    fn index<T: IntKey>(&self) -> Option<Index<'a, T>> {
         let wide = T::BITS == 64;
         (wide == self.wide).then(|| Index::new(self.rule.codec(), self.list, self.count))
     }
@@ -67,33 +67,6 @@ impl<'a> Blocks<'a> {
     #[inline(always)]
     pub(super) fn key_len(&self) -> usize {
         if self.wide { 8 } else { 4 }
-    }
-
-    /// `Ok(slot)` of the equal key, or `Err(slot)` of the first greater one. Keys of other lengths are never equal.
-    #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        each_width!(self, index => search(&index, key))
-    }
-
-    /// Appends the key of `slot` to `out`.
-    #[inline]
-    pub(super) fn append(&self, slot: usize, out: &mut Vec<u8>) {
-        if slot < self.count {
-            each_width!(self, index => push_key(index.select(slot), out));
-        }
-    }
-
-    /// Bytes of the block of `slot` and of its place in the index, shared out among its keys so that those of all slots
-    /// sum to the list's, but for its front.
-    pub(in crate::page) fn entry_bytes(&self, slot: usize) -> usize {
-        each_width!(self, index => {
-            let at = index.block_of_slot(slot);
-            let (block, body) = index.block(at);
-            let bytes = index::entry_bytes_of(&index) + body.len();
-            let (count, place) = (usize::from(block.count).max(1), slot.wrapping_sub(index.start(at)));
-            let before = |place: usize| place.wrapping_mul(bytes) / count;
-            if place < count { before(place + 1) - before(place) } else { 0 }
-        })
     }
 
     /// Appends to `left` the bytes of the keys up to each slot: see [`Blocks::entry_bytes`].
@@ -130,15 +103,56 @@ impl<'a> Blocks<'a> {
     pub(in crate::page) fn most_growth(&self) -> usize {
         if self.wide { policy::dear::<u64>(self.rule.codec()) } else { policy::dear::<u32>(self.rule.codec()) }
     }
+}
 
-    /// See [`super::KeyList::first_longer`].
-    pub(super) fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
+impl<'a> List<'a> for Blocks<'a> {
+    #[inline]
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        each_width!(self, index => search(&index, key))
+    }
+
+    #[inline]
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        if slot < self.count {
+            each_width!(self, index => push_key(index.select(slot), out));
+        }
+    }
+
+    fn entry_bytes(&self, slot: usize) -> usize {
+        each_width!(self, index => {
+            let at = index.block_of_slot(slot);
+            let (block, body) = index.block(at);
+            let bytes = index::entry_bytes_of(&index) + body.len();
+            let (count, place) = (usize::from(block.count).max(1), slot.wrapping_sub(index.start(at)));
+            let before = |place: usize| place.wrapping_mul(bytes) / count;
+            if place < count { before(place + 1) - before(place) } else { 0 }
+        })
+    }
+
+    fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         (from < self.count && self.key_len() > len).then_some(from)
     }
 
-    /// Says what is wrong with the list, the order of its keys included.
-    pub(super) fn check(&self) -> Result<(), String> {
+    fn check(&self, _list: &[u8], _count: usize) -> Result<(), String> {
         each_width!(self, index => index.check(self.list, self.rule.most()))
+    }
+
+    #[inline]
+    fn suffix_len(&self, _slot: usize) -> usize {
+        self.key_len()
+    }
+
+    fn checks_order(&self) -> bool {
+        true
+    }
+
+    fn kept_bytes(&self, _count: usize) -> usize {
+        self.list.len()
+    }
+
+    #[inline(always)]
+    fn blocks(&self) -> Option<Blocks<'a>> {
+        Some(*self)
     }
 }
 
@@ -170,113 +184,6 @@ fn bytes_of<T: IntKey>(index: &Index<'_, T>, rule: BlockRule, slots: Range<usize
     builder.bytes()
 }
 
-/// True where the list's bytes can hold the index that it claims to have, and it has one exactly if it has keys.
-pub(super) fn is_changeable(list: &[u8], rule: BlockRule, wide: bool, count: usize) -> bool {
-    let blocks = Blocks::new(rule, wide, list, count);
-    each_width!(blocks, index => index.is_empty() == (count == 0) && (count == 0) == list.is_empty())
-}
-
-fn place(rule: BlockRule, state: KeyState) -> Place {
-    Place { rule, used: state.bytes, count: state.count, room: state.room }
-}
-
-/// Inserts a key; where there is no room for it as the list stands, the list is laid out anew, if that pays.
-pub(super) fn insert(
-    list: &mut [u8],
-    (rule, wide): (BlockRule, bool),
-    state: KeyState,
-    slot: usize,
-    key: &[u8],
-) -> edit::Changed {
-    if wide {
-        insert_wide::<u64>(list, place(rule, state), slot, key)
-    } else {
-        insert_wide::<u32>(list, place(rule, state), slot, key)
-    }
-}
-
-fn insert_wide<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]) -> edit::Changed {
-    let key = integer::<T>(key).ok_or_else(|| no_key::<T>(key))?;
-    if let Some(used) = edit::insert(list, place, slot, key)? {
-        return Ok(Some(used));
-    }
-    let Some(packed) = edit::vacuumized::<T>(list, place) else { return Ok(None) };
-    let mut trial = list.to_vec();
-    let Some(used) = edit::put_all(&mut trial, &packed, place.used, place.room) else { return Ok(None) };
-    let changed = edit::insert(&mut trial, Place { used, ..place }, slot, key)?;
-    if changed.is_some() {
-        bytes::put(list, 0, &trial);
-    }
-    Ok(changed)
-}
-
-/// How many of these keys go to the same block as the first.
-pub(super) fn together<'k>(
-    list: &[u8],
-    (rule, wide): (BlockRule, bool),
-    count: usize,
-    keys: impl Iterator<Item = &'k [u8]>,
-) -> usize {
-    let blocks = Blocks::new(rule, wide, list, count);
-    each_width!(blocks, index => run::together(&index, keys.map(integer)))
-}
-
-/// Inserts the first of these keys, each at its slot of the list with those before it, as long as that changes nothing of the
-/// list's length and not `worth` of them go to one block; says how many.
-pub(super) fn insert_in_place<'k>(
-    list: &mut [u8],
-    (rule, wide): (BlockRule, bool),
-    state: KeyState,
-    worth: usize,
-    keys: impl Iterator<Item = (usize, &'k [u8])> + Clone,
-) -> usize {
-    let place = place(rule, state);
-    match wide {
-        true => in_place::insert_some::<u64>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
-        false => in_place::insert_some::<u32>(list, place, worth, keys.map(|(slot, key)| (slot, integer(key)))),
-    }
-}
-
-/// Inserts keys that are [`together`], each at its slot of the list as it is now; all or none.
-pub(super) fn insert_run<'k>(
-    list: &mut [u8],
-    (rule, wide): (BlockRule, bool),
-    state: KeyState,
-    keys: impl Iterator<Item = (usize, &'k [u8])>,
-) -> edit::Changed {
-    fn integers<'k, T: IntKey>(keys: impl Iterator<Item = (usize, &'k [u8])>) -> Result<Vec<(usize, T)>, String> {
-        let integer = |(slot, key): (usize, &[u8])| integer(key).map(|key| (slot, key)).ok_or_else(|| no_key::<T>(key));
-        keys.map(integer).collect()
-    }
-    match wide {
-        true => run::insert::<u64>(list, place(rule, state), &integers(keys)?),
-        false => run::insert::<u32>(list, place(rule, state), &integers(keys)?),
-    }
-}
-
-fn no_key<T: IntKey>(key: &[u8]) -> String {
-    format!("a key of {} bytes does not belong in a list of keys of {}", key.len(), T::BYTES)
-}
-
-/// Takes the keys of some slots out; a codec that is not delete-stable may need more room than there is.
-pub(super) fn remove(
-    list: &mut [u8],
-    (rule, wide): (BlockRule, bool),
-    state: KeyState,
-    from: usize,
-    to: usize,
-) -> edit::Changed {
-    let place = place(rule, state);
-    if wide { edit::remove::<u64>(list, place, from, to) } else { edit::remove::<u32>(list, place, from, to) }
-}
-
-/// Lays the list out anew to make room for records. `None`: it would not fit, or not pay.
-pub(super) fn vacuumize(list: &mut [u8], (rule, wide): (BlockRule, bool), state: KeyState) -> Option<usize> {
-    let place = place(rule, state);
-    let packed = if wide { edit::vacuumized::<u64>(list, place) } else { edit::vacuumized::<u32>(list, place) };
-    edit::put_all(list, &packed?, place.used, place.room)
-}
-
 /// A list of blocks under construction.
 pub(crate) enum BlocksBuilder {
     /// Of keys of 4 bytes.
@@ -289,9 +196,12 @@ impl BlocksBuilder {
     pub(super) fn new(rule: BlockRule, wide: bool) -> BlocksBuilder {
         if wide { BlocksBuilder::Wide(Builder::new(rule)) } else { BlocksBuilder::Narrow(Builder::new(rule)) }
     }
+}
 
-    /// Bytes that the list takes now.
-    pub(super) fn bytes(&self) -> usize {
+impl Build for BlocksBuilder {
+    type List<'a> = Blocks<'a>;
+
+    fn bytes(&self) -> usize {
         match self {
             BlocksBuilder::Narrow(list) => list.bytes(),
             BlocksBuilder::Wide(list) => list.bytes(),
@@ -299,7 +209,7 @@ impl BlocksBuilder {
     }
 
     #[inline]
-    pub(super) fn bytes_with(&self, key: &[u8]) -> Option<usize> {
+    fn bytes_with(&self, key: &[u8]) -> Option<usize> {
         match self {
             BlocksBuilder::Narrow(list) => list.bytes_with(integer(key)?),
             BlocksBuilder::Wide(list) => list.bytes_with(integer(key)?),
@@ -307,22 +217,21 @@ impl BlocksBuilder {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, key: &[u8]) {
+    fn push(&mut self, key: &[u8]) {
         match self {
             BlocksBuilder::Narrow(list) => integer(key).into_iter().for_each(|key| list.push(key)),
             BlocksBuilder::Wide(list) => integer(key).into_iter().for_each(|key| list.push(key)),
         }
     }
 
-    /// Takes over the keys of some slots of another list; false where they are none that this list can hold.
-    pub(super) fn take(&mut self, from: &Blocks<'_>, slots: Range<usize>) -> bool {
+    fn take(&mut self, from: &Blocks<'_>, slots: Range<usize>, _cut: usize) -> bool {
         match self {
             BlocksBuilder::Narrow(list) => from.index().is_some_and(|index| list.take(&index, slots)),
             BlocksBuilder::Wide(list) => from.index().is_some_and(|index| list.take(&index, slots)),
         }
     }
 
-    pub(super) fn finish(self, out: &mut Vec<u8>) {
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         match self {
             BlocksBuilder::Narrow(list) => list.finish(out),
             BlocksBuilder::Wide(list) => list.finish(out),

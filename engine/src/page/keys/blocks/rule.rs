@@ -1,6 +1,7 @@
 //! How the blocks of a list are made: their codec, and how many keys one may come to. What a codec does with them must never
 //! be known here.
 
+use crate::page::keys::table::Parameter;
 use duramen_codec::{Codec, MAX_BLOCK};
 
 /// The codec of a list's blocks and the most keys of one: as many as the codec takes, or half of [`MAX_BLOCK`].
@@ -11,6 +12,10 @@ pub struct BlockRule {
 }
 
 impl BlockRule {
+    /// The codec of blocks unless another is named: of those that are smaller than plain keys the one with the quickest
+    /// random inserts, lookups and sums.
+    pub const DEFAULT_CODEC: Codec = Codec::SimdFor;
+
     /// Keys of a short block.
     pub const SHORT: usize = MAX_BLOCK / 2;
 
@@ -23,6 +28,24 @@ impl BlockRule {
     pub const fn short(codec: Codec) -> Option<BlockRule> {
         if codec.max_count() > BlockRule::SHORT { Some(BlockRule { codec, short: true }) } else { None }
     }
+
+    /// Of every codec the long blocks, and the short ones of those that take longer ones.
+    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    const ALL: [BlockRule; 2 * Codec::ALL.len() - 1] = {
+        let mut all = [BlockRule::long(Codec::Plain); 2 * Codec::ALL.len() - 1];
+        let (mut codec, mut next) = (0, 0);
+        while codec < Codec::ALL.len() {
+            all[next] = BlockRule::long(Codec::ALL[codec]);
+            next += 1;
+            if let Some(short) = BlockRule::short(Codec::ALL[codec]) {
+                all[next] = short;
+                next += 1;
+            }
+            codec += 1;
+        }
+        assert!(next == all.len());
+        all
+    };
 
     /// The codec.
     #[inline(always)]
@@ -40,6 +63,34 @@ impl BlockRule {
     #[inline(always)]
     pub const fn most(self) -> usize {
         if self.short { BlockRule::SHORT } else { self.codec.max_count() }
+    }
+}
+
+/// The blocks are short.
+const SHORT: u8 = 1;
+/// The blocks are read by the vector kernels of Masked VByte.
+const MASKED: u8 = 2;
+
+impl Parameter for BlockRule {
+    const ALL: &'static [BlockRule] = &BlockRule::ALL;
+
+    fn bytes(self) -> [u8; 2] {
+        let short = if self.short { SHORT } else { 0 };
+        match self.codec {
+            Codec::MaskedVByte => [Codec::VByte as u8, short | MASKED],
+            codec => [codec as u8, short],
+        }
+    }
+
+    #[inline(always)]
+    fn of([codec, variant]: [u8; 2]) -> Option<BlockRule> {
+        let codec = match (Codec::from_tag(codec)?, variant & MASKED != 0) {
+            (Codec::VByte, true) => Codec::MaskedVByte,
+            (Codec::MaskedVByte, _) | (_, true) => return None,
+            (codec, false) => codec,
+        };
+        let rule = if variant & SHORT != 0 { BlockRule::short(codec) } else { Some(BlockRule::long(codec)) };
+        rule.filter(|_| variant & !(SHORT | MASKED) == 0)
     }
 }
 

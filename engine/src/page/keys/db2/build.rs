@@ -2,9 +2,10 @@
 //! keys that are taken from another list keep the groups that they have there.
 
 use super::layout::{Keys, Run, optimize};
-use super::{FIELD, GROUP, Group, head_of};
+use super::{Db2, FIELD, GROUP, Group, head_of};
 use crate::base::bytes;
 use crate::page::keys::Walked;
+use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::SlottedBuilder;
 
 /// The group of an entry in the list that it is taken from.
@@ -80,25 +81,12 @@ impl Db2Builder {
         self.front() + front + self.suffixes.slotted_bytes_with(suffix_len)
     }
 
-    /// Bytes of the list with one more entry that comes from no other list.
-    #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, key: &[u8]) -> usize {
-        match self.way(key, None) {
-            Way::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
-            Way::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
-        }
-    }
-
-    /// Bytes of the list.
-    pub(in crate::page::keys) fn bytes(&self) -> usize {
-        if self.keys.len() == 0 { 0 } else { self.front() + self.suffixes.bytes() }
-    }
-
     fn front(&self) -> usize {
         FIELD + GROUP * self.groups.len() + self.prefixes.len()
     }
 
-    pub(in crate::page::keys) fn push(&mut self, key: &[u8], origin: Option<Origin>) {
+    /// Appends a key; `origin` is its group in the list that it is taken from.
+    fn push_from(&mut self, key: &[u8], origin: Option<Origin>) {
         if let Way::Open(prefix) = self.way(key, origin) {
             let first = if self.keys.len() > 0 { self.keys.key(0) } else { key };
             self.open(head_of(first), self.keys.len(), key, prefix);
@@ -156,14 +144,46 @@ impl Db2Builder {
         }
         self.keys = keys;
     }
+}
 
-    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+impl Build for Db2Builder {
+    type List<'a> = Db2<'a>;
+
+    fn bytes(&self) -> usize {
+        if self.keys.len() == 0 { 0 } else { self.front() + self.suffixes.bytes() }
+    }
+
+    #[inline]
+    fn bytes_with(&self, key: &[u8]) -> Option<usize> {
+        Some(match self.way(key, None) {
+            Way::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
+            Way::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
+        })
+    }
+
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         if self.keys.len() > 0 {
             out.extend_from_slice(&bytes::u16_of(self.groups.len()).to_le_bytes());
             out.extend_from_slice(self.groups.as_flattened());
             out.extend_from_slice(&self.prefixes);
-            self.suffixes.finish(out);
+            self.suffixes.finish(0, out);
         }
+    }
+
+    #[inline]
+    fn push(&mut self, suffix: &[u8]) {
+        self.push_from(suffix, None);
+    }
+
+    #[inline]
+    fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
+        self.push_from(entry.suffix.get(cut..).unwrap_or_default(), Some(Origin::of(entry, cut)));
+        Some(self.bytes())
+    }
+
+    #[inline]
+    fn bytes_after(&self, _expected: usize) -> usize {
+        self.bytes()
     }
 }
 
@@ -183,8 +203,8 @@ mod tests {
             let mut builder = Db2Builder::new(1, most);
             for (key, origin) in keys {
                 let origin = origin.map(|(group, prefix)| Origin { group, prefix: prefix.min(key.len()) });
-                let promised = origin.is_none().then(|| builder.bytes_with(key.as_bytes()));
-                builder.push(key.as_bytes(), origin);
+                let promised = if origin.is_none() { builder.bytes_with(key.as_bytes()) } else { None };
+                builder.push_from(key.as_bytes(), origin);
                 if let Some(promised) = promised {
                     prop_assert!(builder.bytes() <= promised, "{} bytes after {promised} were promised", builder.bytes());
                 }
@@ -201,7 +221,7 @@ mod tests {
         let mut builder = Db2Builder::new(1, 512);
         builder.lay_out(keys, &[Run { first: 0, prefix: 2 }, Run { first: 4, prefix: 1 }]);
         let (bytes, mut list) = (builder.bytes(), Vec::new());
-        builder.finish(&mut list);
+        builder.finish(0, &mut list);
         let front = b"\x02\0dcba\0\0\x02\0dcab\x04\0\x03\0abb";
         let heads = b"\0\0dc\0gfezyxe\0\0ef\0dcanmdc";
         let rest = b"\0\0\x01\0\x02\0\x03\0\x04\0\x05\0\x02\x03\x04\x02\x03\x04";

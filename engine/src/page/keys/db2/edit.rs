@@ -4,6 +4,7 @@
 use super::layout::{Keys, Run, optimize};
 use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
 use crate::base::bytes;
+use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::slotted;
 use crate::page::keys::{KeyState, Plan, USUAL_SUFFIX};
 
@@ -32,12 +33,12 @@ fn most(room: usize) -> usize {
 pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Plan {
     if state.count == 0 {
         let empty = KeyState { bytes: 0, ..state };
-        return Plan::of(FIELD + slotted::edit::bytes_with(empty, suffix));
+        return Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix));
     }
     let view = Db2::new(list, state.count, state.granule);
     let (how, index, rest) = place(&view, slot, suffix);
     let opened = if how == OPEN { GROUP } else { 0 };
-    let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, rest));
+    let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, false, rest));
     (plan.found[HOW], plan.found[INDEX]) = (how, index);
     let too_many = (plan.bytes - opened).saturating_sub(state.room);
     if how == ANEW || (plan.bytes > state.room && may_save(&view, too_many, slot, suffix)) {
@@ -163,7 +164,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
     let mut builder = Db2Builder::new(state.granule, state.room);
     builder.lay_out(keys, &runs);
     let mut out = Vec::with_capacity(state.room);
-    builder.finish(&mut out);
+    builder.finish(0, &mut out);
     out
 }
 
@@ -172,7 +173,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
     let (how, index) = (plan.found[HOW], plan.found[INDEX]);
     if state.count == 0 {
         let sub = KeyState { bytes: 0, ..state };
-        return slotted::edit::insert(list.get_mut(FIELD..).unwrap_or_default(), sub, slot, suffix);
+        return slotted::edit::insert(list.get_mut(FIELD..).unwrap_or_default(), sub, false, slot, suffix);
     }
     if how == ANEW {
         let view = Db2::new(bytes::slice(list, 0, state.bytes), state.count, state.granule);
@@ -195,7 +196,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
         for behind in first_behind..=groups {
             directory::change(list, behind, |group| group.slot += 1);
         }
-        return slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(sub, base), slot, suffix);
+        return slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(sub, base), false, slot, suffix);
     }
     if groups > 0 {
         rest = suffix.get(prefix..).unwrap_or_default();
@@ -211,7 +212,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
     for behind in first_behind..groups {
         directory::change(list, behind, |group| group.slot += 1);
     }
-    slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(state, base), slot, rest);
+    slotted::edit::insert(list.get_mut(base..).unwrap_or_default(), inner(state, base), false, slot, rest);
 }
 
 /// See [`crate::page::keys::remove`]. Never makes the list longer.
@@ -285,9 +286,9 @@ mod tests {
             let slot = new % keys.len();
             let suffix = keys.remove(slot);
             let mut builder = Db2Builder::new(1, 2000);
-            keys.iter().for_each(|key| builder.push(key.as_bytes(), None));
+            keys.iter().for_each(|key| builder.push(key.as_bytes()));
             let mut list = Vec::new();
-            builder.finish(&mut list);
+            builder.finish(0, &mut list);
             let state = KeyState {
                 kind: KeyListKind::Db2,
                 bytes: list.len(),
@@ -299,7 +300,7 @@ mod tests {
             let view = Db2::new(&list, keys.len(), 1);
             let (how, _, rest) = place(&view, slot, suffix.as_bytes());
             let opened = if how == OPEN { GROUP } else { 0 };
-            let plain = opened + slotted::edit::bytes_with(state, rest);
+            let plain = opened + slotted::edit::bytes_with(state, false, rest);
             let anew = laid_out(&view, state, slot, suffix.as_bytes()).len();
             if how != ANEW && anew < plain {
                 let saved = (plain - opened).saturating_sub(anew);

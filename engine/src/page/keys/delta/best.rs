@@ -7,6 +7,7 @@
 //! shares more than the one before it: so what a member shares with the entry before, it shares with the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
+use crate::page::keys::scheme::List;
 use crate::page::keys::{KeyState, Plan};
 
 /// Bytes of a foot without a group, which every list with entries has room for.

@@ -1,10 +1,11 @@
 //! Building a prefix-delta key list entry by entry, in order.
 
 use super::best::{self, LEAST_FOOT};
-use super::{DISTANCE, GROUP, Group, directory, entry_size};
+use super::{DISTANCE, Delta, DeltaScheme, GROUP, Group, directory, entry_size};
 use crate::base::bytes;
+use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::head_of;
-use crate::page::keys::{KeyListKind, USUAL_SUFFIX};
+use crate::page::keys::{USUAL_SUFFIX, Walked};
 use crate::page::varint;
 
 /// A prefix-delta key list under construction.
@@ -24,8 +25,8 @@ pub(crate) struct DeltaBuilder {
 
 impl DeltaBuilder {
     /// Begins a list of up to some `bytes`.
-    pub(in crate::page::keys) fn new(kind: KeyListKind, bytes: usize) -> DeltaBuilder {
-        let (grouped, best) = (kind.has_groups(), kind.has_best());
+    pub(in crate::page::keys) fn new(scheme: DeltaScheme, bytes: usize) -> DeltaBuilder {
+        let DeltaScheme { grouped, best } = scheme;
         let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(USUAL_SUFFIX));
         DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }
     }
@@ -43,27 +44,14 @@ impl DeltaBuilder {
         if self.starts(origin) { 0 } else { bytes::common_prefix(&self.last, suffix) }
     }
 
-    /// Bytes of the list.
-    #[inline]
-    pub(in crate::page::keys) fn bytes(&self) -> usize {
-        self.bytes_of(self.groups.len())
-    }
-
     fn bytes_of(&self, groups: usize) -> usize {
         let directory = if self.grouped { directory::end(groups) } else { 0 };
         let foot = if self.best { LEAST_FOOT } else { 0 };
         directory + self.entries.len() + foot
     }
 
-    /// Bytes of the list with one more entry that comes from no other list.
     #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8]) -> usize {
-        let shared = self.shared(suffix, None);
-        self.bytes_of(self.groups.len() + usize::from(self.starts(None))) + entry_size(shared, suffix.len() - shared)
-    }
-
-    #[inline]
-    pub(in crate::page::keys) fn push(&mut self, suffix: &[u8], origin: Option<usize>) {
+    fn push_from(&mut self, suffix: &[u8], origin: Option<usize>) {
         let shared = self.shared(suffix, origin);
         if self.starts(origin) {
             self.groups.push(Group { head: head_of(suffix), slot: self.count, offset: self.entries.len() }.field());
@@ -79,9 +67,24 @@ impl DeltaBuilder {
         self.in_group += 1;
         self.origin = origin;
     }
+}
 
-    /// Appends the list, which may take `room` bytes.
-    pub(in crate::page::keys) fn finish(self, room: usize, out: &mut Vec<u8>) {
+impl Build for DeltaBuilder {
+    type List<'a> = Delta<'a>;
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.bytes_of(self.groups.len())
+    }
+
+    #[inline]
+    fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        let shared = self.shared(suffix, None);
+        let list = self.bytes_of(self.groups.len() + usize::from(self.starts(None)));
+        Some(list + entry_size(shared, suffix.len() - shared))
+    }
+
+    fn finish(self, room: usize, out: &mut Vec<u8>) {
         let at = out.len();
         if self.grouped && self.count > 0 {
             out.extend_from_slice(&bytes::u16_of(self.groups.len()).to_le_bytes());
@@ -93,5 +96,16 @@ impl DeltaBuilder {
             let foot = best::foot(list, self.count, self.grouped, room.saturating_sub(list.len()));
             out.extend_from_slice(&foot);
         }
+    }
+
+    #[inline]
+    fn push(&mut self, suffix: &[u8]) {
+        self.push_from(suffix, None);
+    }
+
+    #[inline]
+    fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> Option<usize> {
+        self.push_from(entry.suffix.get(cut..).unwrap_or_default(), Some(entry.group));
+        Some(self.bytes())
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{DISTANCE, Delta, Entry, GROUP, Group, Span, directory, entries_at, entry_size};
 use crate::base::bytes;
+use crate::page::keys::scheme::List;
 use crate::page::keys::slotted::head_of;
 use crate::page::keys::{KeyState, Plan};
 use crate::page::varint;

@@ -10,7 +10,8 @@
 
 use super::parts::{FIELD, Part, Parts, part_of};
 use crate::base::{PageId, bytes};
-use crate::page::keys::KeyState;
+use crate::page::keys::scheme::{Build, List};
+use crate::page::keys::{KeyRow, KeyState, Place};
 use std::ops::Range;
 
 /// Bytes of `open`.
@@ -110,23 +111,6 @@ impl<'a> Apart<'a> {
         (0..self.count).any(|slot| self.place(slot).page == page)
     }
 
-    /// How many bytes the key of `slot` shares with the one before.
-    #[inline]
-    pub(in crate::page::keys) fn offset(&self, slot: usize) -> usize {
-        self.parts().offset(slot)
-    }
-
-    /// Bytes of an entry.
-    #[inline(always)]
-    pub(in crate::page::keys) fn entry_bytes(&self) -> usize {
-        entry_bytes(self.part)
-    }
-
-    /// Bytes of the list that are bytes of keys.
-    pub(in crate::page::keys) fn kept_bytes(&self) -> usize {
-        self.count * self.part
-    }
-
     /// The part of slot `to` once the entries `[from, to)` before it are gone. It is among what is known: each of them says
     /// which bytes behind the shortest offset it has, up to where the next one says them.
     fn part_without(&self, from: usize, to: usize) -> Part {
@@ -167,9 +151,57 @@ impl<'a> Apart<'a> {
         let offset = usize::from(bytes::get_u16(&expected, 0));
         offset == parts.offset(slot) && bytes::slice(&expected, FIELD, FIELD + self.part) == parts.part(slot)
     }
+}
 
-    /// Structure: the sizes add up, each entry names a page, and parts rise where they say the same byte of two keys.
-    pub(in crate::page::keys) fn check(&self, count: usize) -> Result<(), String> {
+impl<'a> List<'a> for Apart<'a> {
+    fn search(&self, _suffix: &[u8]) -> Result<usize, usize> {
+        Err(0)
+    }
+
+    #[inline]
+    fn append(&self, slot: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.entry(slot));
+    }
+
+    #[inline]
+    fn entry_bytes(&self, _slot: usize) -> usize {
+        entry_bytes(self.part)
+    }
+
+    #[inline]
+    fn suffix_len(&self, _slot: usize) -> usize {
+        entry_bytes(self.part)
+    }
+
+    /// How long any of them is the page does not know.
+    fn first_longer(&self, from: usize, _len: usize) -> Option<usize> {
+        (!self.entry(from).is_empty()).then_some(from)
+    }
+
+    #[inline]
+    fn common_with_previous(&self, slot: usize) -> usize {
+        self.parts().offset(slot)
+    }
+
+    #[inline]
+    fn is_above_previous(&self, _slot: usize) -> bool {
+        true
+    }
+
+    fn add_to(&self, row: &mut KeyRow, _prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+        (from..to).for_each(|slot| row.push(self.entry(slot)));
+    }
+
+    #[inline(always)]
+    fn out_of_line(&self) -> Option<Apart<'a>> {
+        Some(*self)
+    }
+
+    fn kept_bytes(&self, _count: usize) -> usize {
+        self.count * self.part
+    }
+
+    fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         if self.list.len() != OPEN + count * entry_bytes(self.part) {
             return Err(format!("{} bytes are not those of {count} entries", self.list.len()));
         }
@@ -202,28 +234,27 @@ impl ApartBuilder {
         list.resize(OPEN, 0);
         ApartBuilder { part, count: 0, bytes: list }
     }
+}
 
-    /// Bytes of the list.
-    pub(in crate::page::keys) fn bytes(&self) -> usize {
+impl Build for ApartBuilder {
+    type List<'a> = Apart<'a>;
+
+    fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of the list with one entry more; `None` where that is none.
     #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, entry: &[u8]) -> Option<usize> {
+    fn bytes_with(&self, entry: &[u8]) -> Option<usize> {
         (entry.len() == entry_bytes(self.part)).then(|| self.bytes.len() + entry.len())
     }
 
-    /// Appends an entry.
     #[inline]
-    pub(in crate::page::keys) fn push(&mut self, entry: &[u8]) {
+    fn push(&mut self, entry: &[u8]) {
         self.bytes.extend_from_slice(entry);
         self.count += 1;
     }
 
-    /// Appends some entries of another list as they are, and takes over its open page if this one has none. False: its parts
-    /// are not as long.
-    pub(in crate::page::keys) fn take(&mut self, from: &Apart<'_>, slots: Range<usize>) -> bool {
+    fn take(&mut self, from: &Apart<'_>, slots: Range<usize>, _cut: usize) -> bool {
         if from.part != self.part {
             return false;
         }
@@ -234,7 +265,7 @@ impl ApartBuilder {
         true
     }
 
-    pub(in crate::page::keys) fn finish(&self, out: &mut Vec<u8>) {
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes);
     }
 }

@@ -3,6 +3,7 @@
 use super::{FIELD, Pkb, fixed, heap_bytes, part_of};
 use crate::base::bytes;
 use crate::page::keys::capacity;
+use crate::page::keys::scheme::Build;
 use crate::page::varint;
 use std::ops::Range;
 
@@ -25,25 +26,6 @@ impl PkbBuilder {
         PkbBuilder { granule, part, count: 0, parts, slots, heap: Vec::with_capacity(bytes), last: 0 }
     }
 
-    /// Bytes of the list.
-    pub(in crate::page::keys) fn bytes(&self) -> usize {
-        fixed(self.part) * capacity(self.count, self.granule) + self.heap.len()
-    }
-
-    /// Bytes of the list with one more suffix of that length.
-    #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, len: usize) -> usize {
-        fixed(self.part) * capacity(self.count + 1, self.granule) + self.heap.len() + heap_bytes(len)
-    }
-
-    #[inline]
-    pub(in crate::page::keys) fn push(&mut self, key: &[u8]) {
-        let before = self.heap.get(self.last..).filter(|_| self.count > 0);
-        let part = part_of(before, key);
-        self.parts.extend_from_slice(part.get(..FIELD + self.part).unwrap_or_default());
-        self.push_heap(key);
-    }
-
     #[inline]
     fn push_heap(&mut self, key: &[u8]) {
         self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
@@ -52,11 +34,29 @@ impl PkbBuilder {
         self.heap.extend_from_slice(key);
         self.count += 1;
     }
+}
 
-    /// Appends the entries of some slots of another list with parts as long, each less the first `cut` bytes of its suffix,
-    /// which all of them have: their parts, but for the first, stay the same. False: one of them has not as many; some may
-    /// have been appended then.
-    pub(in crate::page::keys) fn take(&mut self, from: &Pkb<'_>, slots: Range<usize>, cut: usize) -> bool {
+impl Build for PkbBuilder {
+    type List<'a> = Pkb<'a>;
+
+    fn bytes(&self) -> usize {
+        fixed(self.part) * capacity(self.count, self.granule) + self.heap.len()
+    }
+
+    #[inline]
+    fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        Some(fixed(self.part) * capacity(self.count + 1, self.granule) + self.heap.len() + heap_bytes(suffix.len()))
+    }
+
+    #[inline]
+    fn push(&mut self, key: &[u8]) {
+        let before = self.heap.get(self.last..).filter(|_| self.count > 0);
+        let part = part_of(before, key);
+        self.parts.extend_from_slice(part.get(..FIELD + self.part).unwrap_or_default());
+        self.push_heap(key);
+    }
+
+    fn take(&mut self, from: &Pkb<'_>, slots: Range<usize>, cut: usize) -> bool {
         if from.part != self.part {
             return false;
         }
@@ -75,7 +75,7 @@ impl PkbBuilder {
         })
     }
 
-    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         let (cap, start) = (capacity(self.count, self.granule), out.len());
         out.extend_from_slice(&self.parts);
         out.resize(start + cap * (fixed(self.part) - 2), 0);

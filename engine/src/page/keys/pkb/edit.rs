@@ -3,6 +3,7 @@
 
 use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
 use crate::base::bytes;
+use crate::page::keys::scheme::Build;
 use crate::page::keys::{KeyState, capacity};
 use crate::page::varint;
 
@@ -92,7 +93,7 @@ fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: u
         builder.push(view.key(slot));
     }
     let mut left = Vec::with_capacity(state.bytes);
-    builder.finish(&mut left);
+    builder.finish(0, &mut left);
     bytes::put(list, 0, &left);
     bytes::zero(list, left.len().min(state.bytes), state.bytes);
     left.len()

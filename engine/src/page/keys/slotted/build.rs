@@ -4,6 +4,7 @@
 use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes, is_short, short_len};
 use crate::base::bytes;
 use crate::page::keys::capacity;
+use crate::page::keys::scheme::Build;
 use crate::page::varint;
 use std::ops::Range;
 
@@ -23,33 +24,10 @@ impl SlottedBuilder {
         SlottedBuilder { granule, dense, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
-    /// Bytes of the list with one more suffix.
-    #[inline]
-    pub(in crate::page::keys) fn bytes_with(&self, suffix: &[u8]) -> usize {
-        if self.dense && is_short(suffix) {
-            return HEAD * (self.fixed.len() + 1);
-        }
-        self.slotted_bytes_with(suffix.len())
-    }
-
     /// Bytes of the list with one more suffix of that length, if it is not dense.
     #[inline]
     pub(in crate::page::keys) fn slotted_bytes_with(&self, suffix_len: usize) -> usize {
         FIXED_PART * capacity(self.fixed.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
-    }
-
-    /// Bytes of the list.
-    pub(in crate::page::keys) fn bytes(&self) -> usize {
-        if self.dense {
-            return HEAD * self.fixed.len();
-        }
-        FIXED_PART * capacity(self.fixed.len(), self.granule) + self.heap.len()
-    }
-
-    #[inline]
-    pub(in crate::page::keys) fn push(&mut self, suffix: &[u8]) {
-        let rest = suffix.get(HEAD..).unwrap_or_default();
-        self.push_entry(Entry { head: head_of(suffix), len: suffix.len(), rest });
     }
 
     #[inline]
@@ -60,9 +38,38 @@ impl SlottedBuilder {
         self.heap.extend_from_slice(entry.rest);
     }
 
-    /// Appends the entries of some slots of another list, each less the first `cut` bytes of its suffix. False: one of them
-    /// has not as many; some may have been appended then.
-    pub(in crate::page::keys) fn take(&mut self, from: &Slotted<'_>, slots: Range<usize>, cut: usize) -> bool {
+    /// Takes all entries out again, of a list that may not be dense.
+    pub(in crate::page::keys) fn clear(&mut self) {
+        self.fixed.clear();
+        self.heap.clear();
+    }
+}
+
+impl Build for SlottedBuilder {
+    type List<'a> = Slotted<'a>;
+
+    fn bytes(&self) -> usize {
+        if self.dense {
+            return HEAD * self.fixed.len();
+        }
+        FIXED_PART * capacity(self.fixed.len(), self.granule) + self.heap.len()
+    }
+
+    #[inline]
+    fn bytes_with(&self, suffix: &[u8]) -> Option<usize> {
+        if self.dense && is_short(suffix) {
+            return Some(HEAD * (self.fixed.len() + 1));
+        }
+        Some(self.slotted_bytes_with(suffix.len()))
+    }
+
+    #[inline]
+    fn push(&mut self, suffix: &[u8]) {
+        let rest = suffix.get(HEAD..).unwrap_or_default();
+        self.push_entry(Entry { head: head_of(suffix), len: suffix.len(), rest });
+    }
+
+    fn take(&mut self, from: &Slotted<'_>, slots: Range<usize>, cut: usize) -> bool {
         if cut > 0 {
             return slots.into_iter().all(|slot| {
                 let entry = from.entry(slot);
@@ -79,13 +86,7 @@ impl SlottedBuilder {
         true
     }
 
-    /// Takes all entries out again, of a list that may not be dense.
-    pub(in crate::page::keys) fn clear(&mut self) {
-        self.fixed.clear();
-        self.heap.clear();
-    }
-
-    pub(in crate::page::keys) fn finish(self, out: &mut Vec<u8>) {
+    fn finish(self, _room: usize, out: &mut Vec<u8>) {
         if self.dense {
             out.extend(self.fixed.iter().flat_map(|(head, _)| head.to_le_bytes()));
             return;

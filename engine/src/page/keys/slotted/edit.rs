@@ -3,12 +3,13 @@
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::bytes;
+use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyState, capacity};
 use crate::page::varint;
 
-/// See [`crate::page::keys::plan`].
-pub(in crate::page::keys) fn bytes_with(state: KeyState, suffix: &[u8]) -> usize {
-    if stays_dense(state, suffix) {
+/// Bytes of the list with `suffix`; `may_be_dense`: as one of no entries may be.
+pub(in crate::page::keys) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
+    if stays_dense(state, may_be_dense, suffix) {
         return HEAD * (state.count + 1);
     }
     let state = if is_dense(state.bytes, state.count) { slotted_state(state) } else { state };
@@ -18,8 +19,8 @@ pub(in crate::page::keys) fn bytes_with(state: KeyState, suffix: &[u8]) -> usize
 
 /// True if the list is dense with this suffix.
 #[inline]
-fn stays_dense(state: KeyState, suffix: &[u8]) -> bool {
-    let dense = is_dense(state.bytes, state.count) || (state.count == 0 && state.kind.may_be_dense(state.inner));
+fn stays_dense(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> bool {
+    let dense = is_dense(state.bytes, state.count) || (state.count == 0 && may_be_dense);
     dense && is_short(suffix)
 }
 
@@ -36,14 +37,14 @@ fn make_slotted(list: &mut [u8], state: KeyState) -> KeyState {
     let mut builder = SlottedBuilder::new(state.granule, slotted_state(state).bytes, false);
     builder.take(&view, 0..state.count, 0);
     let mut slotted = Vec::new();
-    builder.finish(&mut slotted);
+    builder.finish(0, &mut slotted);
     bytes::put(list, 0, &slotted);
     slotted_state(state)
 }
 
-/// See [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) {
-    if stays_dense(state, suffix) {
+/// Puts `suffix` at `slot`; see [`crate::page::keys::insert`].
+pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot: usize, suffix: &[u8]) {
+    if stays_dense(state, may_be_dense, suffix) {
         bytes::shift(list, HEAD * slot, HEAD * state.count, HEAD * (slot + 1));
         return bytes::put_u32(list, HEAD * slot, head_of(suffix));
     }
@@ -130,7 +131,7 @@ fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usiz
         builder.push_entry(view.entry(slot));
     }
     let mut left = Vec::with_capacity(state.bytes);
-    builder.finish(&mut left);
+    builder.finish(0, &mut left);
     bytes::put(list, 0, &left);
     bytes::zero(list, left.len().min(state.bytes), state.bytes);
     left.len()

@@ -1,0 +1,118 @@
+//! The prefix-delta key list among the others: MyISAM's, and WiredTiger's with its ways to a key.
+
+use super::best::{self, LEAST_FOOT};
+use super::{Delta, DeltaBuilder, edit};
+use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::table::Parameter;
+use crate::page::keys::{KeyState, Plan};
+
+/// How WiredTiger's list gets at a key without building all those before it (paper, section 2.5.3). A list with neither
+/// way is MyISAM's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Instantiation {
+    /// Roll-forward distance control: about every tenth key is whole.
+    RollForward = 1,
+    /// The best prefix group: the longest run of entries that one whole key completes, each by itself.
+    BestGroup = 2,
+    /// Both.
+    Both = 3,
+}
+
+impl Parameter for Instantiation {
+    const ALL: &'static [Instantiation] = &[Instantiation::RollForward, Instantiation::BestGroup, Instantiation::Both];
+
+    fn bytes(self) -> [u8; 2] {
+        [0, self as u8]
+    }
+
+    #[inline(always)]
+    fn of([codec, variant]: [u8; 2]) -> Option<Instantiation> {
+        match variant {
+            _ if codec != 0 => None,
+            1 => Some(Instantiation::RollForward),
+            2 => Some(Instantiation::BestGroup),
+            3 => Some(Instantiation::Both),
+            _ => None,
+        }
+    }
+}
+
+/// The prefix-delta key list.
+#[derive(Clone, Copy)]
+pub(in crate::page) struct DeltaScheme {
+    /// It has groups, each of which begins with a whole key.
+    pub(super) grouped: bool,
+    /// It keeps its best prefix group, in room that nothing else has asked for.
+    pub(super) best: bool,
+}
+
+impl DeltaScheme {
+    pub(in crate::page::keys) const MYISAM: DeltaScheme = DeltaScheme { grouped: false, best: false };
+
+    #[inline(always)]
+    pub(in crate::page::keys) fn wired_tiger(ways: Instantiation) -> DeltaScheme {
+        DeltaScheme { grouped: ways != Instantiation::BestGroup, best: ways != Instantiation::RollForward }
+    }
+}
+
+impl Scheme for DeltaScheme {
+    type List<'a> = Delta<'a>;
+    type Builder = DeltaBuilder;
+
+    #[inline(always)]
+    fn features(self) -> Features {
+        Features { walked: true, ..Features::USUAL }
+    }
+
+    #[inline(always)]
+    fn list(self, list: &[u8], count: usize, _granule: usize) -> Delta<'_> {
+        Delta::of_scheme(list, count, self)
+    }
+
+    fn builder(self, _granule: usize, _inner: bool, bytes: usize) -> DeltaBuilder {
+        DeltaBuilder::new(self, bytes)
+    }
+
+    fn entry_bytes(self, suffix_len: usize) -> usize {
+        super::entry_bytes(suffix_len, self.grouped)
+    }
+
+    fn least_entry_bytes(self, len: usize, common: usize, _inner: bool) -> usize {
+        super::least_entry_bytes(len.saturating_sub(common))
+    }
+
+    fn spare(self, _granule: usize) -> usize {
+        if self.best { LEAST_FOOT } else { 0 }
+    }
+
+    fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
+        match self.best {
+            true => best::is_changeable(list, state.count, self.grouped),
+            false => super::is_changeable(list, state.count, self.grouped),
+        }
+    }
+
+    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+        let plan = if self.best { best::plan } else { edit::plan };
+        Ok(Some(plan(list, state, self.grouped, slot, suffix)))
+    }
+
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+        if self.best {
+            return Ok(best::insert(list, state, self.grouped, slot, suffix));
+        }
+        insert_planned(self, list, state, slot, suffix, |list, plan| {
+            edit::insert(list, state, self.grouped, slot, suffix, plan);
+        })
+    }
+
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+        let remove = if self.best { best::remove } else { edit::remove };
+        Ok(Some(remove(own_bytes(list, state), state, self.grouped, from, to)))
+    }
+
+    fn vacuumize(self, list: &mut [u8], state: KeyState) -> Option<usize> {
+        if self.best { best::vacuumize(list, state, self.grouped) } else { None }
+    }
+}

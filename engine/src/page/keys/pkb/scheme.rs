@@ -1,0 +1,133 @@
+//! The two PkB key lists among the others: with the whole keys in the page, and with these out of line in the key heap.
+
+use super::apart::{self, Apart, ApartBuilder};
+use super::{Pkb, PkbBuilder, edit};
+use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::table::Parameter;
+use crate::page::keys::{KeyListKind, KeyPlace, KeyState, Plan};
+
+/// Bytes of a key that a part has.
+impl Parameter for u8 {
+    const ALL: &'static [u8] = &[1, 2, 3, 4, 5, 6, 7, KeyListKind::LONGEST_PART];
+
+    fn bytes(self) -> [u8; 2] {
+        [0, self]
+    }
+
+    #[inline(always)]
+    fn of([codec, part]: [u8; 2]) -> Option<u8> {
+        (codec == 0 && (1..=KeyListKind::LONGEST_PART).contains(&part)).then_some(part)
+    }
+}
+
+/// The PkB key list.
+#[derive(Clone, Copy)]
+pub(in crate::page) struct PkbScheme {
+    /// Bytes of a key that a part has.
+    pub(in crate::page::keys) part: usize,
+}
+
+impl Scheme for PkbScheme {
+    type List<'a> = Pkb<'a>;
+    type Builder = PkbBuilder;
+
+    #[inline(always)]
+    fn features(self) -> Features {
+        Features::USUAL
+    }
+
+    #[inline(always)]
+    fn list(self, list: &[u8], count: usize, granule: usize) -> Pkb<'_> {
+        Pkb::new(list, count, granule, self.part)
+    }
+
+    fn builder(self, granule: usize, _inner: bool, bytes: usize) -> PkbBuilder {
+        PkbBuilder::new(granule, self.part, bytes)
+    }
+
+    fn entry_bytes(self, suffix_len: usize) -> usize {
+        super::entry_bytes(suffix_len, self.part)
+    }
+
+    fn least_entry_bytes(self, len: usize, common: usize, _inner: bool) -> usize {
+        self.entry_bytes(len.saturating_sub(common))
+    }
+
+    fn spare(self, granule: usize) -> usize {
+        (granule - 1) * self.entry_bytes(0)
+    }
+
+    fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
+        super::is_changeable(list, state.count, state.granule, self.part)
+    }
+
+    fn plan(self, _list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+        Ok(Some(Plan::of(edit::bytes_with(state, self.part, suffix))))
+    }
+
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+        insert_planned(self, list, state, slot, suffix, |list, _| edit::insert(list, state, self.part, slot, suffix))
+    }
+
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+        Ok(Some(edit::remove(own_bytes(list, state), state, self.part, from, to)))
+    }
+}
+
+/// The PkB key list without its heap.
+#[derive(Clone, Copy)]
+pub(in crate::page) struct ApartScheme {
+    /// Bytes of a key that a part has.
+    pub(in crate::page::keys) part: usize,
+}
+
+impl Scheme for ApartScheme {
+    type List<'a> = Apart<'a>;
+    type Builder = ApartBuilder;
+
+    #[inline(always)]
+    fn features(self) -> Features {
+        Features { cuts_prefix: false, out_of_line: true, ..Features::USUAL }
+    }
+
+    #[inline(always)]
+    fn list(self, list: &[u8], count: usize, _granule: usize) -> Apart<'_> {
+        Apart::new(list, count, self.part)
+    }
+
+    fn builder(self, _granule: usize, _inner: bool, bytes: usize) -> ApartBuilder {
+        ApartBuilder::new(self.part, bytes)
+    }
+
+    fn entry_bytes(self, _suffix_len: usize) -> usize {
+        apart::entry_bytes(self.part)
+    }
+
+    fn least_entry_bytes(self, _len: usize, _common: usize, _inner: bool) -> usize {
+        apart::entry_bytes(self.part)
+    }
+
+    fn image(self, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
+        apart::entry(self.part, before, key, next, place)
+    }
+
+    fn front(self) -> usize {
+        apart::OPEN
+    }
+
+    fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
+        apart::is_changeable(list, state.count, self.part)
+    }
+
+    fn plan(self, _list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+        apart::bytes_with(state, self.part, slot, suffix).map(Plan::of).map(Some)
+    }
+
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+        insert_planned(self, list, state, slot, suffix, |list, _| apart::insert(list, state, self.part, slot, suffix))
+    }
+
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+        Ok(Some(apart::remove(own_bytes(list, state), state, self.part, from, to)))
+    }
+}

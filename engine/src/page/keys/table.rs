@@ -1,0 +1,257 @@
+//! The one table of key lists: what each is called in page headers, and which implementation it has. What names a list and
+//! what reads, changes and builds one comes from here: one `match` a page. A list to be added gets a folder or file of its own, a
+//! line here, and a line in `layout`, by which users name it.
+
+use super::blocks::{BlockRule, BlocksScheme};
+use super::db2::Db2Scheme;
+use super::delta::{DeltaScheme, Instantiation};
+use super::fixed::FixedScheme;
+use super::pkb::{ApartScheme, PkbScheme};
+use super::scheme::{Build, Scheme};
+use super::slotted::SlottedScheme;
+use std::ops::Range;
+
+/// What a kind says of itself beyond its number: in two bytes of a tag, the codec and the variant.
+pub(in crate::page) trait Parameter: Copy + 'static {
+    /// All that there are.
+    const ALL: &'static [Self];
+
+    /// Its bytes in a tag: codec and variant.
+    fn bytes(self) -> [u8; 2];
+
+    /// That of these bytes.
+    fn of(bytes: [u8; 2]) -> Option<Self>;
+}
+
+/// The kind of these bytes behind its number.
+macro_rules! decoded {
+    ($kind:ident, $bytes:expr) => {
+        ($bytes == [0, 0]).then_some(KeyListKind::$kind)
+    };
+    ($kind:ident, $bytes:expr, $ty:ty) => {
+        <$ty as Parameter>::of($bytes).map(KeyListKind::$kind)
+    };
+}
+
+/// The bytes of a kind behind its number.
+macro_rules! encoded {
+    () => {
+        [0, 0]
+    };
+    ($parameter:ident) => {
+        Parameter::bytes($parameter)
+    };
+}
+
+/// All kinds of one name, from place `$at` of `$all` on.
+macro_rules! listed {
+    ($all:ident, $at:ident, $kind:ident) => {
+        $all[$at] = KeyListKind::$kind;
+        $at += 1;
+    };
+    ($all:ident, $at:ident, $kind:ident, $ty:ty) => {
+        let mut next = 0;
+        while next < <$ty as Parameter>::ALL.len() {
+            $all[$at] = KeyListKind::$kind(<$ty as Parameter>::ALL[next]);
+            ($at, next) = ($at + 1, next + 1);
+        }
+    };
+}
+
+/// How many kinds of one name there are.
+macro_rules! counted {
+    () => {
+        1
+    };
+    ($ty:ty) => {
+        <$ty as Parameter>::ALL.len()
+    };
+}
+
+macro_rules! key_lists {
+    (($d:tt) $($list:ident $scheme:ty {
+        $($(#[doc = $doc:literal])* $kind:ident $(($parameter:ident: $ty:ty))? = $number:literal => $value:expr,)*
+    })*) => {
+        /// The kind of a key list. Its number is the first byte of its [tag](KeyListKind::tag); the compiler refuses two kinds of
+        /// one number.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum KeyListKind {
+            $($($(#[doc = $doc])* $kind $(($ty))? = $number,)*)*
+        }
+
+        impl KeyListKind {
+            /// All kinds.
+            #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+            pub const ALL: [KeyListKind; 0 $($(+ counted!($($ty)?))*)*] = {
+                let mut all = [KeyListKind::USUAL; 0 $($(+ counted!($($ty)?))*)*];
+                let mut at = 0;
+                $($(listed!(all, at, $kind $(, $ty)?);)*)*
+                assert!(at == all.len());
+                all
+            };
+
+            /// What stands for the kind in page headers and in the catalog: its number, its codec and its variant.
+            #[inline(always)]
+            pub fn tag(self) -> [u8; 3] {
+                let (number, [codec, variant]) = match self {
+                    $($(KeyListKind::$kind $(($parameter))? => ($number, encoded!($($parameter)?)),)*)*
+                };
+                [number, codec, variant]
+            }
+
+            /// The kind of that tag.
+            #[inline(always)]
+            pub fn from_tag([number, codec, variant]: [u8; 3]) -> Option<KeyListKind> {
+                match number {
+                    $($($number => decoded!($kind, [codec, variant] $(, $ty)?),)*)*
+                    // No kind has the number.
+                    _ => None,
+                }
+            }
+
+            #[inline(always)]
+            pub(super) fn scheme(self) -> AnyScheme {
+                match self {
+                    $($(KeyListKind::$kind $(($parameter))? => AnyScheme::$list($value),)*)*
+                }
+            }
+        }
+
+        /// The implementation of a kind; see [`with_scheme`].
+        #[derive(Clone, Copy)]
+        pub(super) enum AnyScheme {
+            $($list($scheme),)*
+        }
+
+        /// A key list to read. Any bytes are safe.
+        #[derive(Clone, Copy)]
+        pub(in crate::page) enum KeyList<'a> {
+            $($list(<$scheme as Scheme>::List<'a>),)*
+        }
+
+        /// A key list under construction.
+        pub(in crate::page) enum KeyListBuilder {
+            $($list(<$scheme as Scheme>::Builder),)*
+        }
+
+        impl<'a> KeyList<'a> {
+            /// The list of that kind in `list` (its bytes alone), with `count` entries.
+            #[inline(always)]
+            pub(in crate::page) fn new(kind: KeyListKind, list: &'a [u8], count: usize, granule: usize) -> KeyList<'a> {
+                match kind.scheme() {
+                    $(AnyScheme::$list(scheme) => KeyList::$list(scheme.list(list, count, granule)),)*
+                }
+            }
+        }
+
+        impl KeyListBuilder {
+            /// Begins a list of up to some `bytes`.
+            pub(in crate::page) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
+                match kind.scheme() {
+                    $(AnyScheme::$list(scheme) => KeyListBuilder::$list(scheme.builder(granule, inner, bytes)),)*
+                }
+            }
+
+            /// Takes over the entries of some slots of another list: see [`Build::take`]. Returns the bytes that the list takes
+            /// then; `None`: the two are not of one kind that knows how, or the keys are none that this one can hold.
+            pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
+                match self {
+                    $(KeyListBuilder::$list(to) => {
+                        let KeyList::$list(from) = list else { return None };
+                        to.take(from, slots, cut).then(|| to.bytes())
+                    })*
+                }
+            }
+        }
+
+        /// Runs `$call` with `$scheme` being the implementation of a kind.
+        macro_rules! with_scheme {
+            ($d kind:expr, $d scheme:ident => $d call:expr) => {
+                match $d kind.scheme() {
+                    $($crate::page::keys::table::AnyScheme::$list($d scheme) => $d call,)*
+                }
+            };
+        }
+
+        /// Runs `$call` with `$list` being a [`KeyList`]'s own.
+        macro_rules! with_list {
+            ($d any:expr, $d list:ident => $d call:expr) => {
+                match $d any {
+                    $(KeyList::$list($d list) => $d call,)*
+                }
+            };
+        }
+
+        /// Runs `$call` with `$builder` being a [`KeyListBuilder`]'s own.
+        macro_rules! with_builder {
+            ($d any:expr, $d builder:ident => $d call:expr) => {
+                match $d any {
+                    $(KeyListBuilder::$list($d builder) => $d call,)*
+                }
+            };
+        }
+    };
+}
+
+key_lists! { ($)
+    Slotted SlottedScheme {
+        /// Whole keys with slots.
+        Plain = 1 => SlottedScheme::PLAIN,
+        /// Keys with slots, without the common prefix of the page's fences.
+        Head = 2 => SlottedScheme::HEAD,
+    }
+    Fixed FixedScheme {
+        /// Keys of one length, packed, without slots.
+        Fixed = 3 => FixedScheme,
+    }
+    Db2 Db2Scheme {
+        /// Several prefixes, each for a run of keys, and slots.
+        Db2 = 4 => Db2Scheme,
+    }
+    Delta DeltaScheme {
+        /// Prefix deltas, searched from the first one on without building keys.
+        MyIsam = 5 => DeltaScheme::MYISAM,
+        /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
+        WiredTiger(ways: Instantiation) = 6 => DeltaScheme::wired_tiger(ways),
+    }
+    Pkb PkbScheme {
+        /// Whole keys, and beside them what tells each from the one before, in so many bytes, 1 to
+        /// [`KeyListKind::LONGEST_PART`].
+        Pkb(part: u8) = 7 => PkbScheme { part: usize::from(part) },
+    }
+    Apart ApartScheme {
+        /// The same parts, and the whole keys in pages of their own: the key heap.
+        PkbHeap(part: u8) = 8 => ApartScheme { part: usize::from(part) },
+    }
+    Blocks BlocksScheme {
+        /// Integer keys of 4 bytes in compressed blocks.
+        Blocks32(rule: BlockRule) = 9 => BlocksScheme { rule, wide: false },
+        /// Integer keys of 8 bytes in compressed blocks.
+        Blocks64(rule: BlockRule) = 10 => BlocksScheme { rule, wide: true },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duramen_codec::Codec;
+
+    #[test]
+    fn every_kind_has_a_tag_of_its_own_and_no_other_bytes_are_tags() {
+        for (at, kind) in KeyListKind::ALL.into_iter().enumerate() {
+            assert_eq!(KeyListKind::from_tag(kind.tag()), Some(kind));
+            assert!(KeyListKind::ALL.into_iter().skip(at + 1).all(|other| other.tag() != kind.tag()), "{kind:?}");
+        }
+        let bytes = || 0..=u8::MAX;
+        let tags = bytes().flat_map(|number| bytes().flat_map(move |codec| bytes().map(move |v| [number, codec, v])));
+        assert_eq!(tags.filter_map(KeyListKind::from_tag).count(), KeyListKind::ALL.len());
+    }
+
+    #[test]
+    fn both_kernels_of_vbyte_name_one_codec() {
+        let tag = |codec| KeyListKind::Blocks32(BlockRule::long(codec)).tag();
+        let ([kind, codec, plain], [same_kind, same_codec, masked]) = (tag(Codec::VByte), tag(Codec::MaskedVByte));
+        assert_eq!(([kind, codec], 0, 2), ([same_kind, same_codec], plain, masked));
+    }
+}
