@@ -3,6 +3,7 @@
 
 mod workload;
 
+use duramen::base::limits::long_key_head;
 use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, Salvaged, types::TableOptions};
 use duramen::query::{Aggregate, Number, Outcome, Query};
 use duramen::{Database, Result, TableDef};
@@ -181,6 +182,59 @@ fn a_count_of_long_keys_begins_and_ends_where_a_scan_does() -> Result<()> {
         assert_eq!(table.count(b"K".as_slice()..&key(n))?, u64::from(n));
         assert_eq!(table.count(key(n).as_slice()..)?, u64::from(300 - n));
         assert_eq!(table.count(format!("K{n:03}").as_bytes()..)?, u64::from(300 - n));
+    }
+    Ok(())
+}
+
+/// Keys in groups of four that agree in all that a page keeps of a long key: two of them are short enough for a page, and
+/// differ from those of the next groups in one byte alone, before the last one.
+fn key_of_a_group(n: u32, page_size: usize) -> Vec<u8> {
+    let group = (n / 4) as u16;
+    let mut key = vec![b'm' + (group / 20) as u8; long_key_head(page_size) + 1];
+    key.extend(group.to_be_bytes());
+    match n % 4 {
+        0 => {}
+        1 => key.extend([0x10; 30]),
+        2 => key.extend([[0x10; 30], [0x20; 30]].concat()),
+        _ => key.push(0x30),
+    }
+    key
+}
+
+#[test]
+fn a_short_key_among_long_ones_is_never_taken_for_another() -> Result<()> {
+    for layout in layouts::for_keys_of_any_length() {
+        for (seed, page_size) in [(1, 256), (2, 512), (3, 1024), (4, 4096), (5, 4096)] {
+            let db = Database::builder().page_size(page_size).background(false).in_memory()?;
+            let (mut rng, mut model) = (fastrand::Rng::with_seed(seed), BTreeMap::new());
+            let tx = db.begin_write()?;
+            let options = TableOptions { keys: Some(layout), ..TableOptions::default() };
+            drop(tx.create_untyped(NAME, "bytes", "bytes", options)?);
+            tx.commit()?;
+            for _ in 0..60 {
+                let tx = db.begin_write()?;
+                let mut table = tx.open_untyped(NAME)?;
+                for _ in 0..20 {
+                    let (n, value) = (rng.u32(0..300), rng.u32(..).to_be_bytes());
+                    if rng.u8(0..3) == 0 {
+                        table.delete(&key_of_a_group(n, page_size))?;
+                        model.remove(&n);
+                    } else {
+                        table.put(&key_of_a_group(n, page_size), &value)?;
+                        model.insert(n, value);
+                    }
+                }
+                drop(table);
+                tx.commit()?;
+                let table = db.begin_read()?.open_untyped(NAME)?;
+                for n in 0..300 {
+                    let found = table.get(&key_of_a_group(n, page_size))?;
+                    let expected = model.get(&n).map(|value| value.to_vec());
+                    assert_eq!(found, expected, "key {n} in {layout}, pages of {page_size} bytes");
+                }
+            }
+            assert_eq!(db.verify(|_| ())?.findings, []);
+        }
     }
     Ok(())
 }

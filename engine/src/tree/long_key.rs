@@ -133,33 +133,21 @@ impl Tree {
         self.locate_long(store, page, key)
     }
 
-    /// Images compare as bytes up to their tail only. Among the entries that share the head of `key` whole keys
-    /// decide; all others compare as bytes, so that a search for no more than the head finds where those begin.
+    /// Images compare as bytes up to their tail only: entries that share the head of `key` are in the order of their whole keys,
+    /// not of their bytes, and a search for bytes among them may find anything. All others are in the order of their bytes, so
+    /// that searches for the head and for what follows it find where those begin and end.
     #[cold]
     fn locate_long<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
-        let page_size = store.page_size();
-        let head = bytes::slice(key, 0, limits::long_key_head(page_size));
-        let mut found = Vec::new();
-        if !is_long(key.len(), page_size) {
-            let bytewise = page.search(key);
-            let ties = |slot: Option<usize>, found: &mut Vec<u8>| {
-                slot.filter(|&slot| slot < page.count()).is_some_and(|slot| {
-                    page.key_into(slot, found);
-                    found.starts_with(head)
-                })
-            };
-            match bytewise {
-                Ok(slot) => return Ok(Ok(slot)),
-                Err(slot) if !ties(Some(slot), &mut found) && !ties(slot.checked_sub(1), &mut found) => {
-                    return Ok(Err(slot));
-                }
-                Err(_) => {}
-            }
-        }
+        let head = bytes::slice(key, 0, limits::long_key_head(store.page_size()));
         let first = usize::from(page.is_inner());
         let position = |key: &[u8]| page.search(key).unwrap_or_else(|slot| slot);
-        let (mut low, mut high) =
-            (position(head).max(first), bytes::after_prefix(head).map_or(page.count(), |k| position(&k)));
+        let mut low = position(head).max(first);
+        let mut found = Vec::new();
+        page.key_into(low, &mut found);
+        if !found.starts_with(head) {
+            return Ok(Err(low));
+        }
+        let mut high = bytes::after_prefix(head).map_or(page.count(), |key| position(&key));
         while low < high {
             let middle = low.midpoint(high);
             self.full_key(store, page, middle, &mut found)?;

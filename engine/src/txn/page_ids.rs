@@ -105,7 +105,7 @@ impl PageIds {
             && before + before_len == start
         {
             self.free.remove(&before);
-            (start, len) = (before, before_len + 1);
+            (start, len) = (before, before_len + count);
         }
         if let Some(after_len) = self.free.remove(&(start + len)) {
             len += after_len;
@@ -135,6 +135,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn what_is_given_back_behind_a_free_id_is_all_free() {
+        let mut ids = PageIds::new(256, 40);
+        ids.give_back(PageId(10));
+        ids.give_back_run(PageId(11), 5);
+        assert_eq!(ids.free_count(), 6);
+        assert_eq!(ids.take_run(6).unwrap(), PageId(10));
+    }
 
     proptest! {
         #[test]
