@@ -2,8 +2,8 @@
 //! a table, and gives the fullest pages.
 
 use super::catalog::TableEntry;
+use super::entry_rules::EntryRules;
 use super::spec::TableSpec;
-use super::takes::Takes;
 use super::types::TableOptions;
 use super::write::{Adopted, WriteTransaction};
 use crate::base::limits::max_record;
@@ -80,7 +80,7 @@ impl BulkSink for Sink<'_> {
 pub struct BulkTable<'t> {
     load: Load<'t>,
     entry: TableEntry,
-    takes: Takes,
+    rules: EntryRules,
     loader: BulkLoader<Sink<'t>>,
 }
 
@@ -119,8 +119,8 @@ impl BulkTable<'_> {
     /// [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
     /// [`crate::Error::ValueTooLong`], and what writing meets.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.takes.check_key(key)?;
-        self.takes.check_value(value)?;
+        self.rules.check_key(key)?;
+        self.rules.check_value(value)?;
         self.entry.note_key(key);
         let engine = &self.load.tx.shared.engine;
         let page_size = engine.pool.page_size();
@@ -228,6 +228,6 @@ impl WriteTransaction {
         let fill = best_fill(&self.shared.engine, fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         let load = Load { tx: self, name: name.to_owned(), finished: false };
-        Ok(BulkTable { load, takes: Takes::untyped(name, &entry), entry, loader })
+        Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader })
     }
 }

@@ -20,6 +20,7 @@ mod compact;
 mod create;
 mod database;
 mod entry;
+mod entry_rules;
 mod gaps;
 mod guard;
 mod info;
@@ -36,7 +37,6 @@ mod spec;
 mod stats;
 mod stream;
 mod table;
-mod takes;
 #[cfg(test)]
 mod tests;
 pub mod types;

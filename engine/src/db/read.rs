@@ -12,7 +12,7 @@ use super::stream::ValueStream;
 use super::types::{Key, PrefixKey, TableDef, Value};
 use crate::base::{Error, Lsn, Result};
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View, large};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -276,7 +276,7 @@ impl ReadOnlyUntypedTable {
         let (lower, upper) = bounds::borrowed(&range);
         let (engine, tree, snapshot) = self.source();
         let mut count = 0;
-        engine.leaves(tree, snapshot, &Stretch::of(lower, upper), Latched::Yes, &mut |part| {
+        engine.leaves(tree, snapshot, &KeyRange::of(lower, upper), Latched::Yes, &mut |part| {
             count += match part {
                 Part::Leaf(_, slots) => slots.len() as u64,
                 Part::Entry(..) => 1,

@@ -12,7 +12,7 @@ use super::read::{ReadOnlyUntypedTable, ReadTransaction};
 use crate::base::{Error, Lsn, Result, bytes};
 use crate::page::Record;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, OwnedRecord, Pages, Stretch, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, OwnedRecord, Pages, View, large};
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
@@ -98,7 +98,7 @@ impl ReadOnlyUntypedTable {
     pub fn salvage<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Salvage<'_> {
         let (lower, upper) = bounds::borrowed(&range);
         let (engine, tree, snapshot) = self.source();
-        Salvage::new(engine, *tree, snapshot, Stretch::of(lower, upper))
+        Salvage::new(engine, *tree, snapshot, KeyRange::of(lower, upper))
     }
 }
 
@@ -127,7 +127,7 @@ type Tables = Vec<(String, TableEntry)>;
 /// The tables that can be read from the catalog, and the errors of reading the others.
 pub(super) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, Vec<Error>)> {
     let (lower, upper) = catalog::all_tables();
-    let mut catalog = Salvage::new(engine, catalog_tree(), snapshot, Stretch { lower, upper: Some(upper) });
+    let mut catalog = Salvage::new(engine, catalog_tree(), snapshot, KeyRange { lower, upper: Some(upper) });
     let (mut tables, mut errors) = (Vec::new(), Vec::new());
     let table = |key: &[u8], record: &[u8]| {
         let name = catalog::table_name(key)?;
@@ -150,7 +150,7 @@ pub(super) fn costs_a_range(error: &Error) -> bool {
 }
 
 impl<'t> Salvage<'t> {
-    fn new(engine: &'t Engine, tree: Tree, snapshot: Lsn, range: Stretch) -> Salvage<'t> {
+    fn new(engine: &'t Engine, tree: Tree, snapshot: Lsn, range: KeyRange) -> Salvage<'t> {
         let done = range.is_empty();
         Salvage {
             engine,
@@ -192,7 +192,7 @@ impl<'t> Salvage<'t> {
                 Ok(Some(_)) => {
                     let cause = Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order");
                     let (upper, _) = self.reach();
-                    return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
+                    return self.skip_lost(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
                 }
                 Ok(None) => {
                     let upper = leaf_end.take().unwrap_or_else(|| self.end.clone());
@@ -209,7 +209,7 @@ impl<'t> Salvage<'t> {
                 // It is not this leaf that stands in the way: only what is left of it is read, then it is looked for there.
                 Ok(()) if self.read_leaf(upper.as_deref())? => {}
                 Ok(()) => self.start(upper.clone(), Some(upper)),
-                Err(cause) => return self.lose(upper, cause).map(|lost| Some(Salvaged::Lost(lost))),
+                Err(cause) => return self.skip_lost(upper, cause).map(|lost| Some(Salvaged::Lost(lost))),
             }
         }
     }
@@ -268,7 +268,7 @@ impl<'t> Salvage<'t> {
     /// Goes to the leaf at the position, or tells what is lost if there is no way to it.
     fn enter(&mut self) -> Result<Option<Lost>> {
         match self.reach() {
-            (upper, Err(cause)) => self.lose(upper, cause).map(Some),
+            (upper, Err(cause)) => self.skip_lost(upper, cause).map(Some),
             (_, Ok(())) => {
                 self.start(self.end.clone(), None);
                 Ok(None)
@@ -297,7 +297,7 @@ impl<'t> Salvage<'t> {
     }
 
     /// What is lost from the position to `upper`, where it goes on.
-    fn lose(&mut self, upper: Option<Vec<u8>>, cause: Error) -> Result<Lost> {
+    fn skip_lost(&mut self, upper: Option<Vec<u8>>, cause: Error) -> Result<Lost> {
         if !costs_a_range(&cause) {
             return Err(cause);
         }

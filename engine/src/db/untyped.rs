@@ -1,14 +1,14 @@
 //! Tables of byte strings in a writing transaction. Typed tables are built on them. This file must not know types.
 
 use super::bounds::{self, Bounds};
+use super::entry_rules::EntryRules;
 use super::info::TableInfo;
 use super::range::UntypedRange;
-use super::takes::Takes;
 use super::write::{TableState, WriteTransaction, own_write};
 use crate::base::limits::{MAX_VALUE, max_record};
 use crate::base::{Error, Result};
 use crate::page::Record;
-use crate::txn::{Cursor, Stretch, View, large};
+use crate::txn::{Cursor, KeyRange, View, large};
 use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
@@ -41,16 +41,16 @@ use std::ops::RangeBounds;
 pub struct UntypedTable<'t> {
     tx: &'t WriteTransaction,
     pub(super) state: ArcMutexGuard<RawMutex, TableState>,
-    takes: Takes,
+    rules: EntryRules,
 }
 
 impl<'t> UntypedTable<'t> {
     pub(crate) fn new(
         tx: &'t WriteTransaction,
         state: ArcMutexGuard<RawMutex, TableState>,
-        takes: Takes,
+        rules: EntryRules,
     ) -> UntypedTable<'t> {
-        UntypedTable { tx, state, takes }
+        UntypedTable { tx, state, rules }
     }
 
     /// The value of a key.
@@ -94,8 +94,8 @@ impl<'t> UntypedTable<'t> {
     /// As [`UntypedTable::insert`].
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.takes.check_key(key)?;
-        self.takes.check_value(value)?;
+        self.rules.check_key(key)?;
+        self.rules.check_value(value)?;
         if !value.is_empty() && value.len() > max_record(self.tx.shared.engine.pool.page_size(), key.len()) {
             return self.put_large(key, value.len() as u64, &mut &*value);
         }
@@ -141,9 +141,9 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// As [`UntypedTable::insert`], and errors of `input`. The key then keeps its old value.
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
-        self.takes.check_key(key)?;
-        self.takes.check_value_len(len)?;
-        match self.takes.value_width() {
+        self.rules.check_key(key)?;
+        self.rules.check_value_len(len)?;
+        match self.rules.value_width() {
             // Such a record list has no place for a pointer to a run.
             Some(width) => {
                 let mut value = vec![0; width];
@@ -181,7 +181,7 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// [`Error::NotEncoded`], [`Error::KeyTooLong`], [`Error::KeyLength`].
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.takes.check_key(key)?;
+        self.rules.check_key(key)?;
         self.write(key, None);
         Ok(())
     }
@@ -192,7 +192,7 @@ impl<'t> UntypedTable<'t> {
     }
 
     pub(crate) fn clear(&mut self, (lower, upper): Bounds) {
-        let range = Stretch::of(lower, upper);
+        let range = KeyRange::of(lower, upper);
         if range.is_empty() {
             return;
         }

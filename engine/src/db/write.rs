@@ -1,12 +1,12 @@
 //! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
 use super::catalog::{self, TableEntry, catalog_tree};
+use super::entry_rules::EntryRules;
 use super::info::TableInfo;
 use super::read::check_types;
 use super::shared::Handle;
 use super::spec::TableSpec;
 use super::table::Table;
-use super::takes::Takes;
 use super::types::{Key, TableDef, TableOptions, Value};
 use super::untyped::UntypedTable;
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
@@ -138,8 +138,8 @@ impl WriteTransaction {
         };
         let state = self.open(table.name(), Some(&spec))?;
         check_types::<K, V>(table.name(), &state.entry)?;
-        let takes = Takes::typed(table.name(), &state.entry);
-        Ok(Table::new(UntypedTable::new(self, state, takes)))
+        let rules = EntryRules::typed(table.name(), &state.entry);
+        Ok(Table::new(UntypedTable::new(self, state, rules)))
     }
 
     /// Opens an existing table of any types. Keys and values are encoded bytes.
@@ -193,8 +193,8 @@ impl WriteTransaction {
     }
 
     fn untyped(&self, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'_> {
-        let takes = Takes::untyped(&state.name, &state.entry);
-        UntypedTable::new(self, state, takes)
+        let rules = EntryRules::untyped(&state.name, &state.entry);
+        UntypedTable::new(self, state, rules)
     }
 
     /// Fails if there is a table of that name.
@@ -369,7 +369,7 @@ impl WriteTransaction {
         self.names.get_mut().clear();
         // Nothing to write may still mean earlier commits to wait for.
         let end = end.unwrap_or_else(|| self.shared.engine.last_end());
-        self.shared.engine.announce(end, self.durability);
+        self.shared.engine.note_awaited(end, self.durability);
         drop(self.writer.take());
         self.shared.engine.settle(end, self.durability)?;
         self.shared.after_commit();

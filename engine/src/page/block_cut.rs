@@ -55,7 +55,7 @@ pub(super) fn choose(
     list.sizes(&mut sizes);
     cutter.before = sums(sizes.into_iter().enumerate().map(|(slot, size)| size + cutter.record(slot)));
     let cuts = cutter.candidates();
-    // A page so small that the pending entry fits neither half at its dearest is cut all the same, and cut again.
+    // A page so small that the pending entry fits neither half at its largest is cut all the same, and cut again.
     let cut =
         cuts.iter().find(|cut| cutter.fits(**cut, true)).or_else(|| cuts.iter().find(|cut| cutter.fits(**cut, false)));
     cut.map(|cut| cutter.split(*cut))
@@ -122,7 +122,7 @@ impl Cutter<'_> {
         self.behind().chain(near_the_middle).collect()
     }
 
-    /// Whether both halves fit their pages, the pending entry at its dearest among them if that is asked.
+    /// Whether both halves fit their pages, the pending entry at its largest among them if that is asked.
     fn fits(&self, cut: Cut, with_pending: bool) -> bool {
         let (size, count) = (self.page.bytes().len(), self.page.count());
         let bytes = |from: usize, to: usize| {

@@ -29,7 +29,7 @@ pub use statement::Statement;
 use crate::base::{Error, Result};
 use crate::db::types::{Key, Value};
 use crate::db::{ReadOnlyTable, encode_bounds};
-use crate::txn::Stretch;
+use crate::txn::KeyRange;
 use run::Plan;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
@@ -129,7 +129,7 @@ pub enum Outcome {
 /// ```
 pub struct Query<'t, K: Key, V: Value> {
     table: &'t ReadOnlyTable<K, V>,
-    range: Stretch,
+    range: KeyRange,
     filter: Option<run::Filter<'t>>,
     threads: usize,
     most: u64,
@@ -139,7 +139,7 @@ pub struct Query<'t, K: Key, V: Value> {
 impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// A query of all entries.
     pub fn of(table: &'t ReadOnlyTable<K, V>) -> Query<'t, K, V> {
-        let (range, threads) = (Stretch::default(), default_threads());
+        let (range, threads) = (KeyRange::default(), default_threads());
         Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
     }
 
@@ -147,7 +147,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     #[must_use]
     pub fn range<'k>(mut self, range: impl RangeBounds<K::Ref<'k>>) -> Query<'t, K, V> {
         let (lower, upper) = encode_bounds::<K>(&range);
-        self.range = Stretch::of(lower, upper);
+        self.range = KeyRange::of(lower, upper);
         self
     }
 

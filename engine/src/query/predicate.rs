@@ -3,7 +3,7 @@
 use super::Column;
 use super::literal::Literal;
 use super::number::{Number, NumberType};
-use crate::txn::Stretch;
+use crate::txn::KeyRange;
 use std::cmp::Ordering;
 
 /// A comparison.
@@ -83,15 +83,15 @@ struct Limits {
 
 /// Splits a predicate into a key range and a rest that must be evaluated for each entry. Only integer keys of up to 64 bits
 /// have a range here.
-pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (Stretch, Option<Predicate>) {
+pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyRange, Option<Predicate>) {
     let all = match keys {
         Some(NumberType::Unsigned(len)) if len <= 8 => Limits { low: 0, high: (1 << (8 * len)) - 1 },
         Some(NumberType::Signed(len)) if len <= 8 => {
             Limits { low: -(1 << (8 * len - 1)), high: (1 << (8 * len - 1)) - 1 }
         }
-        _ => return (Stretch::default(), predicate),
+        _ => return (KeyRange::default(), predicate),
     };
-    let Some(predicate) = predicate else { return (Stretch::default(), None) };
+    let Some(predicate) = predicate else { return (KeyRange::default(), None) };
     let mut limits = all;
     let rest = narrow(predicate, &mut limits);
     // The encodings of keys are as far above that of the least as the keys are.
@@ -103,11 +103,11 @@ pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
         above.to_be_bytes().get(8 - len..).unwrap_or_default().to_vec()
     };
     if limits.low > limits.high {
-        return (Stretch { lower: Vec::new(), upper: Some(Vec::new()) }, rest);
+        return (KeyRange { lower: Vec::new(), upper: Some(Vec::new()) }, rest);
     }
     let lower = if limits.low == all.low { Vec::new() } else { key(limits.low) };
     let upper = (limits.high < all.high).then(|| key(limits.high + 1));
-    (Stretch { lower, upper }, rest)
+    (KeyRange { lower, upper }, rest)
 }
 
 /// Narrows the limits by the parts of a predicate that use only the key; returns the other parts.

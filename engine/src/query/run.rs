@@ -9,7 +9,7 @@ use super::{Aggregate, Column, Outcome};
 use crate::base::{Error, Result};
 use crate::db::ReadOnlyUntypedTable;
 use crate::page::{KeyWindow, Page, Record};
-use crate::txn::{Cursor, Engine, Latched, Part, Stretch, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View, large};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ type Keep<'f> = dyn Fn(&[u8], &[u8]) -> Result<bool> + Sync + 'f;
 /// A query, ready to run.
 pub(super) struct Plan<'f> {
     pub(super) aggregates: Vec<Aggregate>,
-    pub(super) range: Stretch,
+    pub(super) range: KeyRange,
     pub(super) filter: Option<Filter<'f>>,
     pub(super) threads: usize,
     /// The limit of numbers that are kept.
@@ -117,7 +117,7 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) ->
     let [key, value] = columns.needs;
     let counted =
         plan.aggregates.iter().any(|aggregate| matches!(aggregate, Aggregate::Count | Aggregate::CountDistinct(_)));
-    let all = plan.range == Stretch::default();
+    let all = plan.range == KeyRange::default();
     if plan.filter.is_some() || value.any() || key.sum || key.each() || (counted && !all) {
         return Ok(None);
     }
@@ -149,12 +149,12 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
 }
 
 /// What the entries of these ranges say, each range looked at by a thread of its own.
-fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[Stretch]) -> Result<Found> {
+fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[KeyRange]) -> Result<Found> {
     let (engine, tree, snapshot) = table.source();
     // What filters do is their own affair: no page is latched meanwhile.
     let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
     let kept = AtomicU64::new(0);
-    let one = |range: &Stretch| {
+    let one = |range: &KeyRange| {
         let (filter, found, window) = (plan.filter.as_ref(), columns.found(), KeyWindow::default());
         let mut scan = Scan { engine, columns, filter, found, window };
         let mut known = 0;
@@ -181,16 +181,16 @@ fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, pa
 
 /// Does `one` for each of some ranges, the last on this thread and each other on its own, as far as the system gives any.
 fn side_by_side<R: Send>(
-    ranges: &[Stretch],
+    ranges: &[KeyRange],
     builder: fn() -> Builder,
-    one: &(impl Fn(&Stretch) -> R + Sync),
+    one: &(impl Fn(&KeyRange) -> R + Sync),
 ) -> Vec<R> {
     let Some((last, others)) = ranges.split_last() else { return Vec::new() };
     std::thread::scope(|scope| {
         let spawn = |range| builder().spawn_scoped(scope, move || one(range));
         let threads: Vec<_> = others.iter().map(|range| (range, spawn(range))).collect();
         let last = one(last);
-        let finish = |(range, thread): (&Stretch, std::io::Result<ScopedJoinHandle<'_, R>>)| match thread {
+        let finish = |(range, thread): (&KeyRange, std::io::Result<ScopedJoinHandle<'_, R>>)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => one(range),
         };
@@ -199,14 +199,14 @@ fn side_by_side<R: Send>(
 }
 
 /// The range cut at some of the dividers, a part for each thread.
-fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<Stretch> {
+fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<KeyRange> {
     let threads = plan.threads.min(dividers.len() + 1).max(1);
     let cuts = (1..threads).filter_map(|n| dividers.get(n * (dividers.len() + 1) / threads - 1).cloned());
     let mut parts = vec![plan.range.clone()];
     for cut in cuts {
         if let Some(last) = parts.last_mut() {
             let upper = last.upper.replace(cut.clone());
-            parts.push(Stretch { lower: cut, upper });
+            parts.push(KeyRange { lower: cut, upper });
         }
     }
     parts
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_share_whose_thread_is_refused_is_done_all_the_same() {
-        let ranges: Vec<Stretch> = (0..5u8).map(|n| Stretch { lower: vec![n], upper: None }).collect();
-        let lower = |range: &Stretch| range.lower.clone();
+        let ranges: Vec<KeyRange> = (0..5u8).map(|n| KeyRange { lower: vec![n], upper: None }).collect();
+        let lower = |range: &KeyRange| range.lower.clone();
         // No system has room for such a stack.
         for builder in [Builder::new, || Builder::new().stack_size(1 << 60)] {
             assert_eq!(side_by_side(&ranges, builder, &lower), [[0], [1], [2], [3], [4]]);

@@ -404,7 +404,7 @@ fn a_scan_finds_its_way_when_the_next_leaf_is_freed_meanwhile() {
             }
             Ok(())
         };
-        engine.leaves(tree, snapshot, &Stretch::default(), Latched::Yes, &mut visit).unwrap();
+        engine.leaves(tree, snapshot, &KeyRange::default(), Latched::Yes, &mut visit).unwrap();
         assert_eq!((seen, removed), (COUNT, true));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::edit::slot_u16;
 use super::long_key::is_long;
-use super::many::Near;
+use super::many::LeafHint;
 use super::search::{Target, child_of};
 use super::split::Pending;
 use super::{PageWrite, Tree};
@@ -11,9 +11,9 @@ use crate::page::{Page, PageOp, Record};
 
 /// Where a writer begins to look for a key's leaf.
 #[derive(Clone, Copy)]
-pub(super) enum From {
+pub(super) enum Start {
     /// Where its place was when the writer looked last.
-    Near(Near),
+    Hint(LeafHint),
     /// At a leaf that covered it before it was split: that one or the next may do so now.
     Beside(PageId),
 }
@@ -38,7 +38,7 @@ impl Tree {
         record: Record<'_>,
         before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
-        self.put_near(store, Near::NONE, key, record, before)
+        self.put_with_hint(store, LeafHint::NONE, key, record, before)
     }
 
     /// As [`Tree::put`], first looking where the key's place was when the writer looked last. That leaf must not have been
@@ -46,37 +46,37 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::put`].
-    pub fn put_near<S: PageWrite>(
+    pub fn put_with_hint<S: PageWrite>(
         &self,
         store: &S,
-        near: Near,
+        hint: LeafHint,
         key: &[u8],
         record: Record<'_>,
         before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
-        self.put_from(store, From::Near(near), key, record, before)
+        self.put_from(store, Start::Hint(hint), key, record, before)
     }
 
-    /// As [`Tree::put_near`].
+    /// As [`Tree::put_with_hint`].
     pub(super) fn put_from<S: PageWrite>(
         &self,
         store: &S,
-        mut from: From,
+        mut from: Start,
         key: &[u8],
         record: Record<'_>,
         mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
         check_entry(store.page_size(), key, record)?;
-        let mut told = false;
+        let mut noted = false;
         // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
         let mut stored = None;
         for _ in 0..MAX_SPLITS {
             let (mut leaf, found) = self.latch_from(store, from, key)?;
             let page = Page::new(&leaf);
-            from = From::Beside(page.id());
-            if !told {
+            from = Start::Beside(page.id());
+            if !noted {
                 before(found.ok().map(|slot| page.record(slot)))?;
-                told = true;
+                noted = true;
             }
             let (Ok(slot) | Err(slot)) = found;
             let at = slot_u16(page, slot)?;
@@ -116,32 +116,32 @@ impl Tree {
     pub(super) fn latch_from<'s, S: PageWrite>(
         &self,
         store: &'s S,
-        from: From,
+        from: Start,
         key: &[u8],
     ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
         match from {
-            From::Near(near) => self.latch_near(store, near, key),
-            From::Beside(id) => self.latch_beside(store, store.latch(id)?, id, key),
+            Start::Hint(hint) => self.latch_with_hint(store, hint, key),
+            Start::Beside(id) => self.latch_beside(store, store.latch(id)?, id, key),
         }
     }
 
     /// The same. If the leaf is as it was when the writer looked, nothing has to be looked for.
     #[inline]
-    pub(super) fn latch_near<'s, S: PageWrite>(
+    pub(super) fn latch_with_hint<'s, S: PageWrite>(
         &self,
         store: &'s S,
-        near: Near,
+        hint: LeafHint,
         key: &[u8],
     ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
-        if near.leaf.is_none() {
+        if hint.leaf.is_none() {
             return self.latch_found(store, key);
         }
-        let leaf = store.latch(near.leaf)?;
+        let leaf = store.latch(hint.leaf)?;
         let page = Page::new(&leaf);
-        if page.lsn() == near.lsn && self.check_page(page, near.leaf, 0).is_ok() {
-            return Ok((leaf, near.found()));
+        if page.lsn() == hint.lsn && self.check_page(page, hint.leaf, 0).is_ok() {
+            return Ok((leaf, hint.found()));
         }
-        self.latch_beside(store, leaf, near.leaf, key)
+        self.latch_beside(store, leaf, hint.leaf, key)
     }
 
     /// The same of a leaf that has changed: it says itself which keys it covers, unless long ones are among them. If it was
@@ -176,7 +176,7 @@ impl Tree {
         self.latch_found(store, key)
     }
 
-    /// As [`Tree::latch_near`], from the root.
+    /// As [`Tree::latch_with_hint`], from the root.
     fn latch_found<'s, S: PageWrite>(
         &self,
         store: &'s S,

@@ -9,7 +9,7 @@
 
 use super::long_key::is_long;
 use super::search::Target;
-use super::{PageRead, PageWrite, Stretch, Tree};
+use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 use crate::page::{KeyPlace, Page, PageOp, Record, apart_image, heap_number, heap_page_builder, would_insert};
 use std::collections::HashSet;
@@ -38,12 +38,12 @@ impl Tree {
         self.layout.leaf.keys_are_out_of_line()
     }
 
-    /// The entries of the leaf that begins at `from`, and where it ends, if its keys are out of line and the stretch goes on behind
+    /// The entries of the leaf that begins at `from`, and where it ends, if its keys are out of line and the range goes on behind
     /// it: none of the keys has to be read.
     pub fn count_unread<S: PageRead>(
         &self,
         store: &S,
-        stretch: &Stretch,
+        key_range: &KeyRange,
         from: &[u8],
     ) -> Result<Option<(u64, Vec<u8>)>> {
         if !self.keys_are_out_of_line() {
@@ -53,7 +53,7 @@ impl Tree {
             let mut upper = Vec::new();
             let whole = page.lower_fence() == from && page.upper_fence_into(&mut upper);
             let known = from.len().max(upper.len()) <= limits::max_inline_key(store.page_size());
-            let inside = upper.as_slice() > from && stretch.is_above(&upper);
+            let inside = upper.as_slice() > from && key_range.is_above(&upper);
             let counts = whole && inside && known && self.resolver(page).is_some();
             counts.then_some((page.count() as u64, upper))
         })
@@ -138,7 +138,7 @@ impl Tree {
         store: &S,
         key: &[u8],
         mut each: impl FnMut(Result<&[u8]>, Record<'_>),
-    ) -> Result<(Lsn, Option<Stretch>)> {
+    ) -> Result<(Lsn, Option<KeyRange>)> {
         let leaf = self.descend(store, Target::Covering(key))?;
         let page = Page::new(&leaf);
         let mut whole = Vec::new();
@@ -149,7 +149,7 @@ impl Tree {
         let mut upper = Vec::new();
         let upper = page.upper_fence_into(&mut upper).then_some(upper);
         let known = upper.as_ref().is_none_or(|upper| !is_long(upper.len(), store.page_size()));
-        Ok((page.lsn(), known.then_some(Stretch { lower: key.to_vec(), upper })))
+        Ok((page.lsn(), known.then_some(KeyRange { lower: key.to_vec(), upper })))
     }
 
     /// The whole key before `slot` of a leaf, or what is known to be before its first one.

@@ -56,7 +56,7 @@ impl LeafCopy {
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let leaf = tree.descend(store, target)?;
         let page = Page::new(&leaf);
-        store.announce(page.right());
+        store.prefetch_place_of(page.right());
         let page_size = store.page_size();
         let mut upper = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
         let has_upper = page.upper_fence_into(&mut upper);
@@ -83,7 +83,7 @@ impl LeafCopy {
         // A page that is not there any more is no error: nothing leads to it.
         let Ok(leaf) = store.read(right) else { return Ok(false) };
         let page = Page::new(&leaf);
-        store.announce(page.right());
+        store.prefetch_place_of(page.right());
         if tree.check_page(page, right, 0).is_err() || page.lower_fence() != upper || is_long(upper.len(), page_size) {
             return Ok(false);
         }

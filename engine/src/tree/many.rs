@@ -15,7 +15,7 @@ const AHEAD: usize = 8;
 
 /// Where the writer found the place of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Near {
+pub struct LeafHint {
     /// The leaf that covers it.
     pub leaf: PageId,
     /// The leaf's LSN: as long as it has that one, the rest is true as well.
@@ -26,9 +26,9 @@ pub struct Near {
     pub there: bool,
 }
 
-impl Near {
+impl LeafHint {
     /// Nothing is known.
-    pub const NONE: Near = Near { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false };
+    pub const NONE: LeafHint = LeafHint { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false };
 
     /// As [`Page::search`] says it.
     #[inline]
@@ -48,7 +48,7 @@ impl Tree {
         &self,
         store: &S,
         mut keys: impl Iterator<Item = &'k [u8]>,
-        mut each: impl FnMut(Near),
+        mut each: impl FnMut(LeafHint),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
         let mut abreast = Vec::with_capacity(ABREAST);
@@ -70,7 +70,7 @@ impl Tree {
         store: &S,
         height: u8,
         keys: &mut [(&[u8], PageId)],
-        each: &mut impl FnMut(Near),
+        each: &mut impl FnMut(LeafHint),
     ) -> Result<()> {
         for level in (1..=height).rev() {
             self.step_down(store, level, keys)?;
@@ -94,7 +94,7 @@ impl Tree {
                 if !known {
                     slot = self.slot_for(store, page, Target::Covering(key))?;
                     child = child_of(page, slot)?;
-                    store.announce(child);
+                    store.prefetch_place_of(child);
                 }
                 *at = child;
                 same += 1;
@@ -109,7 +109,7 @@ impl Tree {
         &self,
         store: &S,
         keys: &[(&[u8], PageId)],
-        each: &mut impl FnMut(Near),
+        each: &mut impl FnMut(LeafHint),
     ) -> Result<()> {
         let mut rest = keys;
         while let Some(&(_, id)) = rest.first() {
@@ -131,7 +131,7 @@ impl Tree {
                     found = self.locate(store, leaf, key)?;
                 }
                 let (Ok(slot) | Err(slot)) = found;
-                each(Near { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });
+                each(LeafHint { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });
             }
             rest = others;
         }

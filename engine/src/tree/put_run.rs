@@ -2,9 +2,9 @@
 //! entries go in one by one, is `insert`'s affair.
 
 use super::edit::slot_u16;
-use super::insert::{From, check_entry};
+use super::insert::{Start, check_entry};
 use super::long_key::is_long;
-use super::many::Near;
+use super::many::LeafHint;
 use super::{PageWrite, Tree};
 use crate::base::{PageId, Result, limits};
 use crate::page::{NewEntry, Page, Record};
@@ -13,7 +13,7 @@ use crate::page::{NewEntry, Page, Record};
 /// fill would take ever longer.
 const PIECE: usize = 4096;
 
-/// An entry to put, and where its place is, as for [`Tree::put_near`].
+/// An entry to put, and where its place is, as for [`Tree::put_with_hint`].
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
     /// The key.
@@ -21,20 +21,20 @@ pub struct Put<'a> {
     /// The record.
     pub record: Record<'a>,
     /// Where its place was when the writer looked.
-    pub near: Near,
+    pub hint: LeafHint,
 }
 
 impl Put<'_> {
     /// True if the next one may well be new in the same leaf.
     fn may_go_with(&self, next: &Put<'_>) -> bool {
-        self.near.leaf == next.near.leaf && !self.near.there && !next.near.there
+        self.hint.leaf == next.hint.leaf && !self.hint.there && !next.hint.there
     }
 }
 
 impl Tree {
     /// Puts as many of `puts`, which are in the order of their keys, as are new and go to the leaf of the first; returns how
     /// many. None are put, and nothing has happened, where that would not be two at least: then the first is for
-    /// [`Tree::put_near`].
+    /// [`Tree::put_with_hint`].
     ///
     /// `before` is called once, with what will be put, before the leaf changes and under its exclusive latch; an error from it
     /// leaves everything as it was.
@@ -55,7 +55,7 @@ impl Tree {
         {
             return Ok(0);
         }
-        let (mut leaf, found) = self.latch_near(store, first.near, first.key)?;
+        let (mut leaf, found) = self.latch_with_hint(store, first.hint, first.key)?;
         let Err(slot) = found else { return Ok(0) };
         let entries = self.new_here(store, Page::new(&leaf), slot, std::iter::once(first).chain(puts))?;
         if entries.len() < 2 {
@@ -69,8 +69,8 @@ impl Tree {
         Ok(entries.len())
     }
 
-    /// Puts entries, which are in order, behind all others of the leaf of the first, where their places were `near`; false, and
-    /// nothing has happened, where they do not belong there, or may not: then each is for [`Tree::put_near`].
+    /// Puts entries, which are in order, behind all others of the leaf of the first, where their places were `hint`; false, and
+    /// nothing has happened, where they do not belong there, or may not: then each is for [`Tree::put_with_hint`].
     ///
     /// `before` is called once, before the leaf changes and under its exclusive latch; an error from it leaves everything as it
     /// was.
@@ -80,26 +80,26 @@ impl Tree {
     pub fn put_behind<'p, S: PageWrite>(
         &self,
         store: &S,
-        near: Near,
+        hint: LeafHint,
         entries: impl Iterator<Item = (&'p [u8], Record<'p>)>,
         before: impl FnOnce() -> Result<()>,
     ) -> Result<bool> {
         let page_size = store.page_size();
         let mut entries: Vec<NewEntry<'p>> =
-            entries.map(|(key, record)| NewEntry { slot: near.slot, key, record }).collect();
+            entries.map(|(key, record)| NewEntry { slot: hint.slot, key, record }).collect();
         let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else { return Ok(true) };
         let short = |entry: &NewEntry<'_>| entry.key.len() <= limits::long_key_head(page_size);
         if self.keys_are_out_of_line() || !entries.iter().all(short) {
             return Ok(false);
         }
         entries.iter().try_for_each(|entry| check_entry(page_size, entry.key, entry.record))?;
-        let (mut leaf, found) = self.latch_near(store, near, first.key)?;
+        let (mut leaf, found) = self.latch_with_hint(store, hint, first.key)?;
         let page = Page::new(&leaf);
         if found != Err(page.count()) || !page.below_upper(last.key) {
             return Ok(false);
         }
         let slot = slot_u16(page, page.count())?;
-        if slot != near.slot {
+        if slot != hint.slot {
             entries.iter_mut().for_each(|entry| entry.slot = slot);
         }
         before()?;
@@ -134,13 +134,13 @@ impl Tree {
     /// Puts entries that found no room in their leaf, `id`: the first of them splits it, then others follow together.
     fn put_rest<S: PageWrite>(&self, store: &S, mut id: PageId, mut rest: &[NewEntry<'_>]) -> Result<()> {
         while let Some((first, others)) = rest.split_first() {
-            self.put_from(store, From::Beside(id), first.key, first.record, |_| Ok(()))?;
+            self.put_from(store, Start::Beside(id), first.key, first.record, |_| Ok(()))?;
             rest = others;
             let Some(next) = rest.first() else { break };
-            let (mut leaf, found) = self.latch_from(store, From::Beside(id), next.key)?;
+            let (mut leaf, found) = self.latch_from(store, Start::Beside(id), next.key)?;
             id = Page::new(&leaf).id();
             let Err(slot) = found else { continue };
-            let puts = rest.iter().map(|entry| Put { key: entry.key, record: entry.record, near: Near::NONE });
+            let puts = rest.iter().map(|entry| Put { key: entry.key, record: entry.record, hint: LeafHint::NONE });
             let entries = self.new_here(store, Page::new(&leaf), slot, puts)?;
             let done = store.insert_run(&mut leaf, &entries)?;
             rest = rest.get(done..).unwrap_or_default();
@@ -156,8 +156,8 @@ fn new_place(leaf: Page<'_>, put: &Put<'_>, last: usize, page_size: usize) -> Op
         // Its run is to be written first.
         return None;
     }
-    if put.near.leaf == leaf.id() && put.near.lsn == leaf.lsn() {
-        return put.near.found().err();
+    if put.hint.leaf == leaf.id() && put.hint.lsn == leaf.lsn() {
+        return put.hint.found().err();
     }
     if put.key.len() > limits::long_key_head(page_size) || !leaf.below_upper(put.key) {
         return None;

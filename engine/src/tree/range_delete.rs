@@ -9,7 +9,7 @@ use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
 use super::search::{Range, Target, child_of};
 use super::split::fences;
-use super::{PageRead, PageWrite, Stretch, Tree};
+use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
 use std::collections::VecDeque;
@@ -62,11 +62,11 @@ struct Overlap {
     partial: Vec<usize>,
 }
 
-/// The removal of a stretch of keys in parts, each of which changes few pages and leaves a valid tree. Only the one writer
+/// The removal of a range of keys in parts, each of which changes few pages and leaves a valid tree. Only the one writer
 /// may change the tree between them, and nobody else.
 #[derive(Debug)]
 pub struct RangeRemoval {
-    keys: Stretch,
+    keys: KeyRange,
     next: Part,
     /// Keys on the way to which pages may have become thin.
     thin: VecDeque<Vec<u8>>,
@@ -76,9 +76,9 @@ pub struct RangeRemoval {
 #[derive(Debug)]
 enum Part {
     Begin,
-    /// These inner pages, with their levels and ranges, may have children that the stretch covers whole.
+    /// These inner pages, with their levels and ranges, may have children that the range covers whole.
     Detach(Vec<(PageId, u8, Range)>),
-    /// The leaf where the stretch begins.
+    /// The leaf where the range begins.
     TrimFirst,
     /// The leaf where it ends.
     TrimLast,
@@ -86,8 +86,8 @@ enum Part {
 }
 
 impl RangeRemoval {
-    /// The removal of all entries of a stretch of keys.
-    pub fn new(keys: Stretch) -> RangeRemoval {
+    /// The removal of all entries of a range of keys.
+    pub fn new(keys: KeyRange) -> RangeRemoval {
         RangeRemoval { keys, next: Part::Begin, thin: VecDeque::new() }
     }
 
@@ -142,7 +142,7 @@ impl RangeRemoval {
 }
 
 impl Tree {
-    /// Removes all entries of a stretch of keys; [`RangeRemoval`] does so in parts.
+    /// Removes all entries of a range of keys; [`RangeRemoval`] does so in parts.
     ///
     /// `before` is called with each entry and each subtree before it is removed or detached, under the exclusive latch
     /// of the page that leads to it; not for entries of detached subtrees. The pages of those stay as they are until
@@ -150,7 +150,7 @@ impl Tree {
     pub fn remove_range<S: PageWrite>(
         &self,
         store: &S,
-        keys: &Stretch,
+        keys: &KeyRange,
         mut before: impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<RemovedRange> {
         let mut removed = RemovedRange::default();
@@ -159,12 +159,12 @@ impl Tree {
         Ok(removed)
     }
 
-    /// Detaches the children of the last of these inner pages that the stretch covers whole; those that it begins or ends in
+    /// Detaches the children of the last of these inner pages that the range covers whole; those that it begins or ends in
     /// wait then. True: none is left.
     fn detach_covered<S: PageWrite>(
         &self,
         store: &S,
-        keys: &Stretch,
+        keys: &KeyRange,
         waiting: &mut Vec<(PageId, u8, Range)>,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
@@ -190,7 +190,7 @@ impl Tree {
     }
 
     /// The levels of the inner pages of which [`Tree::remove_range`] would detach children, as the tree is now.
-    pub fn detaching_levels<S: PageRead>(&self, store: &S, keys: &Stretch) -> Result<Vec<u8>> {
+    pub fn detaching_levels<S: PageRead>(&self, store: &S, keys: &KeyRange) -> Result<Vec<u8>> {
         let mut levels = Vec::new();
         let level = peek(store, self.root, |page| page.level())?;
         let mut waiting = vec![(self.root, level, Range::default())];
@@ -212,7 +212,7 @@ impl Tree {
         Ok(levels)
     }
 
-    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &Stretch) -> Result<Overlap> {
+    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &KeyRange) -> Result<Overlap> {
         let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
         if keys.lower > range.lower {
             let found = above_first(self.locate(store, page, &keys.lower)?);
@@ -345,7 +345,7 @@ impl Tree {
         &self,
         store: &S,
         target: Target<'_>,
-        keys: &Stretch,
+        keys: &KeyRange,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<bool> {
@@ -408,7 +408,7 @@ impl Tree {
         store: &S,
         page: Page<'_>,
         entries: std::ops::Range<usize>,
-        bounds: Stretch,
+        bounds: KeyRange,
     ) -> Result<DetachedSubtree> {
         let (lower, upper) = fences(page);
         let (id, mut copy) = store.create()?;
@@ -442,13 +442,13 @@ fn part_end(page: Page<'_>, mut entries: std::ops::Range<usize>, page_size: usiz
     })
 }
 
-/// What of a stretch of keys a leaf covers, if it knows its bounds whole.
-fn within(page: Page<'_>, keys: &Stretch, page_size: usize) -> Option<Stretch> {
+/// What of a range of keys a leaf covers, if it knows its bounds whole.
+fn within(page: Page<'_>, keys: &KeyRange, page_size: usize) -> Option<KeyRange> {
     let (lower, upper) = fences(page);
     if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|fence| is_long(fence.len(), page_size)) {
         return None;
     }
-    Some(Stretch { lower, upper }.within(keys))
+    Some(KeyRange { lower, upper }.within(keys))
 }
 
 /// Of an inner page: its key 0 counts as less than all, whatever a list of fixed-length keys keeps in its place.

@@ -3,7 +3,7 @@
 use super::edit::{is_underfull, slot_u16};
 use super::insert::MAX_SPLITS;
 use super::long_key::is_long;
-use super::many::Near;
+use super::many::LeafHint;
 use super::{PageWrite, Tree};
 use crate::base::{Error, Result};
 use crate::page::{Page, PageOp, Record};
@@ -20,28 +20,28 @@ impl Tree {
         key: &[u8],
         before: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<bool> {
-        self.remove_near(store, Near::NONE, key, before)
+        self.remove_with_hint(store, LeafHint::NONE, key, before)
     }
 
-    /// As [`Tree::remove`], first looking where the key was; see [`Tree::put_near`].
+    /// As [`Tree::remove`], first looking where the key was; see [`Tree::put_with_hint`].
     ///
     /// # Errors
     /// As [`Tree::remove`].
-    pub fn remove_near<S: PageWrite>(
+    pub fn remove_with_hint<S: PageWrite>(
         &self,
         store: &S,
-        near: Near,
+        hint: LeafHint,
         key: &[u8],
         mut before: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let mut told = false;
+        let mut noted = false;
         for _ in 0..MAX_SPLITS {
-            let (mut leaf, found) = self.latch_near(store, near, key)?;
+            let (mut leaf, found) = self.latch_with_hint(store, hint, key)?;
             let page = Page::new(&leaf);
             let Ok(slot) = found else { return Ok(false) };
-            if !told {
+            if !noted {
                 before(page.record(slot))?;
-                told = true;
+                noted = true;
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
             let mut owned = None;

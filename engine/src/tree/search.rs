@@ -8,7 +8,7 @@ use crate::page::{Page, Record, RecordListKind};
 pub(super) const MAX_LEVEL: u8 = 63;
 
 /// Bytes of leaves that stay in a processor's own caches, so that there is nothing to ask for.
-const NEAR: usize = 2 << 20;
+const CACHED_LEAVES: usize = 2 << 20;
 
 /// Two parts of a page's bytes.
 type Parts = [std::ops::Range<usize>; 2];
@@ -201,7 +201,7 @@ impl Tree {
     #[inline]
     fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
         let Target::Covering(key) = target else { return None };
-        if page.id() == self.root && page.count() * page_size <= NEAR {
+        if page.id() == self.root && page.count() * page_size <= CACHED_LEAVES {
             return None;
         }
         // Beside records keys have only a part of the page, and which one is not known here.

@@ -34,7 +34,7 @@ pub trait PageRead {
 
     /// Says that `id` may be prefetched soon, so that what is needed to find it may be fetched meanwhile.
     #[inline(always)]
-    fn announce(&self, id: PageId) {
+    fn prefetch_place_of(&self, id: PageId) {
         let _ = id;
     }
 

@@ -10,7 +10,7 @@ use super::write_set::WriteSet;
 use crate::base::Result;
 use crate::base::limits::long_key_head;
 use crate::page::Record;
-use crate::tree::{Near, Stretch, Tree};
+use crate::tree::{KeyRange, LeafHint, Tree};
 
 /// With more writes than this the steps of a table are made one by one, and without their places: hardly any commit that has so
 /// many goes into one batch.
@@ -23,9 +23,9 @@ pub(crate) struct EntryDelta<'a> {
     pub(crate) entries: i64,
     /// The place of each point write, in the order of their keys, as long as its leaf is not freed or detached; none at all
     /// if the writes themselves detach something. Those of `behind` have none.
-    places: Vec<Near>,
+    places: Vec<LeafHint>,
     /// The last point writes, all of which go behind the last entry of one leaf, and where that is.
-    behind: Option<(Tail<'a>, Near)>,
+    behind: Option<(Tail<'a>, LeafHint)>,
 }
 
 impl EntryDelta<'_> {
@@ -39,7 +39,7 @@ impl EntryDelta<'_> {
 pub(crate) struct Append<'a> {
     tree: &'a Tree,
     tail: Tail<'a>,
-    near: Near,
+    hint: LeafHint,
 }
 
 /// Adds what carries out a table's writes to `steps` or, if `appends` are wanted, to these.
@@ -50,16 +50,16 @@ pub(crate) fn push_steps<'a>(
     writes: &'a WriteSet,
     delta: &EntryDelta<'a>,
 ) {
-    let clear = |range: &'a Stretch| Step::Clear { tree, lower: &range.lower, upper: range.upper.as_deref() };
+    let clear = |range: &'a KeyRange| Step::Clear { tree, lower: &range.lower, upper: range.upper.as_deref() };
     steps.extend(writes.cleared().iter().map(clear));
     // Without a log nothing is applied in pieces, and each step has its place.
     let many = appends.is_none() && writes.len() > MANY;
-    let (mut count, mut rest) = (usize::MAX, Near::NONE);
-    if let Some((tail, near)) = delta.behind {
-        rest = near;
+    let (mut count, mut rest) = (usize::MAX, LeafHint::NONE);
+    if let Some((tail, hint)) = delta.behind {
+        rest = hint;
         if let Some(appends) = appends {
             count = delta.places.len();
-            appends.push(Append { tree, tail, near });
+            appends.push(Append { tree, tail, hint });
         }
     }
     if many {
@@ -68,8 +68,8 @@ pub(crate) fn push_steps<'a>(
     }
     let mut places = delta.places.iter();
     steps.listed.reserve(places.len());
-    let mut near = || *places.next().unwrap_or(&rest);
-    steps.extend(writes.points().take(count).map(|write| Step::of_write(tree, write, near())));
+    let mut hint = || *places.next().unwrap_or(&rest);
+    steps.extend(writes.points().take(count).map(|write| Step::of_write(tree, write, hint())));
 }
 
 impl Engine {
@@ -82,10 +82,10 @@ impl Engine {
         }
         let has_cleared = !writes.cleared().is_empty();
         let mut count = usize::MAX;
-        if !has_cleared && let Some((before, tail, near)) = self.find_behind(tree, writes)? {
+        if !has_cleared && let Some((before, tail, hint)) = self.find_behind(tree, writes)? {
             count = before;
             delta.entries += i64::try_from(tail.len()).unwrap_or(i64::MAX);
-            delta.behind = Some((tail, near));
+            delta.behind = Some((tail, hint));
         }
         let has_places = !(has_cleared || self.is_logged() && writes.len() > MANY);
         let mut points = writes.points();
@@ -101,13 +101,13 @@ impl Engine {
     }
 
     /// The writes behind the last entry of the leaf that the last of them goes to, how many there are before, and their place.
-    fn find_behind<'a>(&self, tree: &Tree, writes: &'a WriteSet) -> Result<Option<(usize, Tail<'a>, Near)>> {
+    fn find_behind<'a>(&self, tree: &Tree, writes: &'a WriteSet) -> Result<Option<(usize, Tail<'a>, LeafHint)>> {
         let head = long_key_head(self.pool.page_size());
         let Some(last) = writes.last_in_order().filter(|last| last.len() <= head) else { return Ok(None) };
         if tree.keys_are_out_of_line() {
             return Ok(None);
         }
-        let (mut near, mut key) = (Near::NONE, Vec::new());
+        let (mut hint, mut key) = (LeafHint::NONE, Vec::new());
         tree.leaf_for(&Pages(&self.pool), last, |leaf| {
             let Some(slot) = leaf.count().checked_sub(1) else { return };
             leaf.key_into(slot, &mut key);
@@ -117,19 +117,19 @@ impl Engine {
                 && key.as_slice() < last
                 && leaf.covers(&key)
             {
-                near = Near { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false };
+                hint = LeafHint { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false };
             }
         })?;
-        let behind = if near.leaf.is_none() { None } else { writes.tail(&key) };
-        Ok(behind.map(|(before, tail)| (before, tail, near)))
+        let behind = if hint.leaf.is_none() { None } else { writes.tail(&key) };
+        Ok(behind.map(|(before, tail)| (before, tail, hint)))
     }
 
     /// Puts entries behind the last one of a leaf.
     pub(super) fn append(&self, applier: &Applier<'_>, append: &Append<'_>) -> Result<()> {
-        let Append { tree, tail, near } = *append;
-        let near = if applier.has_freed(near.leaf) { Near::NONE } else { near };
+        let Append { tree, tail, hint } = *append;
+        let hint = if applier.has_freed(hint.leaf) { LeafHint::NONE } else { hint };
         let entries = || tail.entries().map(|(key, bytes)| (key, Record::inline(bytes)));
-        let done = tree.put_behind(applier, near, entries(), || {
+        let done = tree.put_behind(applier, hint, entries(), || {
             match tail.keys_alone() {
                 Some((width, keys)) => self.versions.add_new_alike(tree.table, applier.event_lsn(), width, keys),
                 None => self.versions.add_new(tree.table, applier.event_lsn(), entries().map(|(key, _)| key)),
@@ -139,7 +139,7 @@ impl Engine {
         if !done {
             for (key, record) in entries() {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
-                tree.put_near(applier, near, key, record, before)?;
+                tree.put_with_hint(applier, hint, key, record, before)?;
             }
         }
         Ok(())

@@ -45,8 +45,8 @@ impl PageRead for Pages<'_> {
     }
 
     #[inline]
-    fn announce(&self, id: PageId) {
-        self.0.announce(id);
+    fn prefetch_place_of(&self, id: PageId) {
+        self.0.prefetch_place_of(id);
     }
 
     #[inline]

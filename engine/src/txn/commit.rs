@@ -17,7 +17,7 @@ use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
-use crate::tree::{Near, Put, RangeRemoval, Removal, RemovedRange, Stretch, Tree};
+use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
 use std::sync::atomic::Ordering;
 
 /// The root of the catalog, for ever.
@@ -133,19 +133,19 @@ impl Engine {
         start: Lsn,
     ) -> Result<Lsn> {
         let applier = Applier::new(self, start, BatchBuffer::new());
-        let near = |step: &Step<'_>| {
-            let near = Some(step.near()).filter(|near| !applier.has_freed(near.leaf));
-            near.unwrap_or(Near::NONE)
+        let hint = |step: &Step<'_>| {
+            let hint = Some(step.hint()).filter(|hint| !applier.has_freed(hint.leaf));
+            hint.unwrap_or(LeafHint::NONE)
         };
         let mut ahead = steps.clone().skip(AHEAD);
         loop {
-            if let Some(next) = ahead.next().map(|step| step.near().leaf).filter(|next| !next.is_none()) {
+            if let Some(next) = ahead.next().map(|step| step.hint().leaf).filter(|next| !next.is_none()) {
                 self.pool.prefetch(next);
             }
-            let done = self.apply_run(&applier, steps.clone(), usize::MAX, near)?;
+            let done = self.apply_run(&applier, steps.clone(), usize::MAX, hint)?;
             if done == 0 {
                 let Some(step) = steps.next() else { break };
-                self.apply_step(&applier, &step, near(&step), catalog)?;
+                self.apply_step(&applier, &step, hint(&step), catalog)?;
             } else {
                 steps.nth(done - 1);
                 if done > 1 {
@@ -184,14 +184,14 @@ impl Engine {
         applier: &Applier<'_>,
         mut steps: impl Iterator<Item = Step<'s>>,
         most: usize,
-        near: impl Fn(&Step<'s>) -> Near,
+        hint: impl Fn(&Step<'s>) -> LeafHint,
     ) -> Result<usize> {
         let Some(first @ Step::Put { tree, .. }) = steps.next() else { return Ok(0) };
         let mut bytes = 0;
         let puts = std::iter::once(first).chain(steps).map_while(|step| match step {
             Step::Put { tree: of, key, record, .. } if of.root == tree.root => {
                 bytes += key.len() + record.bytes.len();
-                (bytes <= most).then(|| Put { key, record, near: near(&step) })
+                (bytes <= most).then(|| Put { key, record, hint: hint(&step) })
             }
             _ => None,
         });
@@ -203,8 +203,14 @@ impl Engine {
         })
     }
 
-    /// `near`: where the key's place was, in a leaf that is still one of the tree.
-    pub(super) fn apply_step(&self, applier: &Applier<'_>, step: &Step<'_>, near: Near, catalog: &Tree) -> Result<()> {
+    /// `hint`: where the key's place was, in a leaf that is still one of the tree.
+    pub(super) fn apply_step(
+        &self,
+        applier: &Applier<'_>,
+        step: &Step<'_>,
+        hint: LeafHint,
+        catalog: &Tree,
+    ) -> Result<()> {
         match *step {
             Step::Adopt { page, place } => applier.adopt(page, place),
             Step::Create { tree } => {
@@ -219,11 +225,11 @@ impl Engine {
             }
             Step::Put { tree, key, record, .. } => {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
-                tree.put_near(applier, near, key, record, before).map(drop)
+                tree.put_with_hint(applier, hint, key, record, before).map(drop)
             }
             Step::Remove { tree, key, .. } => {
                 let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));
-                tree.remove_near(applier, near, key, before).map(drop)
+                tree.remove_with_hint(applier, hint, key, before).map(drop)
             }
         }
     }
@@ -298,7 +304,7 @@ impl Engine {
 
     /// Says that a commit waits for the device, or is to be there after an interval; to be called before the writer's lock
     /// is given up, so that no later commit, whose publishing makes this one visible as well, overtakes it.
-    pub(crate) fn announce(&self, end: Lsn, durability: Durability) {
+    pub(crate) fn note_awaited(&self, end: Lsn, durability: Durability) {
         let asked = match durability {
             Durability::Commit => &self.awaited,
             Durability::Interval => &self.lazy,
@@ -307,7 +313,7 @@ impl Engine {
         asked.fetch_max(end.0, Ordering::AcqRel);
     }
 
-    /// Waits until a commit that ends at `end`, and what was announced before it, is as durable as asked, then makes it
+    /// Waits until a commit that ends at `end`, and all commits noted before it, is as durable as asked, then makes it
     /// visible.
     pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
         if let Some(log) = self.log.get() {
@@ -335,7 +341,7 @@ impl Engine {
 
 /// The removal of the keys from `lower` to below `upper`.
 pub(super) fn removal_of(lower: &[u8], upper: Option<&[u8]>) -> RangeRemoval {
-    RangeRemoval::new(Stretch { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) })
+    RangeRemoval::new(KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) })
 }
 
 /// The catalog key under which a detached subtree waits.

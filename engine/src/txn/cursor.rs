@@ -1,7 +1,7 @@
 //! Cursors: the entries of a key range in order, both ways, as a snapshot or a writing transaction sees them.
 //!
 //! A cursor works in windows. A window is one leaf's copy (of the tree, or of a detached subtree that the snapshot
-//! still sees), cut to the stretch of keys for which that copy is right, with before-images or own writes merged in
+//! still sees), cut to the range of keys for which that copy is right, with before-images or own writes merged in
 //! only where there are any. Both ends of a cursor have their own window.
 
 use super::applier::Pages;
@@ -12,7 +12,7 @@ use super::versions::OwnedRecord;
 use super::write_set::WriteSet;
 use crate::base::{Lsn, Result};
 use crate::page::Record;
-use crate::tree::{LeafCopy, Stretch, Target, Tree};
+use crate::tree::{KeyRange, LeafCopy, Target, Tree};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -35,12 +35,12 @@ enum Body {
     Merged(Vec<(Vec<u8>, OwnedRecord)>),
 }
 
-/// The entries of one stretch of keys.
+/// The entries of one range of keys.
 struct Window {
     leaf: LeafCopy,
     body: Body,
     /// The keys for which the leaf is right, where those are not all between its fences.
-    cut: Option<Stretch>,
+    cut: Option<KeyRange>,
     /// The next entry (front), or one past it (back).
     next: usize,
     /// Entries before this one have their keys at hand, and of the front's they may be given.
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         lower: Bound<Vec<u8>>,
         upper: Bound<Vec<u8>>,
     ) -> Cursor<'a> {
-        let exhausted = upper != Bound::Unbounded && Stretch::of(lower.clone(), upper.clone()).is_empty();
+        let exhausted = upper != Bound::Unbounded && KeyRange::of(lower.clone(), upper.clone()).is_empty();
         let (front, back) = (Window::empty(), Window::empty());
         let (front_moved, back_moved) = (false, false);
         Cursor { engine, tree, view, lower, upper, front, back, exhausted, front_moved, back_moved }
@@ -309,8 +309,8 @@ impl Window {
     }
 
     /// The keys for which it is right.
-    fn stretch(&self) -> Stretch {
-        Stretch { lower: self.lower().to_vec(), upper: self.upper().map(<[u8]>::to_vec) }
+    fn key_range(&self) -> KeyRange {
+        KeyRange { lower: self.lower().to_vec(), upper: self.upper().map(<[u8]>::to_vec) }
     }
 
     fn len(&self) -> usize {
@@ -455,20 +455,20 @@ impl Window {
         let versions = &engine.versions;
         let route = || versions.route(tree.table, at, snapshot);
         let points =
-            |own: &Stretch, until| versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
-        let clear = |mut own: Stretch| {
-            versions.clear_stretch(tree.table, at, snapshot, &mut own);
+            |own: &KeyRange, until| versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
+        let clear = |mut own: KeyRange| {
+            versions.clear_range(tree.table, at, snapshot, &mut own);
             own
         };
         let (own, undone) = loop {
-            if let Some(Route { root, stretch, until }) = route() {
+            if let Some(Route { root, key_range, until }) = route() {
                 self.live = false;
                 self.copy(engine, &Tree { root, ..*tree }, at)?;
-                let own = self.stretch().within(&stretch);
+                let own = self.key_range().within(&key_range);
                 let undone = points(&own, until);
                 break (own, undone);
             }
-            let own = clear(self.stretch());
+            let own = clear(self.key_range());
             let undone = points(&own, Lsn::MAX);
             // If some of it has been detached meanwhile, events may be ones of what came in its place.
             if route().is_none() && clear(own.clone()) == own {
@@ -482,15 +482,15 @@ impl Window {
     }
 
     fn overlay(&mut self, writes: &WriteSet) {
-        let own = self.stretch();
+        let own = self.key_range();
         let points = writes.points_in(&own.lower, own.upper.as_deref());
         self.merge(&own, |key| writes.is_cleared(key), points);
     }
 
-    /// Merges `changes` (in key order) over the leaf's entries inside a stretch.
+    /// Merges `changes` (in key order) over the leaf's entries inside a range.
     fn merge<'c>(
         &mut self,
-        stretch: &Stretch,
+        key_range: &KeyRange,
         hidden: impl Fn(&[u8]) -> bool,
         changes: impl Iterator<Item = (&'c [u8], Option<Record<'c>>)>,
     ) {
@@ -499,7 +499,7 @@ impl Window {
         let mut key = Vec::new();
         for slot in 0..self.leaf.count() {
             self.leaf.key_into(slot, &mut key);
-            if !stretch.contains(&key) {
+            if !key_range.contains(&key) {
                 continue;
             }
             while let Some((changed, record)) = changes.next_if(|(changed, _)| *changed < key.as_slice()) {

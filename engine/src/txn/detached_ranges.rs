@@ -11,7 +11,7 @@ use super::kept_events::Gone;
 use super::range_pieces::{At, Piece, Pieces, keep_clear_of, looked_at_one};
 use super::snapshots::Snapshots;
 use crate::base::{Lsn, PageId, TableId};
-use crate::tree::Stretch;
+use crate::tree::KeyRange;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A subtree that was unlinked at `lsn`; older snapshots read its key range there.
@@ -23,13 +23,13 @@ pub(crate) struct Detached {
     pub(crate) upper: Option<Vec<u8>>,
 }
 
-/// Where a snapshot finds the entries of a stretch of keys.
+/// Where a snapshot finds the entries of a range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The root of the detached subtree.
     pub(crate) root: PageId,
     /// The keys for which this holds.
-    pub(crate) stretch: Stretch,
+    pub(crate) key_range: KeyRange,
     /// Point events from here on happened to the tree that replaced it.
     pub(crate) until: Lsn,
 }
@@ -82,12 +82,12 @@ impl DetachedRanges {
     /// Where `snapshot` finds what is at a position, if that was detached since.
     pub(super) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let groups = self.tables.get(&table)?;
-        let mut own = Stretch::default();
+        let mut own = KeyRange::default();
         for (_, pieces) in groups.range(snapshot..) {
             match pieces.beside(at) {
                 [Some((lower, piece)), _] if at.is_before(piece.upper.as_ref()) => {
-                    let range = Stretch { lower: lower.to_vec(), upper: piece.upper.as_deref().map(<[u8]>::to_vec) };
-                    return Some(Route { root: piece.root, stretch: range.within(&own), until: piece.lsn });
+                    let range = KeyRange { lower: lower.to_vec(), upper: piece.upper.as_deref().map(<[u8]>::to_vec) };
+                    return Some(Route { root: piece.root, key_range: range.within(&own), until: piece.lsn });
                 }
                 beside => keep_clear_of(&mut own, beside),
             }
@@ -95,12 +95,12 @@ impl DetachedRanges {
         None
     }
 
-    /// Cuts a stretch around a position so that it is clear of every range detached since `snapshot`; only for
+    /// Cuts a range around a position so that it is clear of every range detached since `snapshot`; only for
     /// a position that [`DetachedRanges::route`] sends nowhere else.
-    pub(super) fn clear_stretch(&self, table: TableId, at: At<'_>, snapshot: Lsn, stretch: &mut Stretch) {
+    pub(super) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         let groups = self.tables.get(&table);
         for (_, pieces) in groups.into_iter().flat_map(|groups| groups.range(snapshot..)) {
-            keep_clear_of(stretch, pieces.beside(at));
+            keep_clear_of(key_range, pieces.beside(at));
         }
     }
 

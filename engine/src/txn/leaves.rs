@@ -7,7 +7,7 @@ use super::cursor::{Cursor, View};
 use super::engine::Engine;
 use crate::base::{Lsn, Result, limits};
 use crate::page::{Page, Record};
-use crate::tree::{Stretch, Tree};
+use crate::tree::{KeyRange, Tree};
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
 
@@ -46,7 +46,7 @@ impl Engine {
         &self,
         tree: &Tree,
         snapshot: Lsn,
-        range: &Stretch,
+        range: &KeyRange,
         latched: Latched,
         visit: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -97,7 +97,7 @@ impl Engine {
         &self,
         page: Page<'_>,
         snapshot: Lsn,
-        range: &Stretch,
+        range: &KeyRange,
         at: &mut Vec<u8>,
         upper: &mut Vec<u8>,
     ) -> (Met, bool) {
@@ -128,7 +128,7 @@ impl Engine {
 
     /// Keys that divide a range into parts that are about as large as each other, each read without the others: the
     /// borders of the root's subtrees.
-    pub(crate) fn dividers(&self, tree: &Tree, range: &Stretch) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn dividers(&self, tree: &Tree, range: &KeyRange) -> Result<Vec<Vec<u8>>> {
         let mut dividers = tree.dividers(&Pages(&self.pool))?;
         dividers.retain(|key| *key > range.lower && range.is_above(key));
         Ok(dividers)

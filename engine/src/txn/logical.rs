@@ -22,7 +22,7 @@ use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
 use crate::page::Record;
 use crate::store::PlaceBytes;
-use crate::tree::{Near, Tree};
+use crate::tree::{LeafHint, Tree};
 use std::collections::BTreeMap;
 
 /// Flags of a piece.
@@ -313,8 +313,8 @@ impl<'a> Item<'a> {
             Item::Create { tree } => Step::Create { tree: trees.get(tree)? },
             Item::Drop { tree, runs } => Step::Drop { tree: trees.get(tree)?, runs },
             Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
-            Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, near: Near::NONE },
-            Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, near: Near::NONE },
+            Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, hint: LeafHint::NONE },
+            Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, hint: LeafHint::NONE },
         })
     }
 }

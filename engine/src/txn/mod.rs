@@ -42,7 +42,7 @@ mod versions;
 mod write_arrays;
 mod write_set;
 
-pub(crate) use crate::tree::Stretch;
+pub(crate) use crate::tree::KeyRange;
 pub(crate) use appends::{EntryDelta, push_steps};
 pub(crate) use applier::Pages;
 pub(crate) use checkpoint::Segments;

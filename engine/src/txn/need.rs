@@ -10,7 +10,7 @@ use crate::base::limits::{MAX_VALUE, long_key_head, max_inline_key};
 use crate::base::{PageId, Result};
 use crate::page::{Page, RecordListKind, run_capacity};
 use crate::store::Pin;
-use crate::tree::{Stretch, Target, Tree};
+use crate::tree::{KeyRange, Target, Tree};
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 
@@ -264,7 +264,7 @@ impl<'e> Survey<'e> {
         }
         self.need.runs +=
             2 * self.visit_thinned(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
-        let keys = Stretch { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
+        let keys = KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
         let levels = tree.detaching_levels(&Pages(&self.engine.pool), &keys)?;
         // The root of what is detached is new, and so is the empty subtree in its place, which is merged with what is beside it
         // at each level. Besides, the leaf before it says that it comes next.

@@ -10,7 +10,7 @@ use super::logical::{self, LogicalTransaction};
 use super::steps::Step;
 use crate::base::{Error, Lsn, Result};
 use crate::log::BatchBuffer;
-use crate::tree::{Near, RangeRemoval, Tree};
+use crate::tree::{LeafHint, RangeRemoval, Tree};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -120,7 +120,7 @@ impl Engine {
         catalog: &Tree,
     ) -> Result<bool> {
         // Where a key's place was says nothing: an earlier piece may have freed pages whose ids are taken again.
-        let together = self.apply_run(applier, steps.clone(), self.pool.page_size(), |_| Near::NONE)?;
+        let together = self.apply_run(applier, steps.clone(), self.pool.page_size(), |_| LeafHint::NONE)?;
         if together > 0 {
             steps.nth(together - 1);
             progress.done += together as u64;
@@ -134,7 +134,7 @@ impl Engine {
             }
             progress.removal = None;
         } else {
-            self.apply_step(applier, &step, Near::NONE, catalog)?;
+            self.apply_step(applier, &step, LeafHint::NONE, catalog)?;
         }
         steps.next();
         progress.done += 1;

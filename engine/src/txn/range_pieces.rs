@@ -1,7 +1,7 @@
 //! Pieces of ranges that do not overlap, and what lies beside a position among them. Whose they are must never be known here.
 
 use crate::base::{Lsn, PageId};
-use crate::tree::Stretch;
+use crate::tree::KeyRange;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -137,17 +137,17 @@ impl At<'_> {
     }
 }
 
-/// Cuts a stretch around a position so that it has nothing of what lies beside it.
-pub(super) fn keep_clear_of(stretch: &mut Stretch, [left, right]: Beside<'_>) {
+/// Cuts a range around a position so that it has nothing of what lies beside it.
+pub(super) fn keep_clear_of(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
     if let Some(upper) = left.and_then(|(_, piece)| piece.upper.as_deref())
-        && *upper > *stretch.lower
+        && *upper > *key_range.lower
     {
-        stretch.lower = upper.to_vec();
+        key_range.lower = upper.to_vec();
     }
     if let Some((lower, _)) = right
-        && stretch.is_above(lower)
+        && key_range.is_above(lower)
     {
-        stretch.upper = Some(lower.to_vec());
+        key_range.upper = Some(lower.to_vec());
     }
 }
 

@@ -105,7 +105,7 @@ impl<'a> Redo<'a> {
             match Record::decode(&mut input, lsn)? {
                 Record::Operation { page, op } => self.operation(page, &op, lsn)?,
                 Record::Place { page, place } => {
-                    self.saw(page, lsn)?;
+                    self.note_page(page, lsn)?;
                     if lsn >= self.table_lsn && self.store.install(page, place, lsn)? {
                         self.pool.forget(page);
                     }
@@ -129,7 +129,7 @@ impl<'a> Redo<'a> {
 
     fn logical_piece(&mut self, batch: &Batch) -> Result<()> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
-            transaction.named().try_for_each(|page| self.saw(page, batch.start))?;
+            transaction.named().try_for_each(|page| self.note_page(page, batch.start))?;
             if batch.end > self.table_lsn {
                 for (page, place) in transaction.places() {
                     self.store.install(page, place, batch.start)?;
@@ -141,7 +141,7 @@ impl<'a> Redo<'a> {
     }
 
     /// Notes that the log names a page. One that there cannot be must not make anything grow.
-    fn saw(&mut self, page: PageId, lsn: Lsn) -> Result<()> {
+    fn note_page(&mut self, page: PageId, lsn: Lsn) -> Result<()> {
         if page.0 >= self.limit {
             let what = format!("it names page {page}, and there is none from page {} on", self.limit);
             return Err(Error::CorruptLog { lsn, what });
@@ -151,7 +151,7 @@ impl<'a> Redo<'a> {
     }
 
     fn operation(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
-        self.saw(id, lsn)?;
+        self.note_page(id, lsn)?;
         if matches!(op, PageOp::Format { .. }) {
             self.broken.remove(&id);
         } else if self.broken.contains(&id) {
@@ -166,7 +166,7 @@ impl<'a> Redo<'a> {
                 }
                 match op {
                     PageOp::ClearBits { .. } => self.freed(id, from, count, lsn),
-                    _ => self.saw(PageId(id.0.saturating_add(from).saturating_add(count - 1)), lsn)?,
+                    _ => self.note_page(PageId(id.0.saturating_add(from).saturating_add(count - 1)), lsn)?,
                 }
             }
             _ => {}
@@ -221,14 +221,14 @@ impl<'a> Redo<'a> {
         if !self.store.is_rescued() {
             return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
         }
-        self.lose(id);
+        self.set_aside(id);
         Ok(())
     }
 
     /// In a rescue, an older state of a page may have been found than the one that the log goes on from. What has been done
     /// to it so far may have hit other entries than it should: better none than wrong ones. The rest of the log is not to
     /// suffer for it.
-    fn lose(&mut self, id: PageId) {
+    fn set_aside(&mut self, id: PageId) {
         tracing::warn!(page = %id, "an older page than the log goes on from is given up");
         self.broken.insert(id);
         self.pool.forget(id);

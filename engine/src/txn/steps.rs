@@ -5,7 +5,7 @@ use super::reclaim::Runs;
 use crate::base::PageId;
 use crate::page::Record;
 use crate::store::PlaceBytes;
-use crate::tree::{Near, Tree};
+use crate::tree::{LeafHint, Tree};
 
 /// One step of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -18,18 +18,18 @@ pub(crate) enum Step<'a> {
     Drop { tree: &'a Tree, runs: Runs },
     /// The keys from `lower` to below `upper`, or to the end, are removed.
     Clear { tree: &'a Tree, lower: &'a [u8], upper: Option<&'a [u8]> },
-    /// A key gets a record. `near`: where its place is, or [`Near::NONE`]; see [`super::appends::EntryDelta`].
-    Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, near: Near },
+    /// A key gets a record. `hint`: where its place is, or [`LeafHint::NONE`]; see [`super::appends::EntryDelta`].
+    Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, hint: LeafHint },
     /// A key is removed.
-    Remove { tree: &'a Tree, key: &'a [u8], near: Near },
+    Remove { tree: &'a Tree, key: &'a [u8], hint: LeafHint },
 }
 
 impl<'a> Step<'a> {
     /// The step of a write to a table.
-    pub(crate) fn of_write(tree: &'a Tree, (key, record): PointWrite<'a>, near: Near) -> Step<'a> {
+    pub(crate) fn of_write(tree: &'a Tree, (key, record): PointWrite<'a>, hint: LeafHint) -> Step<'a> {
         match record {
-            Some(record) => Step::Put { tree, key, record, near },
-            None => Step::Remove { tree, key, near },
+            Some(record) => Step::Put { tree, key, record, hint },
+            None => Step::Remove { tree, key, hint },
         }
     }
 
@@ -42,10 +42,10 @@ impl<'a> Step<'a> {
     }
 
     /// Where the key's place is, if that is known.
-    pub(super) fn near(&self) -> Near {
+    pub(super) fn hint(&self) -> LeafHint {
         match *self {
-            Step::Put { near, .. } | Step::Remove { near, .. } => near,
-            _ => Near::NONE,
+            Step::Put { hint, .. } | Step::Remove { hint, .. } => hint,
+            _ => LeafHint::NONE,
         }
     }
 }
@@ -100,7 +100,7 @@ impl<'a> Iterator for Iter<'a, '_> {
             if let Some((tree, writes)) = &mut self.current
                 && let Some(write) = writes.next()
             {
-                return Some(Step::of_write(tree, write, Near::NONE));
+                return Some(Step::of_write(tree, write, LeafHint::NONE));
             }
             let Many { tree, writes } = self.many.next()?;
             self.current = Some((tree, writes.clone()));

@@ -15,7 +15,7 @@ use super::snapshots::{Look, Snapshots};
 use super::version_run::Run;
 use crate::base::{Lsn, TableId};
 use crate::page::Record;
-use crate::tree::Stretch;
+use crate::tree::KeyRange;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -183,10 +183,10 @@ impl Versions {
         self.inner.read().detached.route(table, at, snapshot)
     }
 
-    /// Cuts a stretch around a position so that it is clear of every range detached since `snapshot`; only for
+    /// Cuts a range around a position so that it is clear of every range detached since `snapshot`; only for
     /// a position that [`Versions::route`] sends nowhere else.
-    pub(crate) fn clear_stretch(&self, table: TableId, at: At<'_>, snapshot: Lsn, stretch: &mut Stretch) {
-        self.inner.read().detached.clear_stretch(table, at, snapshot, stretch);
+    pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
+        self.inner.read().detached.clear_range(table, at, snapshot, key_range);
     }
 
     /// The point events of `[from, to)` that `snapshot` must undo, first event of each key, in key order.

@@ -6,14 +6,14 @@ use super::point_writes::{PointWrite, PointWrites};
 use super::versions::OwnedRecord;
 use super::write_arrays::Tail;
 use crate::page::Record;
-use crate::tree::Stretch;
+use crate::tree::KeyRange;
 
 /// The writes to one table.
 #[derive(Default, Debug)]
 pub(crate) struct WriteSet {
     points: PointWrites,
     /// Sorted and disjoint.
-    cleared: Vec<Stretch>,
+    cleared: Vec<KeyRange>,
 }
 
 /// What a write set says of a key.
@@ -35,7 +35,7 @@ impl WriteSet {
     }
 
     /// Removes every key of a range; returns the large records that this transaction had written there.
-    pub(crate) fn clear(&mut self, range: Stretch) -> Vec<OwnedRecord> {
+    pub(crate) fn clear(&mut self, range: KeyRange) -> Vec<OwnedRecord> {
         let inside: Vec<Vec<u8>> =
             self.points_in(&range.lower, range.upper.as_deref()).map(|(key, _)| key.to_vec()).collect();
         let mut dropped = Vec::new();
@@ -101,7 +101,7 @@ impl WriteSet {
     }
 
     /// The cleared ranges, sorted and disjoint.
-    pub(crate) fn cleared(&self) -> &[Stretch] {
+    pub(crate) fn cleared(&self) -> &[KeyRange] {
         &self.cleared
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn later_writes_win_over_earlier_ones_and_over_clearings() {
         let mut set = WriteSet::default();
         set.put(b"b", record(b"1"));
-        set.clear(Stretch { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
+        set.clear(KeyRange { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
         assert!(matches!(set.get(b"b"), Written::Removed));
         assert!(matches!(set.get(b"c"), Written::Nothing));
         set.put(b"b", record(b"2"));

@@ -158,7 +158,7 @@ impl Mending<'_> {
     /// Grows inner pages over a table's leaves; false without a leaf.
     fn inner_pages(&mut self, tree: &Tree, leaves: &[PageId]) -> Result<bool> {
         let engine = self.engine;
-        let Some(grown) = tree.regrow(&Pages(&engine.pool), leaves, &mut *self)? else { return Ok(false) };
+        let Some(grown) = tree.rebuild_inner_pages(&Pages(&engine.pool), leaves, &mut *self)? else { return Ok(false) };
         self.put(tree.root, &grown.root).map(|()| true)
     }
 }

@@ -343,7 +343,7 @@ impl Pool {
 
     /// Brings closer what [`Pool::prefetch`] would have to wait for: where the page is.
     #[inline]
-    pub fn announce(&self, id: PageId) {
+    pub fn prefetch_place_of(&self, id: PageId) {
         if self.backing.is_some()
             && let Some(entry) = self.translation.get(id.0)
         {

@@ -45,7 +45,7 @@ impl Ahead {
         Ahead { distance: there.wrapping_sub(here) }
     }
 
-    /// Asks for what lies in the next page where `bytes` lie in this one: the lines that begin in them, so that stretches
+    /// Asks for what lies in the next page where `bytes` lie in this one: the lines that begin in them, so that ranges
     /// side by side ask for no line twice.
     #[inline(always)]
     pub fn like(self, bytes: &[u8]) {

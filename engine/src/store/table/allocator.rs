@@ -20,7 +20,7 @@ pub(crate) struct PlaceAllocator {
     /// For each length: no region before this one has a free run so long.
     lowest: Vec<usize>,
     used: u64,
-    berths: Berths,
+    longest_places: LongestPlaces,
 }
 
 /// A region that is not free.
@@ -29,23 +29,23 @@ struct Slot {
     region: Region,
     /// An upper bound of its longest free run.
     longest: u32,
-    /// Its berths; `None` where it has changed since they were counted.
-    berths: Option<u32>,
+    /// Its longest places; `None` where it has changed since they were counted.
+    longest_places: Option<u32>,
 }
 
 /// How many images of the greatest length the regions have room for. However the gaps lie, placing an image that is no
-/// longer takes at most one of these berths, so that so many images will find their places.
+/// longer takes at most one of these longest places, so that so many images will find their places.
 #[derive(Debug)]
-struct Berths {
-    /// Grains of a berth.
+struct LongestPlaces {
+    /// Grains of a longest place.
     grains: u32,
-    /// The regions whose berths are not counted, some perhaps twice.
+    /// The regions whose longest places are not counted, some perhaps twice.
     changed: Vec<usize>,
     /// Of those that are.
     total: u64,
 }
 
-impl Berths {
+impl LongestPlaces {
     fn changed(&mut self, index: usize, counted: Option<u32>) {
         self.total -= counted.map_or(0, u64::from);
         self.changed.push(index);
@@ -63,11 +63,11 @@ fn join(region: usize, at: u32) -> u64 {
 }
 
 impl PlaceAllocator {
-    /// A file in which only the superblocks' grains are used. No image will be longer than `berth` grains.
-    pub(crate) fn new(berth: u32) -> PlaceAllocator {
-        let berths = Berths { grains: berth, changed: Vec::new(), total: 0 };
+    /// A file in which only the superblocks' grains are used. No image will be longer than `longest_place` grains.
+    pub(crate) fn new(longest_place: u32) -> PlaceAllocator {
+        let longest_places = LongestPlaces { grains: longest_place, changed: Vec::new(), total: 0 };
         let lowest = vec![0; REGION as usize + 1];
-        let mut allocator = PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, berths };
+        let mut allocator = PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, longest_places };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
     }
@@ -91,24 +91,25 @@ impl PlaceAllocator {
     }
 
     /// How many images of any length find room before grain `end`.
-    pub(crate) fn berths(&mut self, end: u64) -> u64 {
-        let grains = self.berths.grains;
-        for index in std::mem::take(&mut self.berths.changed) {
-            if let Some(slot) = self.slots.get_mut(&index).filter(|slot| slot.berths.is_none()) {
-                let count = slot.region.berths(grains, REGION);
-                slot.berths = Some(count);
-                self.berths.total += u64::from(count);
+    pub(crate) fn longest_places(&mut self, end: u64) -> u64 {
+        let grains = self.longest_places.grains;
+        for index in std::mem::take(&mut self.longest_places.changed) {
+            if let Some(slot) = self.slots.get_mut(&index).filter(|slot| slot.longest_places.is_none()) {
+                let count = slot.region.longest_places(grains, REGION);
+                slot.longest_places = Some(count);
+                self.longest_places.total += u64::from(count);
             }
         }
         // Of what lies beyond the end nothing counts; regions without a slot are free.
         let (last, within) = split(end).unwrap_or_default();
         let (mut beyond, mut behind) = (0, 0);
         for slot in self.slots.range(last..).map(|(_, slot)| slot) {
-            (beyond, behind) = (beyond + 1, behind + u64::from(slot.berths.unwrap_or(0)));
+            (beyond, behind) = (beyond + 1, behind + u64::from(slot.longest_places.unwrap_or(0)));
         }
-        let cut = self.slots.get(&last).map_or(within / grains.max(1), |slot| slot.region.berths(grains, within));
+        let cut =
+            self.slots.get(&last).map_or(within / grains.max(1), |slot| slot.region.longest_places(grains, within));
         let free = last.saturating_sub(self.slots.len() - beyond) as u64;
-        self.berths.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
+        self.longest_places.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
     }
 
     /// Takes exactly these grains. False, with nothing changed, where one of them is in use or beyond what a file
@@ -141,11 +142,11 @@ impl PlaceAllocator {
         let Some((index, at)) = split(piece.first) else { return false };
         let Ok(grains) = u32::try_from(piece.grains) else { return false };
         if used {
-            let free = || Slot { region: Region::new(), longest: REGION, berths: None };
+            let free = || Slot { region: Region::new(), longest: REGION, longest_places: None };
             let slot = self.slots.entry(index).or_insert_with(free);
             let marked = slot.region.mark(at, grains, true);
             if marked {
-                self.berths.changed(index, slot.berths.take());
+                self.longest_places.changed(index, slot.longest_places.take());
             }
             return marked;
         }
@@ -153,7 +154,7 @@ impl PlaceAllocator {
         if !slot.region.mark(at, grains, false) {
             return false;
         }
-        self.berths.changed(index, slot.berths.take());
+        self.longest_places.changed(index, slot.longest_places.take());
         let run = slot.region.run_around(at);
         slot.longest = run.max(slot.longest);
         for lowest in self.lowest.iter_mut().take(run as usize + 1) {
@@ -342,20 +343,20 @@ mod tests {
         at
     }
 
-    fn free_berths(model: &[Extent], grains: u64, end: u64) -> u64 {
+    fn free_longest_places(model: &[Extent], grains: u64, end: u64) -> u64 {
         let mut sorted = model.to_vec();
         sorted.sort_unstable();
         let region = u64::from(REGION);
-        let (mut at, mut berths) = (0, 0);
+        let (mut at, mut longest_places) = (0, 0);
         for extent in sorted.iter().copied().chain([Extent { first: end, grains: 0 }]) {
             while at < extent.first.min(end) {
                 let stop = extent.first.min(end).min((at / region + 1) * region);
-                berths += (stop - at) / grains;
+                longest_places += (stop - at) / grains;
                 at = stop;
             }
             at = at.max(extent.end());
         }
-        berths
+        longest_places
     }
 
     proptest! {
@@ -400,7 +401,7 @@ mod tests {
                 }
                 prop_assert_eq!(allocator.used(), model.iter().map(|extent| extent.grains).sum::<u64>());
                 let end = allocator.end() + if allocator.used().is_multiple_of(2) { 3000 } else { 0 };
-                prop_assert_eq!(allocator.berths(end), free_berths(&model, 17, end));
+                prop_assert_eq!(allocator.longest_places(end), free_longest_places(&model, 17, end));
                 prop_assert_eq!(allocator.end(), model.iter().map(|extent| extent.end()).max().unwrap());
             }
             for extent in model.clone() {
@@ -437,8 +438,8 @@ mod tests {
         let far = Extent { first: MAX_GRAINS - 17, grains: 17 };
         assert!(allocator.claim(far));
         assert_eq!((allocator.slots.len(), allocator.end()), (2, MAX_GRAINS));
-        let berths = MAX_GRAINS / u64::from(REGION) * u64::from(REGION / 17);
-        assert!((berths - 3..=berths).contains(&allocator.berths(MAX_GRAINS)));
+        let longest_places = MAX_GRAINS / u64::from(REGION) * u64::from(REGION / 17);
+        assert!((longest_places - 3..=longest_places).contains(&allocator.longest_places(MAX_GRAINS)));
         assert_eq!(allocator.allocate(5000).map(|extent| extent.first), Some(u64::from(REGION)));
         allocator.release(far);
         allocator.trim();

@@ -200,7 +200,7 @@ impl TableStore {
         written
     }
 
-    /// Writes stretches of bytes at their grains, which have been taken.
+    /// Writes runs of bytes at their grains, which have been taken.
     fn write_runs<'a>(&self, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
         for (first, bytes) in runs {
             let extent = Extent { first, grains: grains_of(bytes.len()) };

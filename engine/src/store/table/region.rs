@@ -68,14 +68,14 @@ impl Region {
     }
 
     /// How many runs of `grains` find room in it, as far as `end`.
-    pub(crate) fn berths(&self, grains: u32, end: u32) -> u32 {
-        let (mut at, mut berths) = (0, 0);
+    pub(crate) fn longest_places(&self, grains: u32, end: u32) -> u32 {
+        let (mut at, mut longest_places) = (0, 0);
         while at < end {
             let start = self.next(at, false);
             at = self.next(start, true);
-            berths += at.min(end).saturating_sub(start) / grains.max(1);
+            longest_places += at.min(end).saturating_sub(start) / grains.max(1);
         }
-        berths
+        longest_places
     }
 
     /// The length of the free run that `at` lies in.

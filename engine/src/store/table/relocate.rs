@@ -74,7 +74,7 @@ impl TableStore {
     pub(super) fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
         let mut state = self.state.lock();
-        let room = if images == 0 { 0 } else { self.berths_for(&state, images) * self.longest_image() };
+        let room = if images == 0 { 0 } else { self.places_for(&state, images) * self.longest_image() };
         let end = (state.allocator.end() + room) * GRAIN as u64;
         if end < *len {
             state.allocator.trim();

@@ -45,23 +45,23 @@ impl TableStore {
             let len = *self.len.lock();
             let missing = {
                 let mut state = self.state.lock();
-                self.berths_for(&state, images).saturating_sub(state.allocator.berths(len / GRAIN as u64))
+                self.places_for(&state, images).saturating_sub(state.allocator.longest_places(len / GRAIN as u64))
             };
             if missing == 0 {
                 return Ok(());
             }
-            // A berth that would cross the border of two regions is none, so one round may not be enough.
+            // A place that would cross the border of two regions is none, so one round may not be enough.
             self.grow(len + missing * self.longest_image() * GRAIN as u64)?;
         }
     }
 
-    /// Berths for so many images and for the page table after them.
-    pub(super) fn berths_for(&self, state: &State, images: u64) -> u64 {
+    /// Places for so many images, each the longest that there can be, and for the page table after them.
+    pub(super) fn places_for(&self, state: &State, images: u64) -> u64 {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
         let directory = (chunks * Location::BYTES as u64).div_ceil(GRAIN as u64);
-        let berth = self.longest_image();
-        let chunks_in_berth = (berth / grains_of(CHUNK_BYTES)).max(1);
-        images + chunks.min(images).div_ceil(chunks_in_berth) + directory.div_ceil(berth)
+        let longest_place = self.longest_image();
+        let chunks_in_place = (longest_place / grains_of(CHUNK_BYTES)).max(1);
+        images + chunks.min(images).div_ceil(chunks_in_place) + directory.div_ceil(longest_place)
     }
 
     /// Takes places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;

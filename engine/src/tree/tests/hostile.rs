@@ -5,7 +5,7 @@ use super::keys::any_key;
 use super::*;
 use crate::base::{Error, PageId, limits};
 use crate::page::Page;
-use crate::tree::{LeafCopy, PageRead, PageWrite, Stretch, Target};
+use crate::tree::{KeyRange, LeafCopy, PageRead, PageWrite, Target};
 use proptest::prelude::*;
 
 fn grown(list: KeyListKind, keys: &[Vec<u8>]) -> (VecStore, Tree) {
@@ -44,7 +44,7 @@ fn write_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     }
     if let [from, .., to] = keys {
         let from = std::ops::Bound::Included(from.min(to).as_slice());
-        let _ = tree.remove_range(store, &Stretch::of(from, std::ops::Bound::Excluded(to.as_slice())), |_| Ok(()));
+        let _ = tree.remove_range(store, &KeyRange::of(from, std::ops::Bound::Excluded(to.as_slice())), |_| Ok(()));
     }
     let _ = tree.free_subtree(store, tree.root, |freed| freed >= 5, |records| Ok(records.len()));
 }

@@ -4,7 +4,7 @@ use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::limits;
 use crate::page::{Instantiation, NewEntry};
-use crate::tree::{LeafCopy, Near, PageRead, Put, Removal, Stretch, Target};
+use crate::tree::{KeyRange, LeafCopy, LeafHint, PageRead, Put, Removal, Target};
 use proptest::prelude::*;
 use std::ops::Bound;
 
@@ -92,7 +92,7 @@ impl Run {
         for (key, value) in &mut entries {
             *value = self.value(key, value.len() as u16);
         }
-        let mut places = vec![Near::NONE; entries.len()];
+        let mut places = vec![LeafHint::NONE; entries.len()];
         if looked {
             places.clear();
             let keys = entries.keys().map(Vec::as_slice);
@@ -104,7 +104,7 @@ impl Run {
         let mut done = 0;
         while let Some((key, value)) = entries.get(done) {
             let puts = entries[done..].iter().zip(&places[done..]);
-            let puts = puts.map(|((key, value), near)| Put { key, record: Record::inline(value), near: *near });
+            let puts = puts.map(|((key, value), hint)| Put { key, record: Record::inline(value), hint: *hint });
             let mut told: Vec<Vec<u8>> = Vec::new();
             let before = |new: &[NewEntry<'_>]| {
                 told = new.iter().map(|entry| entry.key.to_vec()).collect();
@@ -117,7 +117,7 @@ impl Run {
                 assert!(self.model.insert(key.clone(), value.clone()).is_none());
             }
             if some == 0 {
-                self.tree.put_near(&self.store, places[done], key, Record::inline(value), |_| Ok(())).unwrap();
+                self.tree.put_with_hint(&self.store, places[done], key, Record::inline(value), |_| Ok(())).unwrap();
                 self.model.insert(key.clone(), value.clone());
             }
             done += some.max(1);
@@ -126,28 +126,28 @@ impl Run {
     }
 
     /// Puts entries above all that are there.
-    fn put_behind(&mut self, entries: &[(Vec<u8>, Vec<u8>)], near: Option<Near>) {
+    fn put_behind(&mut self, entries: &[(Vec<u8>, Vec<u8>)], hint: Option<LeafHint>) {
         let short = entries.iter().all(|(key, _)| key.len() <= limits::long_key_head(self.store.page_size()));
         let all = entries.iter().map(|(key, value)| (key.as_slice(), Record::inline(value)));
-        let (mut told, near) = (false, near.unwrap_or(Near::NONE));
+        let (mut told, hint) = (false, hint.unwrap_or(LeafHint::NONE));
         let before = || {
             told = true;
             Ok(())
         };
-        let done = self.tree.put_behind(&self.store, near, all, before).unwrap();
+        let done = self.tree.put_behind(&self.store, hint, all, before).unwrap();
         // Where keys were removed they may belong to several leaves.
         assert_eq!(done, told || entries.is_empty());
         assert!(!told || short && !self.tree.layout.leaf.keys_are_out_of_line());
         for (key, value) in entries {
             if !done {
-                self.tree.put_near(&self.store, near, key, Record::inline(value), |_| Ok(())).unwrap();
+                self.tree.put_with_hint(&self.store, hint, key, Record::inline(value), |_| Ok(())).unwrap();
             }
             self.model.insert(key.clone(), value.clone());
         }
         // They are not behind all others any more.
         if let [(key, value), ..] = entries {
             let again = std::iter::once((key.as_slice(), Record::inline(value)));
-            assert!(!self.tree.put_behind(&self.store, near, again, || panic!("nothing happens")).unwrap());
+            assert!(!self.tree.put_behind(&self.store, hint, again, || panic!("nothing happens")).unwrap());
         }
     }
 
@@ -178,7 +178,7 @@ impl Run {
             }
             Ok(())
         };
-        let removed = self.tree.remove_range(&self.store, &Stretch::of(from, to), before).unwrap();
+        let removed = self.tree.remove_range(&self.store, &KeyRange::of(from, to), before).unwrap();
         assert_eq!(removed.detached, subtrees);
         assert_eq!(removed.entries, seen.len() as u64);
         let inside = |key: &[u8]| {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::base::{Error, limits};
 use crate::page::{BlockRule, Page};
-use crate::tree::{PageRead, Removal, Stretch};
+use crate::tree::{KeyRange, PageRead, Removal};
 use duramen_codec::Codec;
 use std::ops::Bound;
 
@@ -84,7 +84,8 @@ fn a_range_delete_touches_the_edges_alone() {
         Ok(())
     };
     let (from, to) = (number(1000), number(39_000));
-    let removed = tree.remove_range(&store, &Stretch { lower: from.clone(), upper: Some(to.clone()) }, before).unwrap();
+    let removed =
+        tree.remove_range(&store, &KeyRange { lower: from.clone(), upper: Some(to.clone()) }, before).unwrap();
     check(&tree, &store, &removed.detached);
     let whole: u64 = removed.detached.iter().map(|s| tree.count_subtree(&store, s.root).unwrap().entries).sum();
     assert_eq!(whole + u64::from(edges), 38_000);
@@ -98,7 +99,7 @@ fn a_range_delete_touches_the_edges_alone() {
 #[test]
 fn freeing_keeps_near_its_budget() {
     let (store, tree) = filled(512, shuffled(20_011));
-    let removed = tree.remove_range(&store, &Stretch::default(), |_| Ok(())).unwrap();
+    let removed = tree.remove_range(&store, &KeyRange::default(), |_| Ok(())).unwrap();
     let [subtree] = removed.detached.as_slice() else { panic!("{removed:?}") };
     loop {
         let progress =
@@ -135,7 +136,7 @@ fn an_error_from_the_callback_leaves_everything_as_it_was() {
     assert!(tree.remove(&store, &number(3), |_| Err(stop())).is_err());
     let (from, to) = (number(3), number(5));
     let range = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
-    assert!(tree.remove_range(&store, &Stretch::of(range.0, range.1), |_| Err(stop())).is_err());
+    assert!(tree.remove_range(&store, &KeyRange::of(range.0, range.1), |_| Err(stop())).is_err());
     assert_eq!(store.operations(), operations);
     check(&tree, &store, &[]);
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{NewEntry, PageOp, apply, insert_run};
-use crate::tree::{PageRead, PageWrite, Stretch};
+use crate::tree::{KeyRange, PageRead, PageWrite};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,7 +118,8 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
         for n in 0..400u32 {
             tree.put(store, format!("r{n:04}").as_bytes(), Record::default(), |_| Ok(())).unwrap();
         }
-        let removed = tree.remove_range(store, &Stretch { lower: b"r0010".to_vec(), upper: None }, |_| Ok(())).unwrap();
+        let removed =
+            tree.remove_range(store, &KeyRange { lower: b"r0010".to_vec(), upper: None }, |_| Ok(())).unwrap();
         for subtree in removed.detached {
             while !tree.free_subtree(store, subtree.root, |freed| freed >= 4, |records| Ok(records.len())).unwrap().done
             {

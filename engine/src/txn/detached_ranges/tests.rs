@@ -104,10 +104,10 @@ fn detached_ranges_route_older_snapshots_only() {
     assert_eq!((at(At::Before(b"b"), 40), at(At::Before(b"h"), 40)), (None, Some(9)));
     assert_eq!((at(At::End, 40), at(At::End, 80)), (Some(8), None));
     let later = ranges.route(TABLE, At::Key(b"h"), Lsn(40)).unwrap();
-    assert_eq!((later.stretch.lower.as_slice(), later.until), (b"h".as_slice(), Lsn(70)));
-    let mut stretch = Stretch { lower: Vec::new(), upper: None };
-    ranges.clear_stretch(TABLE, At::Key(b"a"), Lsn(40), &mut stretch);
-    assert_eq!(stretch, Stretch { lower: Vec::new(), upper: Some(b"b".to_vec()) });
+    assert_eq!((later.key_range.lower.as_slice(), later.until), (b"h".as_slice(), Lsn(70)));
+    let mut key_range = KeyRange { lower: Vec::new(), upper: None };
+    ranges.clear_range(TABLE, At::Key(b"a"), Lsn(40), &mut key_range);
+    assert_eq!(key_range, KeyRange { lower: Vec::new(), upper: Some(b"b".to_vec()) });
 }
 
 /// How much is looked at when so many ranges are detached, each in a commit of its own, beside a snapshot that is held, which is read
@@ -120,9 +120,9 @@ fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
         let (lower, upper) = range(turn);
         scene.detach(&lower.to_be_bytes(), Some(&upper.to_be_bytes()));
         scene.prune(1024);
-        let (key, mut stretch) = (lower.wrapping_mul(77).to_be_bytes(), Stretch::default());
+        let (key, mut key_range) = (lower.wrapping_mul(77).to_be_bytes(), KeyRange::default());
         if scene.ranges.route(TABLE, At::Key(&key), held).is_none() {
-            scene.ranges.clear_stretch(TABLE, At::Key(&key), held, &mut stretch);
+            scene.ranges.clear_range(TABLE, At::Key(&key), held, &mut key_range);
         }
         if turn % 64 == 0 {
             // One that is soon dropped.
@@ -186,15 +186,15 @@ impl Naive {
     fn route(&self, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let since = || self.0.iter().filter(|range| range.lsn > snapshot);
         let found = since().find(|range| within(at, range))?;
-        let mut stretch = Stretch { lower: found.lower.clone(), upper: found.upper.clone() };
-        since().filter(|range| range.lsn < found.lsn).for_each(|range| cut(&mut stretch, at, range));
-        Some(Route { root: found.root, stretch, until: found.lsn })
+        let mut key_range = KeyRange { lower: found.lower.clone(), upper: found.upper.clone() };
+        since().filter(|range| range.lsn < found.lsn).for_each(|range| cut(&mut key_range, at, range));
+        Some(Route { root: found.root, key_range, until: found.lsn })
     }
 
-    fn clear(&self, at: At<'_>, snapshot: Lsn) -> Stretch {
-        let mut stretch = Stretch::default();
-        self.0.iter().filter(|range| range.lsn > snapshot).for_each(|range| cut(&mut stretch, at, range));
-        stretch
+    fn clear(&self, at: At<'_>, snapshot: Lsn) -> KeyRange {
+        let mut key_range = KeyRange::default();
+        self.0.iter().filter(|range| range.lsn > snapshot).for_each(|range| cut(&mut key_range, at, range));
+        key_range
     }
 }
 
@@ -206,16 +206,16 @@ fn within(at: At<'_>, Detached { lower, upper, .. }: &Detached) -> bool {
     }
 }
 
-/// Cuts a stretch around a position so that it has nothing of a range that does not hold the position.
-fn cut(stretch: &mut Stretch, at: At<'_>, range: &Detached) {
+/// Cuts a range around a position so that it has nothing of a range that does not hold the position.
+fn cut(key_range: &mut KeyRange, at: At<'_>, range: &Detached) {
     let left = match at {
         At::Key(key) => key < &*range.lower,
         At::Before(key) => key <= &*range.lower,
         At::End => false,
     };
     match &range.upper {
-        _ if left && stretch.is_above(&range.lower) => stretch.upper = Some(range.lower.clone()),
-        Some(upper) if !left && *upper > stretch.lower => stretch.lower.clone_from(upper),
+        _ if left && key_range.is_above(&range.lower) => key_range.upper = Some(range.lower.clone()),
+        Some(upper) if !left && *upper > key_range.lower => key_range.lower.clone_from(upper),
         _ => {}
     }
 }
@@ -259,9 +259,9 @@ proptest! {
                     let wanted = naive.route(at, snapshot);
                     prop_assert_eq!(&scene.ranges.route(TABLE, at, snapshot), &wanted, "{:?} at {:?}", at, snapshot);
                     if wanted.is_none() {
-                        let mut stretch = Stretch::default();
-                        scene.ranges.clear_stretch(TABLE, at, snapshot, &mut stretch);
-                        prop_assert_eq!(stretch, naive.clear(at, snapshot), "{:?} at {:?}", at, snapshot);
+                        let mut key_range = KeyRange::default();
+                        scene.ranges.clear_range(TABLE, at, snapshot, &mut key_range);
+                        prop_assert_eq!(key_range, naive.clear(at, snapshot), "{:?} at {:?}", at, snapshot);
                     }
                 }
             }

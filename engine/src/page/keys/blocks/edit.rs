@@ -5,7 +5,7 @@ use super::build::Builder;
 use super::codec::IntKey;
 use super::in_place;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
-use super::policy::{append_cost, dear, pieces};
+use super::policy::{append_cost, most_growth, pieces};
 use super::rule::BlockRule;
 use crate::base::bytes;
 use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
@@ -86,7 +86,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
         Edit::Unchanged(_) => return Err("an insert of a key that is there".to_owned()),
     }
     let body = place.used_of(&block, scratch.as_ref())?;
-    if front && body.len() > old + dear::<T>(place.codec()) {
+    if front && body.len() > old + most_growth::<T>(place.codec()) {
         return Ok(splice(list, place, 0..0, &alone));
     }
     Ok(splice(list, place, at..at + 1, &[(block, body)]))
@@ -110,7 +110,7 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) ->
         let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1));
         T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
-        if body.len() <= old + dear::<T>(place.codec()) {
+        if body.len() <= old + most_growth::<T>(place.codec()) {
             return Ok(splice(list, place, at + 1..at + 2, &[(block, body)]));
         }
     }
@@ -207,7 +207,7 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usi
     T::remove_at(place.codec(), &mut block, scratch.as_mut(), position).map_err(damaged)?;
     let body = place.used_of(&block, scratch.as_ref())?;
     if body.len() > old + entry_bytes::<T>(place.codec()) {
-        // The joined gap is dearer than a border between two blocks, which keep no gap.
+        // The joined gap costs more than a border between two blocks, which keep no gap.
         let mut keys = [T::default(); MAX_BLOCK];
         let keys = index.decode(at, &mut keys);
         let (left, right) = (keys.get(..position), keys.get(position + 1..));

@@ -101,7 +101,11 @@ impl<'a> Blocks<'a> {
 
     /// The most bytes that one more key costs a list.
     pub(in crate::page) fn most_growth(&self) -> usize {
-        if self.wide { policy::dear::<u64>(self.rule.codec()) } else { policy::dear::<u32>(self.rule.codec()) }
+        if self.wide {
+            policy::most_growth::<u64>(self.rule.codec())
+        } else {
+            policy::most_growth::<u32>(self.rule.codec())
+        }
     }
 }
 

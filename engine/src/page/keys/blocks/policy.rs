@@ -9,11 +9,11 @@ use std::ops::Range;
 
 /// Bytes that one more key may cost in its block, beside what a block of its own would: a packed block whose fields
 /// all have to become wider for one key far away is left alone.
-const DEAR: usize = 64;
+const WIDENING: usize = 64;
 
 /// The most bytes that one more key may cost a block.
-pub(super) fn dear<T: IntKey>(codec: Codec) -> usize {
-    DEAR + entry_bytes::<T>(codec)
+pub(super) fn most_growth<T: IntKey>(codec: Codec) -> usize {
+    WIDENING + entry_bytes::<T>(codec)
 }
 
 fn bits(value: u64) -> u16 {
@@ -60,7 +60,7 @@ pub(super) fn append_cost<T: IntKey>(rule: BlockRule, block: &Block<T>, key: T) 
     let codec = rule.codec();
     let count = usize::from(block.count);
     let cost = growth(codec, block, key);
-    (count > 0 && count < rule.most() && (!is_packed(codec) || cost <= dear::<T>(codec))).then_some(cost)
+    (count > 0 && count < rule.most() && (!is_packed(codec) || cost <= most_growth::<T>(codec))).then_some(cost)
 }
 
 /// Divides keys among blocks of at most so many: a key that would make all fields of a packed block wider may begin one of

@@ -94,7 +94,12 @@ impl Tree {
     ///
     /// # Errors
     /// What the sink says, and errors of reading that say nothing of a page.
-    pub fn regrow<S: PageRead, K: BulkSink>(&self, store: &S, leaves: &[PageId], sink: K) -> Result<Option<Loaded>> {
+    pub fn rebuild_inner_pages<S: PageRead, K: BulkSink>(
+        &self,
+        store: &S,
+        leaves: &[PageId],
+        sink: K,
+    ) -> Result<Option<Loaded>> {
         let mut found = Vec::new();
         for &id in leaves {
             match self.leaf(store, id) {

@@ -1,20 +1,20 @@
-//! A stretch of keys: the half-open form that every range of keys is brought into.
+//! A range of keys in the half-open form to which every other form is converted.
 
 use crate::base::bytes;
 use std::ops::Bound;
 
 /// The keys from `lower` to below `upper`; without `upper` to the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
+pub struct KeyRange {
     /// The least key that may be in it.
     pub lower: Vec<u8>,
     /// The least key behind it; `None`: it goes to the end.
     pub upper: Option<Vec<u8>>,
 }
 
-impl Stretch {
-    /// The stretch between two bounds.
-    pub fn of(lower: Bound<impl Into<Vec<u8>>>, upper: Bound<impl Into<Vec<u8>>>) -> Stretch {
+impl KeyRange {
+    /// The range between two bounds.
+    pub fn of(lower: Bound<impl Into<Vec<u8>>>, upper: Bound<impl Into<Vec<u8>>>) -> KeyRange {
         let after = |mut key: Vec<u8>| {
             bytes::to_next(&mut key);
             key
@@ -29,7 +29,7 @@ impl Stretch {
             Bound::Included(key) => Some(after(key.into())),
             Bound::Excluded(key) => Some(key.into()),
         };
-        Stretch { lower, upper }
+        KeyRange { lower, upper }
     }
 
     /// True if no key can be in it.
@@ -53,27 +53,27 @@ impl Stretch {
     }
 
     /// What is in both.
-    pub fn within(self, other: &Stretch) -> Stretch {
+    pub fn within(self, other: &KeyRange) -> KeyRange {
         let upper = match (self.upper, other.upper.as_ref()) {
             (Some(own), Some(other)) => Some(own.min(other.clone())),
             (own, other) => own.or_else(|| other.cloned()),
         };
-        Stretch { lower: self.lower.max(other.lower.clone()), upper }
+        KeyRange { lower: self.lower.max(other.lower.clone()), upper }
     }
 
     /// True if all of `other` is in it.
-    pub fn covers(&self, other: &Stretch) -> bool {
+    pub fn covers(&self, other: &KeyRange) -> bool {
         self.lower <= other.lower && self.reaches(other.upper.as_deref())
     }
 
     /// True if the two overlap, or one begins where the other ends.
-    fn touches(&self, other: &Stretch) -> bool {
-        let reaches = |a: &Stretch, b: &Stretch| a.upper.as_ref().is_none_or(|upper| *upper >= b.lower);
+    fn touches(&self, other: &KeyRange) -> bool {
+        let reaches = |a: &KeyRange, b: &KeyRange| a.upper.as_ref().is_none_or(|upper| *upper >= b.lower);
         reaches(self, other) && reaches(other, self)
     }
 
-    /// Adds a stretch to a sorted list of disjoint ones.
-    pub fn merge_into(mut self, list: &mut Vec<Stretch>) {
+    /// Adds a range to a sorted list of disjoint ones.
+    pub fn merge_into(mut self, list: &mut Vec<KeyRange>) {
         // Those that it touches lie side by side.
         let from = list.partition_point(|other| other.upper.as_ref().is_some_and(|upper| *upper < self.lower));
         let touched = list.iter().skip(from).take_while(|other| self.touches(other)).count();
@@ -102,17 +102,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stretch() -> impl Strategy<Value = Stretch> {
-        (0u8..30, prop::option::of(0u8..30)).prop_map(|(a, b)| Stretch { lower: vec![a], upper: b.map(|b| vec![b]) })
+    fn key_range() -> impl Strategy<Value = KeyRange> {
+        (0u8..30, prop::option::of(0u8..30)).prop_map(|(a, b)| KeyRange { lower: vec![a], upper: b.map(|b| vec![b]) })
     }
 
     proptest! {
         #[test]
-        fn a_merged_list_holds_what_its_parts_hold(parts in prop::collection::vec(stretch(), 0..8), key in 0u8..31) {
-            let parts: Vec<Stretch> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        fn a_merged_list_holds_what_its_parts_hold(parts in prop::collection::vec(key_range(), 0..8), key in 0u8..31) {
+            let parts: Vec<KeyRange> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             let mut list = Vec::new();
             parts.iter().for_each(|part| part.clone().merge_into(&mut list));
-            let holds = |list: &[Stretch]| list.iter().any(|part| part.contains(&[key]));
+            let holds = |list: &[KeyRange]| list.iter().any(|part| part.contains(&[key]));
             prop_assert_eq!(holds(&list), holds(&parts));
             prop_assert!(list.windows(2).all(|two| two[0].upper.as_ref().is_some_and(|end| *end < two[1].lower)));
         }
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_both_is_in_each(a in stretch(), b in stretch(), key in 0u8..31) {
+        fn what_is_in_both_is_in_each(a in key_range(), b in key_range(), key in 0u8..31) {
             let both = a.clone().within(&b);
             prop_assert_eq!(both.contains(&[key]), a.contains(&[key]) && b.contains(&[key]));
         }
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn bounds_become_half_open() {
         let key = |key: &[u8]| key.to_vec();
-        let both = Stretch::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"c")));
-        assert_eq!(both, Stretch { lower: key(b"a\0"), upper: Some(key(b"c\0")) });
+        let both = KeyRange::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"c")));
+        assert_eq!(both, KeyRange { lower: key(b"a\0"), upper: Some(key(b"c\0")) });
         assert!(!both.contains(b"a") && both.contains(b"b") && both.contains(b"c") && !both.contains(b"ca"));
-        assert!(Stretch::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"a"))).is_empty());
-        assert!(both.covers(&Stretch { lower: key(b"b"), upper: Some(key(b"c")) }));
-        assert!(!both.covers(&Stretch { lower: key(b"b"), upper: None }));
+        assert!(KeyRange::of(Bound::Excluded(key(b"a")), Bound::Included(key(b"a"))).is_empty());
+        assert!(both.covers(&KeyRange { lower: key(b"b"), upper: Some(key(b"c")) }));
+        assert!(!both.covers(&KeyRange { lower: key(b"b"), upper: None }));
     }
 }

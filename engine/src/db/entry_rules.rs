@@ -8,7 +8,7 @@ use crate::base::{Error, Result};
 use crate::page::RecordListKind;
 
 /// What the keys and values of a table must be like.
-pub(crate) struct Takes {
+pub(crate) struct EntryRules {
     table: String,
     key_type: String,
     value_type: String,
@@ -23,23 +23,23 @@ pub(crate) struct Takes {
 /// Of bytes that are no encoding.
 const LENGTH: &str = "the number of bytes is not that of the type";
 
-impl Takes {
+impl EntryRules {
     /// For keys and values that are made by their types.
-    pub(crate) fn typed(table: &str, entry: &TableEntry) -> Takes {
-        Takes::new(table, entry, None)
+    pub(crate) fn typed(table: &str, entry: &TableEntry) -> EntryRules {
+        EntryRules::new(table, entry, None)
     }
 
     /// For keys and values that come as bytes, whatever these are. Of a program's own types any bytes of the right length
     /// are taken: only that program knows better.
-    pub(crate) fn untyped(table: &str, entry: &TableEntry) -> Takes {
+    pub(crate) fn untyped(table: &str, entry: &TableEntry) -> EntryRules {
         let keys = DynType::named(&entry.key_type, entry.key_width);
         let values = DynType::named(&entry.value_type, entry.value_width);
-        Takes::new(table, entry, Some((keys, values)))
+        EntryRules::new(table, entry, Some((keys, values)))
     }
 
-    fn new(table: &str, entry: &TableEntry, types: Option<(DynType, DynType)>) -> Takes {
+    fn new(table: &str, entry: &TableEntry, types: Option<(DynType, DynType)>) -> EntryRules {
         let layout = &entry.tree.layout;
-        Takes {
+        EntryRules {
             table: table.to_owned(),
             key_type: entry.key_type.clone(),
             value_type: entry.value_type.clone(),
