@@ -328,3 +328,33 @@ fn a_large_commit_is_seen_whole_or_not_at_all_while_it_is_made() -> Result<()> {
     assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }
+
+#[test]
+fn a_large_commit_without_room_to_be_finished_is_finished_once_there_is_some() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let db = options(0).create_on(Arc::new(volume.clone()), NAME)?;
+    put(&db, 0..10_000, 1)?;
+    db.checkpoint()?;
+    let begun = volume.events();
+    put(&db, 10_000..60_000, 2)?;
+    let ended = volume.events();
+    let mut refused = 0;
+    for event in (begun..ended).step_by(((ended - begun) / 12).max(1)) {
+        let state = volume.crash(Cut { event, choice: CutChoice::KeepAll });
+        // Somebody else has taken all the room that the dead process had set aside.
+        state.limit_space(Some(0));
+        match options(0).open_on(Arc::new(state.clone()), NAME) {
+            Ok(db) => drop(db),
+            Err(Error::Full { .. }) => refused += 1,
+            Err(other) => panic!("cut at {event}: {other}"),
+        }
+        state.limit_space(None);
+        let db = options(0).open_on(Arc::new(state), NAME);
+        let db = db.unwrap_or_else(|error| panic!("cut at {event}, opened again: {error}"));
+        let found = entries(&db)?;
+        assert!(found == 10_000 || found == 60_000, "cut at {event}: {found}");
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    assert!(refused > 0, "no opening was without room");
+    Ok(())
+}
