@@ -45,7 +45,8 @@ fn round(shared: &Shared) -> Result<()> {
         loop {
             // Commits that are to be durable after an interval do not wait for a transaction that stays open for longer.
             if shared.worker.state.lock().stop || !shared.maintain(Some(shared.flush_interval))? {
-                return Ok(());
+                // It may have waited for a whole interval, and what waits for the next one has been there since.
+                return shared.engine.sync_lazy();
             }
             if begun.elapsed() >= shared.flush_interval {
                 break;

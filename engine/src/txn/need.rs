@@ -61,6 +61,8 @@ pub(super) struct Survey<'e> {
     pins: Option<Vec<Pin<'e>>>,
     /// Roots of trees that are yet to be created.
     created: BTreeSet<PageId>,
+    /// A range of keys is removed before the steps that follow.
+    clears: bool,
     /// The way to the last leaf.
     way: Vec<PageId>,
     /// And that to the one before.
@@ -91,6 +93,7 @@ impl<'e> Survey<'e> {
             need: Need { pages: 2, images: 2, ..Need::default() },
             pins: Some(Vec::new()),
             created: BTreeSet::new(),
+            clears: false,
             way: Vec::new(),
             before: Vec::new(),
             last: PageId::NONE,
@@ -186,8 +189,8 @@ impl<'e> Survey<'e> {
         rest: &mut Peekable<impl Iterator<Item = Step<'a>>>,
     ) -> Result<()> {
         let mut own = Entries::default();
-        own.add(&step, self.page_size);
         if self.created.contains(&tree.root) {
+            own.add(&step, 0, self.page_size);
             own.may_split = true;
             self.count(&own, 0);
             return Ok(());
@@ -196,13 +199,17 @@ impl<'e> Survey<'e> {
         let page_size = self.page_size;
         let apart = tree.keys_are_out_of_line();
         let mut heap = if apart { vec![step] } else { Vec::new() };
+        let clears = self.clears;
         self.visit(tree, Target::Covering(key), |page| {
+            // A range that is removed before may take what is there.
+            let replaced = |step: &Step<'_>| if clears { 0 } else { replaced_bytes(page, step, head) };
+            own.add(&step, replaced(&step), page_size);
             let here = |next: &Step<'_>| {
                 let target = next.target().filter(|(other, _)| other.root == tree.root);
                 target.is_some_and(|(_, key)| key.len() < head && page.below_upper(key))
             };
             while let Some(next) = rest.next_if(here) {
-                own.add(&next, page_size);
+                own.add(&next, replaced(&next), page_size);
                 if apart {
                     heap.push(next);
                 }
@@ -242,6 +249,7 @@ impl<'e> Survey<'e> {
 
     /// A range: the leaves at its ends, and, if they are two, what is detached between them.
     fn clear(&mut self, tree: &Tree, lower: &[u8], upper: Option<&[u8]>) -> Result<()> {
+        self.clears = true;
         let keys = lower.len() + upper.map_or(0, <[u8]>::len);
         self.add(64, keys + 64, false);
         if self.created.contains(&tree.root) {
@@ -310,8 +318,21 @@ struct Entries {
     runs: usize,
 }
 
+/// Of the entry that a step puts in a leaf: bytes of its key and its record that are there already, and take no more room.
+fn replaced_bytes(page: Page<'_>, step: &Step<'_>, head: usize) -> usize {
+    let Step::Put { key, record, hint, .. } = *step else { return 0 };
+    let slot = match hint.leaf {
+        leaf if leaf == page.id() && hint.lsn == page.lsn() => Some(usize::from(hint.slot)).filter(|_| hint.there),
+        leaf if leaf.is_none() && key.len() <= head => page.search(key).ok(),
+        _ => None,
+    };
+    let old = slot.map(|slot| page.record(slot)).filter(|old| old.large == record.large);
+    old.map_or(0, |old| key.len() + old.bytes.len().min(record.bytes.len()))
+}
+
 impl Entries {
-    fn add(&mut self, step: &Step<'_>, page_size: usize) {
+    /// Adds a step; so many bytes of its entry are in the leaf already.
+    fn add(&mut self, step: &Step<'_>, replaced: usize, page_size: usize) {
         let Some((tree, key)) = step.target() else { return };
         let inline = max_inline_key(page_size) + 1;
         let kept = key.len().min(inline);
@@ -327,10 +348,13 @@ impl Entries {
             self.removes = true;
             return;
         }
-        let entry = kept + record + RECORD_LOG / 2;
-        self.bytes += entry;
         self.adds |= tree.root != super::commit::CATALOG_ROOT;
         self.log += kept + record;
+        if replaced == key.len() + record {
+            return;
+        }
+        let entry = kept + record + RECORD_LOG / 2;
+        self.bytes += entry;
         // A page that is split is half as full, and has to be filled before it is split again: the longer the entries, the
         // less evenly it is divided. A split puts a separator above, and says the fences again.
         self.splits += entry + 4 * entry * entry / page_size + 2 * entry * (4 * kept + 64) / page_size;

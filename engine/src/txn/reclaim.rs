@@ -17,6 +17,9 @@ const STEP_PAGES: usize = 64;
 /// Pages that such a batch may change and leave besides allocation maps: inner ones, those of the key heap, the catalog.
 const STEP_IMAGES: usize = 24;
 
+/// Pages that the last leaf of a batch may change: those of the key heap, inner ones, the catalog.
+const LAST_IMAGES: usize = 16;
+
 /// What becomes of the runs of large values that a subtree points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Runs {
@@ -67,8 +70,7 @@ impl Engine {
         }
         if let Some(store) = &self.store {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
-            let maps = self.map_count().min(self.most_step_pages());
-            store.ensure_room(self.pool.dirty_pages() + (STEP_IMAGES + maps) as u64)?;
+            store.ensure_room(self.pool.dirty_pages() + self.step_images() as u64)?;
         }
         self.prune();
         let end = self.free_piece(catalog)?;
@@ -90,9 +92,14 @@ impl Engine {
         self.detached.lock().range((after, PageId::NONE)..).count()
     }
 
-    /// With so many changed pages a batch ends, allocation maps among them: each page that is freed may be another one's.
+    /// Changed pages that a batch may leave, allocation maps among them: each page that is freed may be another one's.
+    fn step_images(&self) -> usize {
+        STEP_IMAGES + self.map_count().min(self.pool.capacity() / 4).min(STEP_PAGES)
+    }
+
+    /// With so many changed pages a batch ends: what it does last may change some more.
     fn most_step_pages(&self) -> usize {
-        (self.pool.capacity() / 4).clamp(1, STEP_PAGES)
+        (self.pool.capacity() / 4).clamp(1, STEP_PAGES).min(self.step_images() - LAST_IMAGES)
     }
 
     /// Like a commit of its own: a batch that frees pages and, of each subtree that is gone, forgets the entry.
