@@ -74,7 +74,9 @@ impl Target {
     /// Opens the database, or creates it, and compares the options with an existing table.
     pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
         let db = match writing(args) {
-            Err(Failure::Engine(Error::NotFound { .. })) => return Target::create(args, new.page_size),
+            Err(Failure::Engine(Error::NotFound { .. })) => {
+                return Target::create(args, new.page_size).map_err(created_meanwhile);
+            }
             // An empty file is as good as none. Any other file is refused for what it is.
             Err(cause @ Failure::Engine(Error::NotADatabase { .. })) => {
                 return Target::create(args, new.page_size).map_err(|error| match error {
@@ -117,7 +119,7 @@ impl Target {
     pub(super) fn close(self) -> Result<()> {
         match self.goal {
             Goal::There(db) => close(db),
-            Goal::New(new) => Ok(new.finish()?),
+            Goal::New(new) => new.finish().map_err(|error| created_meanwhile(error.into())),
         }
     }
 
@@ -130,6 +132,17 @@ impl Target {
             Ok(Half::new(asked.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
         };
         Ok((half(&new.key_type)?, half(&new.value_type)?))
+    }
+}
+
+/// There was no database when the command began: if there is one at its end, another process has created it.
+fn created_meanwhile(failure: Failure) -> Failure {
+    match failure {
+        Failure::Engine(Error::Exists { path }) => {
+            let path = path.display();
+            Failure::Usage(format!("{path} was created by another process meanwhile: run the command again"))
+        }
+        other => other,
     }
 }
 

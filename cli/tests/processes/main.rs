@@ -85,7 +85,14 @@ fn end(process: Process, killed: bool, removal: Removal, journal: &Journal) -> O
         }
         return None;
     }
-    let expected = ["is open elsewhere", "No such file", "there is no database", "exists already", "is empty"];
+    let expected = [
+        "is open elsewhere",
+        "No such file",
+        "there is no database",
+        "exists already",
+        "created by another process",
+        "is empty",
+    ];
     let excused = process.program && (removal == Removal::Rude || expected.iter().any(|told| text.contains(told)));
     (!killed && !excused).then(|| format!("{}: {}: {text}", process.what, output.status))
 }

@@ -1,6 +1,7 @@
 //! Databases that a killed process has left.
 
 use crate::place::Place;
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,4 +56,28 @@ fn what_the_system_says_against_a_recovery_is_told() {
     assert!(run.status.code() == Some(2) && told.contains("File too large"), "{told}");
     assert!(!told.contains("recovers it"), "{told}");
     assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
+}
+
+#[test]
+fn a_load_beside_the_creation_of_its_database_by_another_process_says_what_to_do() {
+    let place = Place::new();
+    let mut load = place.command(&["load", "n.duramen", "t"]);
+    let mut child = load.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let is_new = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().file_name().to_string_lossy().starts_with("n.duramen.")
+    };
+    while !std::fs::read_dir(place.path(".")).unwrap().any(is_new) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the load does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.ok("put n.duramen t oak 700", "");
+    child.stdin.take().unwrap().write_all(b"elm\n").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        !ended.status.success() && told.contains("created by another process meanwhile: run the command again"),
+        "{told}"
+    );
+    assert_eq!(place.ok("get n.duramen t oak", ""), "700\n");
 }
