@@ -1,9 +1,9 @@
 //! [`Database`], the handle of an open database.
 
-use super::options::Builder;
-use super::read::ReadTransaction;
+use super::open::options::Builder;
 use super::shared::{Handle, Shared};
-use super::write::WriteTransaction;
+use super::transaction::read::ReadTransaction;
+use super::transaction::write::WriteTransaction;
 use crate::base::Result;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The state that all handles of an open database share, and closing.
 
-use super::gaps::Gaps;
+use super::maintenance::gaps::Gaps;
 use crate::base::{Error, Lsn, Result};
 use crate::io::LockGuard;
 use crate::store::Meta;

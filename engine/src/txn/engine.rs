@@ -10,9 +10,9 @@
 
 use super::checkpoint::Checkpoints;
 use super::large;
-use super::page_ids::PageIds;
-use super::reclaim::Waiting;
-use super::snapshots::Snapshots;
+use super::space::page_ids::PageIds;
+use super::space::reclaim::Waiting;
+use super::versions::snapshots::Snapshots;
 use super::versions::{Pruned, Versions};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};

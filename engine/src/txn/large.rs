@@ -4,17 +4,17 @@
 //! also names the next. They are written and synced before the batch that points to them. The record that stands for
 //! the value in the tree is `first page u32 | length u32 | checksum u32`.
 
-use super::applier::Applier;
-use super::commit::RELIEF_PAGES;
-use super::engine::Engine;
-use super::page_ids::{PageIds, ids_per_map};
-use super::versions::OwnedRecord;
 use crate::base::checksum::chained;
 use crate::base::limits::{LARGE_RECORD, MAX_VALUE, PAGE_HEADER};
 use crate::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use crate::page::{self, Page, PageOp};
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
+use crate::txn::commit::RELIEF_PAGES;
+use crate::txn::commit::applier::Applier;
+use crate::txn::engine::Engine;
+use crate::txn::space::page_ids::{PageIds, ids_per_map};
+use crate::txn::versions::OwnedRecord;
 use std::io::{ErrorKind, Read};
 
 /// A large record, decoded.

@@ -1,0 +1,152 @@
+//! Chooses the layout of a table from its types and options.
+
+use crate::base::limits::{max_inline_key, max_record};
+use crate::base::{Error, Result};
+use crate::db::types::{DynType, KeyLayout, Separators, TableOptions};
+use crate::page::{KeyListKind, KeysToKeep, RecordListKind, SeparatorRule};
+use crate::tree::TreeLayout;
+
+/// What a table to be created is like.
+pub(crate) struct TableSpec<'a> {
+    pub(crate) key_type: &'a str,
+    pub(crate) value_type: &'a str,
+    pub(crate) key_width: Option<usize>,
+    pub(crate) value_width: Option<usize>,
+    pub(crate) options: TableOptions,
+}
+
+/// Values up to this width are kept in arrays; beyond it a fixed-size list would leave no room for keys.
+const MAX_FIXED_RECORD: usize = 64;
+
+impl<'a> TableSpec<'a> {
+    /// A spec for types known by name only.
+    pub(crate) fn of_names(key_type: &'a str, value_type: &'a str, options: TableOptions) -> Result<TableSpec<'a>> {
+        let keys = DynType::named(key_type, options.key_width);
+        let values = DynType::named(value_type, options.value_width);
+        if !keys.is_key() {
+            let expected =
+                "a type whose bytes order as its values do: an integer, str, bytes, bool, or a tuple of them";
+            return Err(Error::Option { option: "key type", value: key_type.into(), expected: expected.into() });
+        }
+        let (key_width, value_width) = (keys.fixed_width(), values.fixed_width());
+        let asked = [("key_width", options.key_width, key_width), ("value_width", options.value_width, value_width)];
+        for (option, asked, width) in asked {
+            if let Some(asked) = asked.filter(|asked| Some(*asked) != width) {
+                let expected = "left out for a type of the engine's, which says it".to_owned();
+                return Err(Error::Option { option, value: asked.to_string(), expected });
+            }
+        }
+        Ok(TableSpec { key_type, value_type, key_width, value_width, options })
+    }
+
+    /// The layout: what the options say, and what suits the types where they say nothing, in a database that is or is
+    /// not in memory and has pages of that size.
+    pub(crate) fn layout(&self, in_memory: bool, page_size: usize) -> Result<TreeLayout> {
+        let leaf = self.leaf(in_memory)?;
+        let records = match self.value_width {
+            Some(0) => RecordListKind::None,
+            Some(width) if width <= self.max_fixed_record(page_size) => RecordListKind::Fixed,
+            _ => RecordListKind::Variable,
+        };
+        let separators = match self.options.separators {
+            Some(asked @ (Separators::Tail | Separators::TailWithin(_))) if leaf.key_len().is_some() => {
+                return Err(Error::Option {
+                    option: "separators",
+                    value: asked.to_string(),
+                    expected: "full for keys in blocks, whose inner pages keep whole keys".into(),
+                });
+            }
+            Some(Separators::TailWithin(radius)) if radius > SeparatorRule::WIDEST => {
+                let expected = "tail:0 to tail:500, thousandths of a page".into();
+                return Err(Error::Option { option: "separators", value: format!("tail:{radius}"), expected });
+            }
+            Some(Separators::TailWithin(radius)) => SeparatorRule::Tail { radius },
+            Some(Separators::Full) => SeparatorRule::Full,
+            None if leaf.key_len().is_some() => SeparatorRule::Full,
+            Some(Separators::Tail) | None => SeparatorRule::TAIL,
+        };
+        Ok(TreeLayout { leaf, inner: leaf.inner(), records, separators })
+    }
+
+    /// The widest values that are kept in arrays: none of them may come to need a run, beside no key.
+    fn max_fixed_record(&self, page_size: usize) -> usize {
+        let key = self.key_width.unwrap_or(max_inline_key(page_size) + 1);
+        max_record(page_size, key).min(MAX_FIXED_RECORD)
+    }
+
+    /// The first key that the table is to give out, if it is to give out any.
+    pub(crate) fn next_key(&self) -> Result<Option<u64>> {
+        if self.options.auto_increment && !matches!(self.key_type, "u32" | "u64") {
+            return Err(Error::Option {
+                option: "auto_increment",
+                value: "set".into(),
+                expected: format!("left out for keys of type {}: it is for u32 and u64", self.key_type),
+            });
+        }
+        Ok(self.options.auto_increment.then_some(1))
+    }
+
+    /// The key list of leaves.
+    fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
+        let TableOptions { keys: asked, codec, separators, .. } = self.options;
+        if let (Some(codec), Some(other)) = (codec, asked.filter(|layout| !layout.has_codec())) {
+            let expected = format!("left out with keys {other}: it is for blocks");
+            return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
+        }
+        let keys = KeysToKeep { key_type: self.key_type, width: self.key_width, codec, in_memory };
+        // Blocks have no short separators: who asks for these means whole keys.
+        let whole = matches!(separators, None | Some(Separators::Full));
+        asked.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::page::BlockRule;
+    use duramen_codec::Codec;
+
+    fn leaf(key_type: &str, options: TableOptions) -> KeyListKind {
+        TableSpec::of_names(key_type, "u64", options).unwrap().layout(false, 8192).unwrap().leaf
+    }
+
+    #[test]
+    fn integer_keys_are_in_blocks_unless_another_list_or_short_separators_are_asked_for() {
+        let open = TableOptions::default();
+        for wide in ["u64", "i64"] {
+            assert_eq!(leaf(wide, open), KeyListKind::Blocks64(BlockRule::long(TableOptions::DEFAULT_CODEC)));
+        }
+        for narrow in ["u32", "i32"] {
+            assert_eq!(leaf(narrow, open), KeyListKind::Blocks32(BlockRule::long(TableOptions::DEFAULT_CODEC)));
+        }
+        for other in ["u8", "u128", "bytes", "(u64,u64)"] {
+            assert_eq!(leaf(other, open), KeyListKind::Head);
+        }
+        let fixed = TableOptions { keys: Some(KeyLayout::Fixed), ..open };
+        assert_eq!(leaf("u64", fixed), KeyListKind::Fixed);
+        let codec = TableOptions { codec: Some(Codec::Bp128), ..open };
+        assert_eq!(leaf("u64", codec), KeyListKind::Blocks64(BlockRule::long(Codec::Bp128)));
+        let tail = TableOptions { separators: Some(Separators::Tail), ..open };
+        assert_eq!(leaf("u64", tail), KeyListKind::Head);
+        let full = TableOptions { separators: Some(Separators::Full), ..open };
+        assert_eq!(leaf("u64", full), KeyListKind::Blocks64(BlockRule::long(TableOptions::DEFAULT_CODEC)));
+    }
+
+    #[test]
+    fn blocks_are_short_if_that_is_asked_and_the_codec_takes_longer_ones() {
+        let short = |codec| TableOptions { keys: Some(KeyLayout::ShortBlocks), codec, ..TableOptions::default() };
+        let rule = BlockRule::short(TableOptions::DEFAULT_CODEC).unwrap();
+        assert_eq!(leaf("u64", short(None)), KeyListKind::Blocks64(rule));
+        let rule = BlockRule::short(Codec::VByte).unwrap();
+        assert_eq!(leaf("i32", short(Some(Codec::VByte))), KeyListKind::Blocks32(rule));
+        let refused = |keys, options| {
+            TableSpec::of_names(keys, "()", options).unwrap().layout(false, 8192).unwrap_err().to_string()
+        };
+        let told = refused("u32", short(Some(Codec::Bp128)));
+        let right = "blocks with bp128: they have 128 keys at most as it is";
+        assert_eq!(told, format!("option keys cannot be blocks:128: it must be {right}"));
+        let told = refused("str", short(None));
+        assert!(told.starts_with("option keys cannot be blocks:128") && told.contains("are for u32"), "{told}");
+    }
+}

@@ -1,0 +1,334 @@
+//! Checks a database: every page of every tree, every run, and the allocation maps against the pages that are in use.
+
+pub(super) mod rescue;
+pub(super) mod salvage;
+
+use super::Database;
+use super::catalog::{self, TableEntry, catalog_tree};
+use super::shared::Handle;
+use crate::base::{Error, Lsn, PageId, Result, bytes};
+use crate::page::Page;
+use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
+use crate::txn::{Pages, Runs, ids_per_map, large};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A finding of [`Database::verify`].
+///
+/// ```
+/// # use duramen::{Database, TableDef};
+/// # const TREES: TableDef<&str, &str> = TableDef::new("trees");
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("forest.duramen");
+/// # let db = Database::create(&path)?;
+/// # let tx = db.begin_write()?;
+/// # tx.open_table(TREES)?.put("oak", "Quercus robur")?;
+/// # tx.commit()?;
+/// # db.close()?;
+/// # let mut bytes = std::fs::read(&path)?;
+/// # while let Some(at) = bytes.windows(7).position(|name| name == b"Quercus") {
+/// #     bytes[at] ^= 1; // it rots
+/// # }
+/// # std::fs::write(&path, bytes)?;
+/// let report = Database::open(&path)?.verify(|_| ())?;
+/// for finding in &report.findings {
+///     println!("page {} of {:?}: {}", finding.page, finding.table, finding.what);
+///     if finding.lost {
+///         println!("lost are keys from {:?} to {:?}", finding.lower, finding.upper);
+///     }
+/// }
+/// assert_eq!(report.findings[0].table.as_deref(), Some("trees"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The table, if the finding is in one.
+    pub table: Option<String>,
+    /// The page; [`PageId::NONE`] where it is none, or an allocation map, as `what` says then.
+    pub page: PageId,
+    /// A description.
+    pub what: String,
+    /// Whether keys may be lost by it; of which table is not known where it is the catalog that is damaged.
+    pub lost: bool,
+    /// No key that is lost is below this one.
+    pub lower: Vec<u8>,
+    /// All keys that are lost are below this one; `None`: up to the end.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// The result of [`Database::verify`].
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let report = db.verify(|_| ())?;
+/// assert!(report.findings.is_empty(), "{:?}", report.findings);
+/// let (name, stats) = &report.tables[0];
+/// assert_eq!((name.as_str(), stats.entries()), ("trees", 3));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Each table, with statistics of its tree.
+    pub tables: Vec<(String, TreeStats)>,
+    /// The number of pages that were read.
+    pub pages: u64,
+    /// All findings; empty if the database is not damaged.
+    pub findings: Vec<Finding>,
+}
+
+struct Check<'a> {
+    shared: &'a Handle,
+    reached: BTreeSet<PageId>,
+    /// The pages of key heaps, with how many of their keys leaves lead to, and how many they have.
+    heap: BTreeMap<PageId, (u64, u64)>,
+    report: CheckReport,
+}
+
+impl Database {
+    /// Checks every page: structure, order, separators, links, checksums, entry counts, large values, and that exactly
+    /// the reachable pages are allocated. Writers wait meanwhile. `progress` is called now and then with the number of
+    /// pages read.
+    ///
+    /// ```
+    /// let db = duramen::Database::in_memory()?;
+    /// let report = db.verify(|pages| println!("{pages} pages so far"))?;
+    /// assert!(report.findings.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors that are not findings, such as a cache that is too small.
+    pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
+        let shared = self.shared();
+        let _writer = shared.engine.writer.lock();
+        let mut check =
+            Check { shared, reached: BTreeSet::new(), heap: BTreeMap::new(), report: CheckReport::default() };
+        check.tree(None, &catalog_tree(), false, true, &mut progress)?;
+        let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
+        // Damaged pages of the catalog are found already.
+        for error in errors.iter().filter(|error| !matches!(error, Error::Corrupt { .. })) {
+            check.find(None, true, anywhere(PageId::NONE, error.without_advice()));
+        }
+        for (name, entry) in tables {
+            let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
+            if stats.entries() != entry.entries && stats.problems.is_empty() {
+                let what = format!("the catalog says {} entries, there are {}", entry.entries, stats.entries());
+                check.find(Some(&name), false, anywhere(entry.tree.root, what));
+            }
+            check.report.tables.push((name, stats));
+        }
+        let waiting: Vec<_> = shared.engine.detached.lock().iter().map(|((_, root), at)| (*root, *at)).collect();
+        for (root, at) in waiting {
+            let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
+            check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
+        }
+        check.heaps();
+        match shared.engine.store.as_ref().and_then(|store| store.damage()) {
+            // Which pages are taken is lost with it.
+            Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
+            None => check.account(),
+        }
+        if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.file().damaged_superblock()) {
+            let what = format!(
+                "superblock {slot} is damaged: nothing is lost while the other one is valid; opening the database for writing repairs it"
+            );
+            check.find(None, false, anywhere(PageId::NONE, what));
+        }
+        check.report.pages = check.reached.len() as u64;
+        Ok(check.report)
+    }
+
+    /// Hands every page that is taken to `look`, in order, with its bytes. For tests of recovery. Writers wait meanwhile.
+    #[doc(hidden)]
+    pub fn each_page(&self, mut look: impl FnMut(PageId, &[u8])) -> Result<()> {
+        let engine = &self.shared().engine;
+        let _writer = engine.writer.lock();
+        let per_map = ids_per_map(engine.pool.page_size());
+        for map in engine.map_pages() {
+            let taken = |bit: &u32| engine.pool.read(map).is_ok_and(|page| Page::new(&page).bit(*bit));
+            for bit in (0..per_map).filter(taken) {
+                let id = PageId(map.0 + bit);
+                look(id, &engine.pool.read(id)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Statistics of one table, level by level. Writers wait meanwhile.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let stats = db.table_stats("trees")?;
+    /// let leaves = &stats.levels[0];
+    /// assert_eq!((leaves.pages, leaves.entries), (1, 3));
+    /// println!("{} bytes of keys take {}", leaves.raw_key_bytes, leaves.key_list_bytes);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], and errors of reading.
+    pub fn table_stats(&self, name: &str) -> Result<TreeStats> {
+        let shared = self.shared();
+        let _writer = shared.engine.writer.lock();
+        let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
+        let entry = shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()?;
+        let entry = entry.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
+        let mut large = Vec::new();
+        let mut visit = |visit: Visit<'_>| match visit {
+            Visit::Large { record, .. } => large.push(large::len(record.bytes)),
+            Visit::Page(_) | Visit::Heap { .. } => {}
+        };
+        let stats = entry.tree.verify(&Pages(&shared.engine.pool), &mut visit)?;
+        Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), ..stats })
+    }
+}
+
+/// Something wrong that no key range is known for.
+fn anywhere(page: PageId, what: String) -> Problem {
+    Problem { page, what, lower: Vec::new(), upper: None }
+}
+
+/// The page that an error is about, if it names one, and what is wrong, without the advice that comes with it.
+fn told(error: &Error, page: PageId) -> (PageId, String) {
+    match error {
+        Error::Corrupt { page, what } => (*page, what.clone()),
+        other => (page, other.without_advice()),
+    }
+}
+
+impl Check<'_> {
+    fn find(&mut self, table: Option<&str>, lost: bool, problem: Problem) {
+        let Problem { page, what, lower, upper } = problem;
+        self.report.findings.push(Finding { table: table.map(str::to_owned), page, what, lost, lower, upper });
+    }
+
+    fn tree(
+        &mut self,
+        name: Option<&str>,
+        tree: &Tree,
+        detached: bool,
+        with_runs: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<TreeStats> {
+        let engine = &self.shared.engine;
+        let mut twice = Vec::new();
+        let mut runs = Vec::new();
+        let (reached, heap) = (&mut self.reached, &mut self.heap);
+        let mut visit = |visit: Visit<'_>| match visit {
+            Visit::Page(page) => {
+                if !reached.insert(page) {
+                    twice.push(page);
+                }
+                if reached.len().is_multiple_of(4096) {
+                    progress(reached.len() as u64);
+                }
+            }
+            Visit::Large { leaf, key, record } if with_runs => runs.push((leaf, key.to_vec(), record.bytes.to_vec())),
+            Visit::Large { .. } => {}
+            Visit::Heap { page, keys, of } => {
+                let (known, _) = heap.entry(page).or_insert((0, of));
+                *known += keys;
+            }
+        };
+        let pages = Pages(&engine.pool);
+        let verified = match detached {
+            false => tree.verify(&pages, &mut visit),
+            true => {
+                let subtree = DetachedSubtree { root: tree.root, level: 0, lower: Vec::new(), upper: None };
+                tree.verify_subtree(&pages, &subtree, &mut visit)
+            }
+        };
+        let mut stats = match verified {
+            Ok(stats) => stats,
+            Err(error) => {
+                let (page, what) = told(&error, tree.root);
+                TreeStats { problems: vec![anywhere(page, what)], ..TreeStats::default() }
+            }
+        };
+        for (leaf, lower, record) in runs {
+            stats.large_value_bytes += large::len(&record).unwrap_or_default();
+            if let Err(error) = self.run(&record) {
+                let (page, what) = told(&error, leaf);
+                let mut upper = lower.clone();
+                bytes::to_next(&mut upper);
+                stats.problems.push(Problem { page, what, lower, upper: Some(upper) });
+            }
+        }
+        // What waits to be freed is no loss.
+        stats.problems.iter().for_each(|problem| self.find(name, !detached, problem.clone()));
+        for problem in twice.into_iter().map(|page| anywhere(page, "it is reached from two places".to_owned())) {
+            self.find(name, false, problem.clone());
+            stats.problems.push(problem);
+        }
+        Ok(stats)
+    }
+
+    fn run(&mut self, record: &[u8]) -> Result<()> {
+        let engine = &self.shared.engine;
+        for page in large::pages(engine, record)? {
+            if !self.reached.insert(page) {
+                return Err(Error::corrupt(page, "a large value's page is reached from two places"));
+            }
+        }
+        large::check(engine, record)
+    }
+
+    /// Takes the pages of key heaps as reached, once all trees have said which of their keys they have.
+    fn heaps(&mut self) {
+        let sound = self.report.findings.is_empty();
+        for (page, (known, of)) in std::mem::take(&mut self.heap) {
+            if !self.reached.insert(page) {
+                self.find(None, false, anywhere(page, "it is a page of the key heap and something else".into()));
+            }
+            if known != of && sound {
+                self.find(None, false, anywhere(page, format!("leaves lead to {known} of its {of} keys")));
+            }
+        }
+    }
+
+    /// Compares the allocation maps with what was reached.
+    fn account(&mut self) {
+        let engine = &self.shared.engine;
+        if !engine.is_logged() {
+            return;
+        }
+        let per_map = ids_per_map(engine.pool.page_size());
+        let mut taken = BTreeSet::new();
+        for map in engine.map_pages() {
+            match engine.pool.read(map) {
+                Ok(page) => {
+                    let page = Page::new(&page);
+                    taken.extend((0..per_map).filter(|bit| page.bit(*bit)).map(|bit| PageId(map.0 + bit)));
+                }
+                Err(error) => {
+                    let (_, what) = told(&error, map);
+                    let what = format!(
+                        "an allocation map is damaged ({what}): nothing is lost, but nothing can be written any more \
+                         until the database is dumped and restored"
+                    );
+                    self.find(None, false, anywhere(map, what));
+                    return;
+                }
+            }
+            self.reached.insert(map);
+        }
+        // Where a tree is damaged, what hangs on its lost pages is not reached, and not lost either.
+        let sound = self.report.findings.is_empty();
+        let lost = taken
+            .difference(&self.reached)
+            .filter(|_| sound)
+            .map(|page| (*page, "it is taken, but nothing leads to it"));
+        let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not taken"));
+        let found: Vec<_> = lost.chain(stray).collect();
+        for (page, what) in found {
+            self.find(None, false, anywhere(page, what.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Bulk loads: builds a new table bottom-up from entries in key order, without the log. This is the fastest way to fill
+//! a table, and gives the fullest pages.
+
+use crate::base::limits::max_record;
+use crate::base::{PageId, Result};
+use crate::db::catalog::TableEntry;
+use crate::db::catalog::entry_rules::EntryRules;
+use crate::db::catalog::spec::TableSpec;
+use crate::db::transaction::write::{Adopted, WriteTransaction};
+use crate::db::types::TableOptions;
+use crate::page::Record;
+use crate::tree::{BulkLoader, BulkSink};
+use crate::txn::{Engine, large};
+use parking_lot::Mutex;
+
+/// The default fill of bulk-loaded pages. It leaves some space for later inserts.
+///
+/// ```
+/// use duramen::{Database, TableOptions, db::DEFAULT_FILL};
+///
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), DEFAULT_FILL)?;
+/// bulk.push(b"oak", &700u64.to_be_bytes())?;
+/// assert_eq!(bulk.finish()?, 1);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub const DEFAULT_FILL: f32 = 0.95;
+
+/// How far pages are to be filled where `fill` is asked: in a file its store knows best.
+pub(crate) fn best_fill(engine: &Engine, fill: f32) -> f32 {
+    engine.store.as_ref().map_or(fill, |store| store.best_fill(fill))
+}
+
+/// Writes pages to their final places, and collects these places.
+pub(crate) struct Sink<'t> {
+    engine: &'t Engine,
+    adopted: &'t Mutex<Vec<Adopted>>,
+}
+
+impl<'t> Sink<'t> {
+    pub(crate) fn new(tx: &'t WriteTransaction) -> Sink<'t> {
+        Sink { engine: &tx.shared.engine, adopted: &tx.adopted }
+    }
+}
+
+impl BulkSink for Sink<'_> {
+    fn allocate(&mut self) -> Result<PageId> {
+        let id = self.engine.ids.lock().take()?;
+        self.adopted.lock().push((id, None));
+        Ok(id)
+    }
+
+    fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
+        let place = large::write_page(self.engine, id, packed)?;
+        // Pages are written soon after they are allocated: it is among the last.
+        if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
+            adopted.1 = place;
+        }
+        Ok(())
+    }
+}
+
+/// A bulk load of a new table. [`BulkTable::finish`] adds the table to the transaction.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableOptions};
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// let mut bulk = tx.bulk_load("squares", "u32", "u64", TableOptions::default(), 1.0)?;
+/// for n in 0..10_000u32 {
+///     bulk.push(&n.to_be_bytes(), &u64::from(n).pow(2).to_be_bytes())?;
+/// }
+/// assert_eq!(bulk.finish()?, 10_000);
+/// tx.commit()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct BulkTable<'t> {
+    load: Load<'t>,
+    entry: TableEntry,
+    rules: EntryRules,
+    loader: BulkLoader<Sink<'t>>,
+}
+
+/// A load's place in its transaction. Where it ends without being finished, its pages are the transaction's but no
+/// table's, so that it must not commit.
+struct Load<'t> {
+    tx: &'t WriteTransaction,
+    name: String,
+    finished: bool,
+}
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            *self.tx.abandoned.lock() = Some(std::mem::take(&mut self.name));
+        }
+    }
+}
+
+impl BulkTable<'_> {
+    /// Appends an entry, both key and value encoded. The key must be greater than the key before it.
+    ///
+    /// ```
+    /// use duramen::{Database, Error, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let mut bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), 1.0)?;
+    /// bulk.push(b"oak", &700u64.to_be_bytes())?;
+    /// let back = bulk.push(b"elm", &400u64.to_be_bytes());
+    /// assert!(matches!(back, Err(Error::Unsorted { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
+    /// [`crate::Error::ValueTooLong`], and what writing meets.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.rules.check_key(key)?;
+        self.rules.check_value(value)?;
+        self.entry.note_key(key);
+        let engine = &self.load.tx.shared.engine;
+        let page_size = engine.pool.page_size();
+        if value.len() <= max_record(page_size, key.len()) {
+            return self.loader.push(key, Record { bytes: value, large: false });
+        }
+        let table = self.entry.tree.table;
+        let record = large::write(engine, &mut self.load.tx.adopted.lock(), table, value.len() as u64, &mut &*value)?;
+        self.loader.push(key, Record { bytes: &record.bytes, large: true })
+    }
+
+    /// For a table that assigns keys ([`TableOptions::auto_increment`]): sets the least key that it may assign, or none
+    /// if `next` is 0. A copy of a table uses it to continue after [`TableInfo::next_key`](crate::db::TableInfo) of the
+    /// original.
+    ///
+    /// ```
+    /// use duramen::{Database, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let options = TableOptions { auto_increment: true, ..TableOptions::default() };
+    /// let mut bulk = tx.bulk_load("notes", "u64", "str", options, 1.0)?;
+    /// bulk.push(&7u64.to_be_bytes(), b"the last one that was not removed")?;
+    /// bulk.skip_keys(100);
+    /// bulk.finish()?;
+    /// assert_eq!(tx.open_untyped("notes")?.push(b"next")?, 100u64.to_be_bytes());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn skip_keys(&mut self, next: u64) {
+        self.entry.skip_keys(next);
+    }
+
+    /// Ends the load and returns the number of entries. The table is then part of the transaction, and of the database
+    /// when the transaction commits. A transaction with an unfinished load cannot commit.
+    ///
+    /// ```
+    /// use duramen::{Database, TableDef, TableOptions};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), 1.0)?;
+    /// assert_eq!(bulk.finish()?, 0);
+    /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// tx.open_table(TREES)?.put("oak", 700)?; // goes on as with any table
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::TableExists`] if the transaction has created such a table meanwhile, and errors of writing.
+    pub fn finish(self) -> Result<u64> {
+        let BulkTable { mut load, mut entry, loader, .. } = self;
+        let tx = load.tx;
+        tx.check_new(&load.name)?;
+        let loaded = loader.finish(entry.tree.root)?;
+        Sink::new(tx).write(entry.tree.root, &loaded.root)?;
+        entry.entries = loaded.entries;
+        tx.install(&load.name, entry);
+        load.finished = true;
+        Ok(loaded.entries)
+    }
+}
+
+impl WriteTransaction {
+    /// Begins a bulk load of a new table. `fill` is the part of each page that is filled, up to 1; [`DEFAULT_FILL`]
+    /// leaves some space. The names of types are those of [`crate::db::types::Value::type_name`].
+    ///
+    /// ```
+    /// use duramen::db::{DEFAULT_FILL, types::Value};
+    /// use duramen::{Database, TableDef, TableOptions};
+    /// const TREES: TableDef<(&str, u32), bool> = TableDef::new("trees");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// let (keys, values) = (TREES.key_type(), TREES.value_type());
+    /// let mut bulk = tx.bulk_load(TREES.name(), &keys, &values, TableOptions::default(), DEFAULT_FILL)?;
+    /// for number in 0..1000 {
+    ///     let (mut key, mut value) = (Vec::new(), Vec::new());
+    ///     <(&str, u32)>::encode(&("oak", number), &mut key);
+    ///     bool::encode(&(number % 7 == 0), &mut value);
+    ///     bulk.push(&key, &value)?;
+    /// }
+    /// bulk.finish()?;
+    /// tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// assert_eq!(trees.get(("oak", 49))?.map(|felled| felled.value()), Some(true));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::TableExists`], and [`crate::Error::Option`] for a layout that the types do not allow, or for a
+    /// name that is not allowed. A name that is not a type of the engine is a type that a program has defined.
+    pub fn bulk_load(
+        &self,
+        name: &str,
+        key_type: &str,
+        value_type: &str,
+        options: TableOptions,
+        fill: f32,
+    ) -> Result<BulkTable<'_>> {
+        self.check_new(name)?;
+        let entry = self.create(name, &TableSpec::of_names(key_type, value_type, options)?)?;
+        let page_size = self.shared.engine.pool.page_size();
+        let fill = best_fill(&self.shared.engine, fill);
+        let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
+        let load = Load { tx: self, name: name.to_owned(), finished: false };
+        Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader })
+    }
+}

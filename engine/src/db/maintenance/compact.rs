@@ -1,0 +1,139 @@
+//! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
+
+use super::bulk::{DEFAULT_FILL, Sink, best_fill};
+use super::gaps::Gaps;
+use crate::base::Result;
+use crate::db::Database;
+use crate::db::catalog::catalog_tree;
+use crate::db::transaction::write::WriteTransaction;
+use crate::tree::{BulkLoader, BulkSink, Tree};
+use crate::txn::{Cursor, Pages, Runs, View};
+use std::ops::Bound;
+
+/// The progress of a compaction.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let mut shown = String::new();
+/// db.compact(|done| shown = format!("{} of {} entries", done.entries, done.of))?;
+/// assert_eq!(shown, "3 of 3 entries");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompactProgress {
+    /// The number of entries rewritten so far.
+    pub entries: u64,
+    /// The number of all entries.
+    pub of: u64,
+}
+
+/// The result of a compaction.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// # let db = duramen::Database::in_memory()?;
+/// # let tx = db.begin_write()?;
+/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+/// # tx.commit()?;
+/// let report = db.compact(|_| ())?;
+/// assert_eq!(report.entries, 3);
+/// assert_eq!((report.bytes_before, report.bytes_after), (0, 0), "a database in memory has no file");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CompactReport {
+    /// The length of the file before, in bytes.
+    pub bytes_before: u64,
+    /// The length of the file after, in bytes.
+    pub bytes_after: u64,
+    /// The number of entries rewritten.
+    pub entries: u64,
+}
+
+impl Database {
+    /// Rebuilds every table with full pages and shrinks the file. Readers continue meanwhile, writers wait. Pages that
+    /// open snapshots need stay until the snapshots are dropped. It needs as much free space as the live data take.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u32, &[u8]> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// {
+    ///     let mut trees = tx.open_table(TREES)?;
+    ///     for number in 0..10_000u32 {
+    ///         trees.put(number, number.to_be_bytes().repeat(25).as_slice())?;
+    ///     }
+    /// }
+    /// tx.commit()?;
+    /// db.checkpoint()?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.remove_range(100..);
+    /// tx.commit()?;
+    ///
+    /// let report = db.compact(|_| ())?;
+    /// assert_eq!(report.entries, 100);
+    /// assert!(report.bytes_after < report.bytes_before);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of reading and writing. The database stays intact wherever it stops. A damaged table is not compacted;
+    /// read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
+    pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
+        let shared = self.shared();
+        let store = shared.engine.store.as_ref();
+        let size = || store.map_or(0, |store| store.stats().file_bytes);
+        let bytes_before = size();
+        let tx = self.begin_write()?;
+        let tables = tx.tables()?;
+        let of = tables.iter().map(|table| table.entries).sum();
+        let mut done = CompactProgress { entries: 0, of };
+        for table in &tables {
+            tx.rebuild(&table.name, &mut done, &mut progress)?;
+        }
+        tx.commit()?;
+        shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
+        shared.engine.prune_all();
+        shared.checkpoint()?;
+        let _writer = shared.engine.lock_writer()?;
+        shared.close_gaps(Gaps { most: 0, moves: u64::MAX })?;
+        Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
+    }
+}
+
+impl WriteTransaction {
+    /// Writes a table anew, bottom-up, and drops its old pages; runs of large values stay where they are.
+    fn rebuild(&self, name: &str, done: &mut CompactProgress, progress: &mut dyn FnMut(CompactProgress)) -> Result<()> {
+        let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
+        let engine = &self.shared.engine;
+        let old = entry.tree;
+        // Entries are read by right links, past inner pages; what only a damaged one leads to could not be freed.
+        old.check_inner_pages(&Pages(&engine.pool))?;
+        let fill = best_fill(engine, DEFAULT_FILL);
+        let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, fill);
+        let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
+        while let Some((key, record)) = cursor.next()? {
+            loader.push(key, record)?;
+            done.entries += 1;
+            if done.entries.is_multiple_of(1 << 14) {
+                progress(*done);
+            }
+        }
+        let root = Sink::new(self).allocate()?;
+        let loaded = loader.finish(root)?;
+        Sink::new(self).write(root, &loaded.root)?;
+        entry.tree = Tree { root, ..old };
+        entry.entries = loaded.entries;
+        self.install(name, entry);
+        self.drop_tree(old, Runs::Keep);
+        progress(*done);
+        Ok(())
+    }
+}

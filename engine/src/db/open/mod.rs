@@ -1,0 +1,415 @@
+//! Opens a database, and recovers it if it was not closed.
+
+pub(super) mod create;
+pub(super) mod options;
+
+use super::catalog::{catalog_tree, corrupt};
+use super::shared::{Shared, Worker};
+use super::{Database, maintenance};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::io::{FileVolume, LockGuard, Locked, Volume};
+use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
+use crate::page::Page;
+use crate::store::{self, Backing, Meta, PageStore, Pool};
+use crate::txn::{
+    CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, Step, Waiting,
+    ids_per_map,
+};
+use create::FIRST_LSN;
+use options::Builder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder and the name of a file that should be there.
+pub(crate) fn existing(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
+    match FileVolume::for_file(path) {
+        // Without the folder there is no database in it.
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Error::NotFound { path: path.to_owned() })
+        }
+        found => found.map(|(volume, name)| -> (Arc<dyn Volume>, String) { (Arc::new(volume), name) }),
+    }
+}
+
+pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
+    let page_size = options.checked_page_size(true)?;
+    let pool = Pool::in_memory(page_size);
+    let mut ids = PageIds::new(page_size, 1);
+    let root = ids.take()?;
+    debug_assert_eq!(root, CATALOG_ROOT);
+    let engine = Engine::new(pool, None, Arc::default(), ids, FIRST_LSN);
+    create_catalog(&engine)?;
+    let shared = shared(options, engine, "(in memory)".into(), false, None);
+    if options.background {
+        maintenance::start(&shared);
+    }
+    Ok(Database::new(shared))
+}
+
+impl Builder {
+    /// [`Builder::open`] on any volume.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef, io::MemoryVolume};
+    /// # use std::sync::Arc;
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// let db = Database::builder().create_on(volume.clone(), "forest")?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// drop(db);
+    ///
+    /// let db = Database::builder().open_on(volume, "forest")?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open`].
+    pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        let opened = Opened::open(self, &volume, name, true)?;
+        self.start(opened, volume, name).map(|(db, _)| db)
+    }
+
+    /// Makes an open file a database to write, and says why nothing can be written where that is so.
+    pub(super) fn start(
+        &self,
+        mut opened: Opened,
+        volume: Arc<dyn Volume>,
+        name: &str,
+    ) -> Result<(Database, Option<Error>)> {
+        let config = log_config(volume, name, &opened.meta);
+        let meta = opened.meta;
+        let LogPosition { epoch, .. } = next_epoch(&meta);
+        let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
+        // A later superblock has been damaged, or was never finished: the log tells what came after this one.
+        let goes_on = meta.clean && goes_on(&config, next_epoch(&meta))?;
+        if goes_on {
+            opened.meta = position;
+        }
+        let (log, redone) = if opened.meta.clean {
+            // In this order: if this database's file is removed, a database that gets its name later has a log of its own,
+            // which is not among these segments.
+            let stale = Log::stale(&config)?;
+            if !opened.lock.is_of(name)? {
+                return Err(Error::NotFound { path: opened.path });
+            }
+            if let Err(cause) = opened.check_writable() {
+                return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
+            }
+            // Creating the log removes what an earlier one has left, which the other superblock may still ask for.
+            let log =
+                match opened.store.file().secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
+                    Err(cause @ Error::Full { .. }) => {
+                        return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
+                    }
+                    created => created?,
+                };
+            opened.store.file().write_meta(position)?;
+            (Ok(log), Redone::at(meta.last))
+        } else {
+            opened.store.damage().map_or(Ok(()), Err)?;
+            let recovered = recover(config, &opened.pool, &*opened.store, &opened.meta)?;
+            if goes_on && recovered.0.is_ok() {
+                // Only here: the log, which it asks for, may have been in the system's cache alone.
+                opened.store.file().write_meta(position)?;
+            }
+            recovered
+        };
+        let stopped = match log {
+            Ok(log) => {
+                opened.slot.set(Arc::new(log));
+                None
+            }
+            Err(cause) => Some(cause),
+        };
+        let reserved: BTreeSet<PageId> = redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect();
+        let given = redone.high.max(reserved.last().map_or(1, |id| id.0.saturating_add(1)));
+        // Beyond the last map that anything is known of all ids are free, however many the superblock says there are.
+        let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
+        let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
+        let engine =
+            Engine::new(opened.pool, Some(opened.store), opened.slot, PageIds::new(meta.page_size, high), redone.end);
+        if let Some(cause) = &stopped {
+            engine.poison(cause);
+        }
+        load_maps(&engine, high, &reserved)?;
+        finish_opening(&engine, redone, !opened.meta.clean)?;
+        let shared = shared(self, engine, opened.path, false, Some(opened.lock));
+        if self.background && shared.engine.check_poison().is_ok() {
+            maintenance::start(&shared);
+        }
+        Ok((Database::new(shared), stopped))
+    }
+
+    /// [`Builder::open_read_only`] on any volume.
+    ///
+    /// ```
+    /// use duramen::{Database, Error, io::MemoryVolume};
+    /// use std::sync::Arc;
+    ///
+    /// let volume = Arc::new(MemoryVolume::new());
+    /// Database::builder().create_on(volume.clone(), "forest")?.close()?;
+    /// let db = Database::builder().open_read_only_on(volume, "forest")?;
+    /// assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open_read_only`].
+    pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
+        let opened = Opened::open(self, &volume, name, false)?;
+        let config = log_config(volume, name, &opened.meta);
+        // A log that goes on from a clean superblock means that a later one is damaged.
+        // Nor is there a catalog where the creation was cut off right before it.
+        let unfinished = !opened.pool.exists(CATALOG_ROOT) && opened.store.damage().is_none();
+        if !opened.meta.clean || unfinished || goes_on(&config, next_epoch(&opened.meta))? {
+            return Err(Error::NeedsRecovery { path: opened.path });
+        }
+        Ok(opened.into_reader(self, None))
+    }
+}
+
+pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
+    LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed }
+}
+
+/// Where the log of a clean database begins when it is opened to write.
+pub(super) fn next_epoch(meta: &Meta) -> LogPosition {
+    LogPosition { lsn: meta.last, epoch: meta.epoch.saturating_add(1) }
+}
+
+/// A database's file, locked, before anything has been done with it.
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) lock: Arc<dyn LockGuard>,
+    pub(super) meta: Meta,
+    pub(super) store: Arc<dyn PageStore>,
+    slot: Arc<LogSlot>,
+    pub(super) pool: Pool,
+}
+
+impl Opened {
+    fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, write: bool) -> Result<Opened> {
+        let Locked { disk, guard } = volume.lock(name, write)?;
+        let path = volume.path(name);
+        let opened = store::open(disk, &path)?;
+        Ok(Opened::of(options, path, guard.into(), opened))
+    }
+
+    pub(super) fn of(
+        options: &Builder,
+        path: PathBuf,
+        lock: Arc<dyn LockGuard>,
+        (store, meta): (Arc<dyn PageStore>, Meta),
+    ) -> Opened {
+        let slot = Arc::new(LogSlot::default());
+        let backing = Backing { store: store.clone(), watermark: slot.clone() };
+        let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);
+        Opened { path, lock, meta, store, slot, pool }
+    }
+
+    fn maps(&self) -> impl Iterator<Item = PageId> {
+        let maps = (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId);
+        maps.filter(|map| self.pool.exists(*map))
+    }
+
+    /// Fails where it is not known which places and pages are free: nothing must be written then.
+    fn check_writable(&self) -> Result<()> {
+        self.store.damage().map_or(Ok(()), Err)?;
+        self.damaged_maps()?.into_iter().next().map_or(Ok(()), |(_, damaged)| Err(damaged))
+    }
+
+    /// The allocation maps that are damaged, and what is wrong with each.
+    pub(super) fn damaged_maps(&self) -> Result<Vec<(PageId, Error)>> {
+        let mut damaged = Vec::new();
+        for map in self.maps() {
+            match self.pool.read(map) {
+                Err(Error::Corrupt { page, what }) => damaged.push((page, map_damaged(page, &what))),
+                read => drop(read?),
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
+    /// allocation maps only the check has need, so a damaged one keeps nobody out.
+    pub(super) fn into_reader(self, options: &Builder, stopped: Option<&Error>) -> Database {
+        let maps: Vec<PageId> = self.maps().collect();
+        let Opened { path, lock, meta, store, slot, pool } = self;
+        let ids = PageIds::new(meta.page_size, meta.high_water.max(1));
+        let engine = Engine::new(pool, Some(store), slot, ids, meta.last);
+        maps.into_iter().for_each(|map| engine.map_created(map));
+        if let Some(cause) = stopped {
+            engine.poison(cause);
+        }
+        Database::new(shared(options, engine, path, stopped.is_none(), Some(lock)))
+    }
+}
+
+fn shared(
+    options: &Builder,
+    engine: Engine,
+    path: PathBuf,
+    read_only: bool,
+    lock: Option<Arc<dyn LockGuard>>,
+) -> Arc<Shared> {
+    if let Some(log) = engine.log.get() {
+        log.limit_payload(options.most_payload);
+    }
+    Arc::new(Shared {
+        engine,
+        path,
+        durability: options.durability,
+        flush_interval: options.flush_interval,
+        checkpoint_bytes: options.checkpoint_bytes,
+        version_memory: options.version_memory,
+        read_only,
+        worker: Worker::default(),
+        _lock: lock,
+    })
+}
+
+/// True if there is a log that begins where this clean database ends; what an earlier one has left does not count.
+fn goes_on(config: &LogConfig, end: LogPosition) -> Result<bool> {
+    match log::read(config.clone(), end, end.lsn) {
+        Err(Error::MissingLog { .. }) => Ok(false),
+        read => Ok(read?.is_some()),
+    }
+}
+
+/// There should be a log, and is none.
+pub(super) fn missing_log(config: &LogConfig) -> Error {
+    Error::MissingLog {
+        path: config.volume.path(config.prefix.trim_end_matches("-log")),
+        log: config.volume.path(&config.prefix),
+    }
+}
+
+/// Redoes the log of a database that was not closed, and starts the next epoch of it. Where there is no room for that, the
+/// error is in the place of the log: what was redone can be read.
+fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
+    let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
+    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    store.file().secure()?;
+    Redo::reserve_places(store, meta.table, &mut ahead)?;
+    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    let redone = Redo::new(pool, store, meta.table, meta.high_water).run(&mut reader)?;
+    tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
+    match Log::resume(reader) {
+        Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),
+        resumed => Ok((Ok(resumed?), redone)),
+    }
+}
+
+/// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
+/// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
+/// map stops all writing.
+fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
+    let per_map = ids_per_map(engine.pool.page_size());
+    let residents = engine.pool.residents();
+    for map in (0..high).step_by(per_map as usize).map(PageId) {
+        let end = PageId(high.min(map.0.saturating_add(per_map)));
+        let known = match engine.pool.exists(map).then(|| engine.pool.read(map)).transpose() {
+            Err(Error::Corrupt { page, what }) => {
+                engine.map_created(map);
+                engine.poison(&map_damaged(page, &what));
+                continue;
+            }
+            known => known?,
+        };
+        if known.is_some() {
+            engine.map_created(map);
+        }
+        let is_free = |id: PageId| {
+            let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
+            id > map && !taken && !reserved.contains(&id)
+        };
+        let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
+        let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
+        let stored = engine.store.iter().flat_map(|store| store.pages_between(map, end));
+        for id in stored.chain(of_map).filter(|id| is_free(*id)) {
+            engine.pool.forget(id);
+            if let Some(store) = &engine.store {
+                store.drop_page(id);
+            }
+        }
+        give_back(engine, map, end, known.is_none() && reserved.range(map..end).next().is_none(), is_free);
+    }
+    Ok(())
+}
+
+/// Makes the free ids of a map those that may be taken; `all`: none of them is taken.
+fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl Fn(PageId) -> bool) {
+    let mut ids = engine.ids.lock();
+    let first = map.0 + 1;
+    if all {
+        return ids.give_back_run(PageId(first), end.0.saturating_sub(first));
+    }
+    let (mut start, mut count) = (first, 0);
+    for id in first..end.0 {
+        if is_free(PageId(id)) {
+            count += 1;
+            continue;
+        }
+        ids.give_back_run(PageId(start), count);
+        (start, count) = (id + 1, 0);
+    }
+    ids.give_back_run(PageId(start), count);
+}
+
+/// The error that stops all writing if an allocation map is damaged.
+fn map_damaged(map: PageId, what: &str) -> Error {
+    let costs = "no entry is lost, but nothing can be written: copy the tables to a new database";
+    Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
+}
+
+/// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.
+fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()> {
+    let catalog = catalog_tree();
+    if let Err(stopped) = engine.check_poison() {
+        // Half of a transaction must not be seen.
+        return redone.unfinished.map_or(Ok(()), |_| Err(stopped));
+    }
+    if !engine.pool.exists(CATALOG_ROOT) {
+        create_catalog(engine)?;
+    }
+    if let Some(transaction) = &redone.unfinished {
+        let end = engine.finish_large(transaction, &catalog)?;
+        engine.snapshots.publish(end);
+    }
+    let waiting = (Bound::Included(vec![DETACHED_PREFIX]), Bound::Excluded(vec![DETACHED_PREFIX + 1]));
+    let view = crate::txn::View::At(Lsn::MAX);
+    let mut detached = BTreeMap::new();
+    let mut cursor = crate::txn::Cursor::new(engine, catalog, view, waiting.0, waiting.1);
+    while let Some((key, record)) = cursor.next()? {
+        let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
+        let (Some(root), Some(waiting)) = (root, Waiting::decode(record.bytes)) else {
+            return Err(corrupt("the entry of a detached subtree is damaged"));
+        };
+        detached.insert((waiting.since, PageId(root)), waiting);
+    }
+    // Those that a large transaction has just detached are in the catalog as well.
+    *engine.detached.lock() = detached;
+    if recovered {
+        match engine.checkpoint() {
+            Err(cause @ Error::Full { .. }) => tracing::warn!(%cause, "no checkpoint after recovery: the log stays"),
+            taken => drop(taken?),
+        }
+    }
+    Ok(())
+}
+
+fn create_catalog(engine: &Engine) -> Result<()> {
+    let catalog = catalog_tree();
+    // The first id of all.
+    if engine.is_logged() {
+        engine.ids.lock().take_exactly(CATALOG_ROOT);
+    }
+    let end = engine.commit([Step::Create { tree: &catalog }].into_iter(), &[], &catalog)?;
+    engine.settle(end, crate::txn::Durability::Commit)
+}

@@ -1,0 +1,337 @@
+//! [`Builder`]: the options of an open database. Each option has a default that fits most programs. No option changes
+//! the meaning of the data.
+
+use crate::base::{Error, Result, limits};
+use crate::db::Database;
+use crate::store::StoreKind;
+use crate::txn::Durability;
+use std::path::Path;
+use std::time::Duration;
+
+/// The default size of the cache, in bytes.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::DEFAULT_CACHE};
+///
+/// let stats = Database::create(&path)?.stats();
+/// assert_eq!(stats.cache_pages as usize * stats.page_size, DEFAULT_CACHE);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub const DEFAULT_CACHE: usize = 64 << 20;
+/// The least number of pages a cache holds, whatever its size in bytes.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::MIN_CACHE_PAGES};
+///
+/// let db = Database::builder().cache(0).create(&path)?;
+/// assert_eq!(db.stats().cache_pages as usize, MIN_CACHE_PAGES);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub const MIN_CACHE_PAGES: usize = 64;
+
+/// The default limit of memory for old versions, in bytes; see [`Builder::version_memory`].
+///
+/// ```
+/// use duramen::{Database, db::DEFAULT_VERSION_MEMORY};
+///
+/// let db = Database::builder().version_memory(4 * DEFAULT_VERSION_MEMORY).in_memory()?;
+/// assert!(db.stats().version_bytes < DEFAULT_VERSION_MEMORY);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+pub const DEFAULT_VERSION_MEMORY: usize = 256 << 20;
+
+/// Options for creating or opening a database.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("small.duramen");
+/// let db = duramen::Database::builder().page_size(16384).cache(8 << 20).create(&path)?;
+/// assert_eq!((db.stats().page_size, db.stats().cache_pages), (16384, 512));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(crate) page_size: Option<usize>,
+    /// Which page store a new database has.
+    pub(crate) store: StoreKind,
+    pub(crate) cache: usize,
+    pub(crate) resident_inner: bool,
+    pub(crate) durability: Durability,
+    pub(crate) flush_interval: Duration,
+    pub(crate) checkpoint_bytes: u64,
+    pub(crate) version_memory: usize,
+    pub(crate) background: bool,
+    pub(crate) most_payload: usize,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder {
+            page_size: None,
+            store: StoreKind::default(),
+            cache: DEFAULT_CACHE,
+            resident_inner: false,
+            durability: Durability::Commit,
+            flush_interval: Duration::from_millis(100),
+            checkpoint_bytes: 64 << 20,
+            version_memory: DEFAULT_VERSION_MEMORY,
+            background: true,
+            most_payload: crate::log::MAX_PAYLOAD,
+        }
+    }
+}
+
+impl Builder {
+    /// The size of a page in bytes, a power of two: 4096 to 65536, in memory from 256. Default
+    /// [`limits::DEFAULT_PAGE_SIZE`]. It is fixed when a database is created and ignored when one is opened.
+    ///
+    /// ```
+    /// use duramen::{Database, Error};
+    ///
+    /// let db = Database::builder().page_size(32 << 10).in_memory()?;
+    /// assert_eq!(db.stats().page_size, 32768);
+    /// assert!(matches!(Database::builder().page_size(5000).in_memory(), Err(Error::Option { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn page_size(mut self, bytes: usize) -> Builder {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// The size of the cache in bytes, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An in-memory
+    /// database keeps all its pages.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = duramen::Database::builder().page_size(4096).cache(1 << 20).create(&path)?;
+    /// assert_eq!(db.stats().cache_pages, 256);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cache(mut self, bytes: usize) -> Builder {
+        self.cache = bytes;
+        self
+    }
+
+    /// Whether inner pages stay in the cache, and leaves with keys in a key heap
+    /// ([`crate::db::types::KeyLayout::PkbHeap`]). Such a page is then evicted only if no other page can be, and a lookup
+    /// reads at most one page from the file: the leaf or the heap page. With the default, `false`, pages that were not
+    /// used for long are evicted, of any kind. Use it if the inner pages take a small part of the cache; they take
+    /// space from all other pages.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::builder().page_size(4096).cache(1 << 20).resident_inner(true).create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// # let mut trees = tx.open_table(TREES)?;
+    /// # for tree in 0..100_000 { trees.put(tree, 0)?; }
+    /// # drop(trees);
+    /// tx.commit()?;
+    /// # db.checkpoint()?;
+    /// let before = db.stats().reads;
+    /// for tree in [1, 50_000, 99_000] {
+    ///     db.begin_read()?.open_table(TREES)?.get(tree)?;
+    /// }
+    /// assert!(db.stats().reads - before <= 3);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn resident_inner(mut self, resident: bool) -> Builder {
+        self.resident_inner = resident;
+        self
+    }
+
+    /// The maximum number of bytes of a batch in the log. It is for tests, which then reach the limit with little data.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn batch_bytes(mut self, bytes: usize) -> Builder {
+        self.most_payload = bytes;
+        self
+    }
+
+    /// The default durability of commits. Default [`Durability::Commit`]. A transaction can set its own.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Durability, TableDef};
+    /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    ///
+    /// let db = Database::builder().durability(Durability::Interval).create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?; // does not wait for the device
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Builder {
+        self.durability = durability;
+        self
+    }
+
+    /// The interval between syncs of the log for [`Durability::Interval`]. Default 100 ms.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Durability};
+    /// use std::time::Duration;
+    ///
+    /// let options = Database::builder().durability(Durability::Interval).flush_interval(Duration::from_millis(10));
+    /// let db = options.create(&path)?; // a power cut takes the last 10 ms at most
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn flush_interval(mut self, interval: Duration) -> Builder {
+        self.flush_interval = interval;
+        self
+    }
+
+    /// The growth of the log, in bytes, after which a checkpoint is taken. A recovery reads at most about twice as much
+    /// log. Default 64 MiB.
+    ///
+    /// ```
+    /// # use duramen::{Database, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let db = Database::builder().checkpoint_bytes(64 << 10).background(false).create(&path)?;
+    /// for tree in 0..3000 {
+    ///     let mut tx = db.begin_write()?;
+    /// #     tx.set_durability(duramen::Durability::None);
+    ///     tx.open_table(TREES)?.put(tree, 0)?;
+    ///     tx.commit()?;
+    /// }
+    /// while db.maintain()? {}
+    /// assert!(db.stats().log_bytes <= 64 << 10, "recovery would read no more than that");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn checkpoint_bytes(mut self, bytes: u64) -> Builder {
+        self.checkpoint_bytes = bytes;
+        self
+    }
+
+    /// The limit of memory for old versions, in bytes. The entries that commits replace are kept for open snapshots,
+    /// once for each key and each snapshot that needs it. Default [`DEFAULT_VERSION_MEMORY`]. Beyond the limit every
+    /// commit fails with [`Error::HeldBack`], which names the oldest snapshot, before it has changed anything; reads
+    /// continue. Commits succeed again when enough snapshots are dropped. A single commit may exceed the limit by the
+    /// entries that it replaces.
+    ///
+    /// ```
+    /// # use duramen::{Database, Error, TableDef};
+    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
+    /// let db = Database::builder().version_memory(1 << 20).in_memory()?;
+    /// let plant = |range: std::ops::Range<u64>| {
+    ///     let tx = db.begin_write()?;
+    ///     range.into_iter().try_for_each(|tree| tx.open_table(TREES)?.put(tree, 0))?;
+    ///     tx.commit()
+    /// };
+    /// plant(0..20_000)?;
+    /// let reader = db.begin_read()?;
+    /// plant(0..20_000)?; // of each tree the reader needs what it was
+    /// assert!(matches!(plant(0..1), Err(Error::HeldBack { .. })));
+    /// drop(reader);
+    /// plant(0..1)?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn version_memory(mut self, bytes: usize) -> Builder {
+        self.version_memory = bytes;
+        self
+    }
+
+    /// Whether a background thread takes checkpoints, syncs the log at intervals and frees dropped pages. Default
+    /// `true`. Without it, call [`Database::maintain`].
+    ///
+    /// ```
+    /// let db = duramen::Database::builder().background(false).in_memory()?;
+    /// while db.maintain()? {} // now and then, or nothing is freed
+    /// assert_eq!(db.stats().detached, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn background(mut self, background: bool) -> Builder {
+        self.background = background;
+        self
+    }
+
+    /// Opens a database for reading and writing. Recovers it if it was not closed cleanly.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// let db = Database::create(&path)?;
+    /// assert!(matches!(Database::builder().open(&path), Err(Error::Locked { .. })), "it is open already");
+    /// db.close()?;
+    /// let db = Database::builder().cache(256 << 20).open(&path)?;
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`], and errors of the
+    /// recovery.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
+        let (volume, name) = super::existing(path.as_ref())?;
+        self.open_on(volume, &name)
+    }
+
+    /// Opens a database for reading only. Several processes can do so at the same time.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// Database::create(&path)?.close()?;
+    /// let db = Database::builder().cache(1 << 20).open_read_only(&path)?;
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Database> {
+        let (volume, name) = super::existing(path.as_ref())?;
+        self.open_read_only_on(volume, &name)
+    }
+
+    /// Creates a database in memory. It is lost when it is dropped.
+    ///
+    /// ```
+    /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for memory alone
+    /// assert_eq!(db.stats().file_bytes, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a page size that is not allowed.
+    pub fn in_memory(&self) -> Result<Database> {
+        super::in_memory(self)
+    }
+
+    pub(crate) fn checked_page_size(&self, in_memory: bool) -> Result<usize, Error> {
+        let page_size = self.page_size.unwrap_or(limits::DEFAULT_PAGE_SIZE);
+        limits::check_page_size(page_size, in_memory)?;
+        Ok(page_size)
+    }
+
+    pub(crate) fn frames(&self, page_size: usize) -> usize {
+        (self.cache / page_size).max(MIN_CACHE_PAGES)
+    }
+}

@@ -1,0 +1,4 @@
+//! Read transactions and writing transactions, and the tables that a read transaction opens.
+
+pub(super) mod read;
+pub(super) mod write;

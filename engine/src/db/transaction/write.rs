@@ -1,0 +1,587 @@
+//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
+
+use super::read::check_types;
+use crate::base::limits::{MAX_TABLE_NAME, max_record};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::db::catalog::entry_rules::EntryRules;
+use crate::db::catalog::info::TableInfo;
+use crate::db::catalog::spec::TableSpec;
+use crate::db::catalog::{self, TableEntry, catalog_tree};
+use crate::db::shared::Handle;
+use crate::db::table::Table;
+use crate::db::table::untyped::UntypedTable;
+use crate::db::types::{Key, TableDef, TableOptions, Value};
+use crate::page::Record;
+use crate::store::PlaceBytes;
+use crate::tree::Tree;
+use crate::txn::{Durability, EntryDelta, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A table that the transaction has opened.
+pub(crate) struct TableState {
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: TableEntry,
+    pub(crate) writes: WriteSet,
+    /// The root page is reserved, not yet formatted.
+    pub(crate) created: bool,
+    /// The catalog entry must be written even if no entry of the table has changed.
+    moved: bool,
+}
+
+/// The state of a name in the catalog as the transaction sees it.
+enum Name {
+    Open(Arc<Mutex<TableState>>),
+    /// The table was dropped or renamed.
+    Gone,
+}
+
+/// A page written outside the log, or a reserved root, that becomes part of the database at commit.
+pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
+
+/// A writing transaction. There is one at a time: [`crate::db::Database::begin_write`] waits for the transaction before. If
+/// it is dropped without [`WriteTransaction::commit`], the database is unchanged.
+///
+/// ```
+/// # fn main() -> duramen::Result<()> {
+/// use duramen::{Database, TableDef};
+/// const FROM: TableDef<&str, i64> = TableDef::new("accounts");
+/// const LOG: TableDef<u64, &str> = TableDef::new("log");
+/// let db = Database::in_memory()?;
+/// let tx = db.begin_write()?;
+/// {
+///     let mut accounts = tx.open_table(FROM)?;
+///     accounts.insert("ann", 70)?;
+///     accounts.insert("bob", 30)?;
+///     tx.open_table(LOG)?.insert(1, "ann pays bob")?;
+/// }
+/// tx.commit()?; // both tables or neither
+/// # Ok(())
+/// # }
+/// ```
+pub struct WriteTransaction {
+    pub(crate) shared: Arc<Handle>,
+    writer: Option<WriterGuard>,
+    names: Mutex<BTreeMap<String, Name>>,
+    dropped: Mutex<Vec<(Tree, Runs)>>,
+    pub(crate) adopted: Mutex<Vec<Adopted>>,
+    /// The table of a bulk load that was dropped before it was finished.
+    pub(crate) abandoned: Mutex<Option<String>>,
+    durability: Durability,
+    next_table: Mutex<Option<u32>>,
+}
+
+impl WriteTransaction {
+    pub(crate) fn begin(shared: Arc<Handle>) -> Result<WriteTransaction> {
+        shared.check_writable()?;
+        let writer = Some(shared.engine.lock_writer()?);
+        let durability = shared.durability;
+        Ok(WriteTransaction {
+            shared,
+            writer,
+            names: Mutex::default(),
+            dropped: Mutex::default(),
+            adopted: Mutex::default(),
+            abandoned: Mutex::default(),
+            durability,
+            next_table: Mutex::default(),
+        })
+    }
+
+    /// Sets the durability of this commit instead of the default of the database.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// # use duramen::{Database, Durability, TableDef};
+    /// # const TREES: TableDef<&str, u64> = TableDef::new("trees");
+    /// let db = Database::create(&path)?;
+    /// let mut tx = db.begin_write()?;
+    /// tx.set_durability(Durability::None);
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?; // seen by all at once, on the device some time later
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Opens a table, or creates it if it does not exist.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::{Error, TableDef};
+    /// let trees = tx.open_table(TREES)?;
+    /// assert!(trees.is_empty()?);
+    /// assert!(matches!(tx.open_table(TREES), Err(Error::TableState { .. })), "one handle at a time");
+    /// drop(trees);
+    /// let as_text: TableDef<&str, &str> = TableDef::new("trees");
+    /// assert!(matches!(tx.open_table(as_text), Err(Error::TableType { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TableType`] if the table has other types, [`Error::TableState`] if this transaction has it open
+    /// already.
+    pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<Table<'_, K, V>> {
+        let types = (K::type_name(), V::type_name());
+        let spec = TableSpec {
+            key_type: &types.0,
+            value_type: &types.1,
+            key_width: K::fixed_width(),
+            value_width: V::fixed_width(),
+            options: table.options(),
+        };
+        let state = self.open(table.name(), Some(&spec))?;
+        check_types::<K, V>(table.name(), &state.entry)?;
+        let rules = EntryRules::typed(table.name(), &state.entry);
+        Ok(Table::new(UntypedTable::new(self, state, rules)))
+    }
+
+    /// Opens an existing table of any types. Keys and values are encoded bytes.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::Error;
+    /// assert!(matches!(tx.open_untyped("trees"), Err(Error::NoTable { .. })));
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// let mut trees = tx.open_untyped("trees")?;
+    /// trees.put(b"elm", &400u64.to_be_bytes())?;
+    /// assert_eq!(trees.len()?, 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoTable`]; [`Error::TableState`] if this transaction has it open already.
+    pub fn open_untyped(&self, name: &str) -> Result<UntypedTable<'_>> {
+        Ok(self.untyped(self.open(name, None)?))
+    }
+
+    /// Creates a table with types that are known only at run time, by the names that [`Value::type_name`] returns.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # use duramen::TableOptions;
+    /// let mut trees = tx.create_untyped("trees", "str", "u64", TableOptions::default())?;
+    /// trees.put(b"oak", &700u64.to_be_bytes())?;
+    /// drop(trees);
+    /// assert_eq!(tx.open_table(TREES)?.get("oak")?.map(|years| years.value()), Some(700));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TableExists`], and [`Error::Option`] for a layout that the types do not allow. A name that is not a
+    /// type of the engine is a type that a program has defined, see [`crate::db::types::DynType::named`].
+    pub fn create_untyped(
+        &self,
+        name: &str,
+        key_type: &str,
+        value_type: &str,
+        options: TableOptions,
+    ) -> Result<UntypedTable<'_>> {
+        self.check_new(name)?;
+        let spec = TableSpec::of_names(key_type, value_type, options)?;
+        Ok(self.untyped(self.open(name, Some(&spec))?))
+    }
+
+    fn untyped(&self, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'_> {
+        let rules = EntryRules::untyped(&state.name, &state.entry);
+        UntypedTable::new(self, state, rules)
+    }
+
+    /// Fails if there is a table of that name.
+    pub(crate) fn check_new(&self, name: &str) -> Result<()> {
+        if self.exists(name)? { Err(Error::TableExists { table: name.to_owned() }) } else { Ok(()) }
+    }
+
+    /// Gives a name to a table whose tree is written already.
+    pub(crate) fn install(&self, name: &str, entry: TableEntry) {
+        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created: false, moved: true };
+        self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+    }
+
+    /// Unlinks a tree at commit.
+    pub(crate) fn drop_tree(&self, tree: Tree, runs: Runs) {
+        self.dropped.lock().push((tree, runs));
+    }
+
+    /// True if there is a table of that name.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?;
+    /// assert!(tx.exists("trees")? && !tx.exists("shrubs")?);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of reading the catalog.
+    pub fn exists(&self, name: &str) -> Result<bool> {
+        match self.names.lock().get(name) {
+            Some(Name::Open(_)) => Ok(true),
+            Some(Name::Gone) => Ok(false),
+            None => Ok(self.catalog_entry(name)?.is_some()),
+        }
+    }
+
+    /// Drops a table and all its entries. It takes the same short time for any number of entries; the pages are freed
+    /// in the background. Returns false if there is no such table.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// assert!(tx.drop_table("trees")?);
+    /// assert!(!tx.drop_table("trees")?, "it is gone already");
+    /// tx.commit()?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TableState`] if this transaction has it open.
+    pub fn drop_table(&self, name: &str) -> Result<bool> {
+        let Some(state) = self.take_name(name)? else { return Ok(false) };
+        let mut adopted = self.adopted.lock();
+        let run_records = state.writes.points().filter_map(|(_, record)| record).filter(|record| record.large);
+        for record in run_records {
+            crate::txn::large::unwrite(&self.shared.engine, &mut adopted, record.bytes);
+        }
+        if state.created {
+            let root = state.entry.tree.root;
+            adopted.retain(|(page, _)| *page != root);
+            self.shared.engine.release_pages(&[root]);
+        } else {
+            self.drop_tree(state.entry.tree, Runs::Free);
+        }
+        Ok(true)
+    }
+
+    /// Renames a table. The new name may be the old one.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.rename_table("trees", "old trees")?;
+    /// tx.commit()?;
+    /// let renamed: duramen::TableDef<&str, u64> = duramen::TableDef::new("old trees");
+    /// assert_eq!(db.begin_read()?.open_table(renamed)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::TableExists`], [`Error::Option`] for a name that is not allowed, or that leaves no
+    /// space in the catalog entry for the names of the types, and [`Error::TableState`] if this transaction has the
+    /// table open.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
+        let missing = || Error::NoTable { table: from.to_owned() };
+        if !self.exists(from)? {
+            return Err(missing());
+        }
+        if from == to {
+            return Ok(());
+        }
+        self.check_new(to)?;
+        let mut state = self.take_name(from)?.ok_or_else(missing)?;
+        if let Err(too_long) = check_entry(to, &state.entry, self.shared.engine.pool.page_size()) {
+            self.names.lock().insert(from.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+            return Err(too_long);
+        }
+        state.name = to.into();
+        state.moved = true;
+        self.names.lock().insert(to.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
+        Ok(())
+    }
+
+    /// All tables, in the order of their names, with the changes of this transaction.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// let tables = tx.tables()?;
+    /// assert_eq!((tables[0].name.as_str(), tables[0].entries), ("trees", 1));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of reading the catalog, and [`Error::TableState`] if this transaction has a table open.
+    pub fn tables(&self) -> Result<Vec<TableInfo>> {
+        // What the commits before have applied is this transaction's to see, though snapshots may not see it yet.
+        for info in super::read::tables(&self.shared.engine, Lsn::MAX)? {
+            if !self.names.lock().contains_key(&info.name) {
+                drop(self.open(&info.name, None)?);
+            }
+        }
+        let names = self.names.lock();
+        let mut tables = Vec::new();
+        for (name, state) in names.iter() {
+            if let Name::Open(state) = state {
+                let state = state.try_lock().ok_or_else(|| open_twice(name))?;
+                let mut entry = state.entry.clone();
+                entry.entries = self.entries(&state)?;
+                tables.push(TableInfo::new(name.clone(), &entry));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Commits all changes atomically. It returns when they have the durability of the transaction.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// After [`Error::Full`] and errors of reading the database is unchanged. Other errors stop all writing
+    /// ([`Error::Poisoned`]) until the database is opened again.
+    pub fn commit(mut self) -> Result<()> {
+        let end = match self.apply() {
+            // Nothing has changed. Gaps in the file may be what the log lacks, unless this transaction knows places in it.
+            Err(Error::Full { .. }) if self.adopted.get_mut().iter().all(|(_, place)| place.is_none()) => {
+                self.shared.make_room()?;
+                self.apply()?
+            }
+            applied => applied?,
+        };
+        self.adopted.get_mut().clear();
+        self.names.get_mut().clear();
+        // Nothing to write may still mean earlier commits to wait for.
+        let end = end.unwrap_or_else(|| self.shared.engine.last_end());
+        self.shared.engine.note_awaited(end, self.durability);
+        drop(self.writer.take());
+        self.shared.engine.settle(end, self.durability)?;
+        self.shared.after_commit();
+        Ok(())
+    }
+
+    /// Discards all changes, as dropping the transaction does.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.abort();
+    /// assert!(db.begin_read()?.tables()?.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn abort(self) {}
+
+    fn apply(&self) -> Result<Option<Lsn>> {
+        if let Some(table) = self.abandoned.lock().clone() {
+            let why =
+                "its bulk load was not finished, so the transaction cannot commit: repeat the transaction".to_owned();
+            return Err(Error::TableState { table, why });
+        }
+        let names = self.names.lock();
+        let mut states: Vec<(&String, ArcMutexGuard<RawMutex, TableState>)> = Vec::new();
+        let mut catalog_writes = WriteSet::default();
+        for (name, state) in names.iter() {
+            match state {
+                Name::Open(state) => states.push((name, state.try_lock_arc().ok_or_else(|| open_twice(name))?)),
+                Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
+            }
+        }
+        let mut deltas = Vec::with_capacity(states.len());
+        for (name, state) in &states {
+            let delta = self.entry_delta(state)?;
+            if state.created || state.moved || !state.writes.is_empty() {
+                let mut entry = state.entry.clone();
+                entry.entries = entry.entries.saturating_add_signed(delta.entries);
+                catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
+            }
+            deltas.push(delta);
+        }
+        if let Some(next) = *self.next_table.lock() {
+            catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
+        }
+        let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
+        if catalog_writes.is_empty() && dropped.is_empty() {
+            return Ok(None);
+        }
+        let catalog = catalog_tree();
+        let mut steps = Steps::default();
+        let created: Vec<&Tree> = states.iter().filter(|(_, s)| s.created).map(|(_, s)| &s.entry.tree).collect();
+        let is_root = |page: PageId| created.iter().any(|tree| tree.root == page);
+        steps.extend(
+            adopted
+                .iter()
+                .filter(|(page, at)| at.is_some() || !is_root(*page))
+                .map(|&(page, place)| Step::Adopt { page, place }),
+        );
+        let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
+        steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
+        steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
+        let engine = &self.shared.engine;
+        let mut appends = Vec::new();
+        for ((_, state), delta) in states.iter().zip(&deltas) {
+            let appends = (!engine.is_logged()).then_some(&mut appends);
+            push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
+        }
+        push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
+        self.shared.prune_before_commit()?;
+        match steps.as_slice() {
+            Some(steps) => engine.commit(steps.iter().copied(), &appends, &catalog),
+            None => engine.commit(steps.iter(), &appends, &catalog),
+        }
+        .map(Some)
+    }
+
+    /// The number of entries of a table with the writes of the transaction.
+    pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
+        Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
+    }
+
+    fn entry_delta<'s>(&self, state: &'s TableState) -> Result<EntryDelta<'s>> {
+        if state.writes.is_empty() {
+            return Ok(EntryDelta::default());
+        }
+        if state.created {
+            // A bulk load has counted its entries already.
+            let own = state.writes.points().filter(|(_, record)| record.is_some()).count();
+            return Ok(EntryDelta::added(own));
+        }
+        self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
+    }
+
+    fn open(&self, name: &str, spec: Option<&TableSpec<'_>>) -> Result<ArcMutexGuard<RawMutex, TableState>> {
+        let mut names = self.names.lock();
+        if let Some(Name::Open(state)) = names.get(name) {
+            return state.try_lock_arc().ok_or_else(|| open_twice(name));
+        }
+        let committed = match names.get(name) {
+            Some(Name::Gone) => None,
+            _ => self.catalog_entry(name)?,
+        };
+        let (entry, created) = match (committed, spec) {
+            (Some(entry), _) => (entry, false),
+            (None, Some(spec)) => (self.create(name, spec)?, true),
+            (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
+        };
+        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created, moved: false };
+        let state = Arc::new(Mutex::new(state));
+        let guard = state.lock_arc();
+        names.insert(name.to_owned(), Name::Open(state));
+        Ok(guard)
+    }
+
+    pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
+        check_name(name)?;
+        let engine = &self.shared.engine;
+        let page_size = engine.pool.page_size();
+        let layout = spec.layout(engine.store.is_none(), page_size)?;
+        let mut entry = TableEntry {
+            tree: Tree { root: PageId::NONE, table: TableId(0), layout },
+            entries: 0,
+            key_type: spec.key_type.into(),
+            value_type: spec.value_type.into(),
+            key_width: spec.key_width,
+            value_width: spec.value_width,
+            next_key: spec.next_key()?,
+        };
+        check_entry(name, &entry, page_size)?;
+        let mut next = self.next_table.lock();
+        let id = match *next {
+            Some(id) => id,
+            None => self.committed_next_table()?,
+        };
+        *next = Some(id + 1);
+        let root = engine.ids.lock().take()?;
+        self.adopted.lock().push((root, None));
+        entry.tree = Tree { root, table: TableId(id), layout };
+        Ok(entry)
+    }
+
+    /// Takes a table out of the transaction's view of the catalog.
+    pub(crate) fn take_name(&self, name: &str) -> Result<Option<TableState>> {
+        if !self.exists(name)? {
+            return Ok(None);
+        }
+        drop(self.open(name, None)?);
+        let taken = self.names.lock().insert(name.to_owned(), Name::Gone);
+        let Some(Name::Open(state)) = taken else { return Ok(None) };
+        match Arc::try_unwrap(state) {
+            Ok(state) => Ok(Some(state.into_inner())),
+            Err(state) => {
+                self.names.lock().insert(name.to_owned(), Name::Open(state));
+                Err(open_twice(name))
+            }
+        }
+    }
+
+    fn catalog_entry(&self, name: &str) -> Result<Option<TableEntry>> {
+        let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
+        self.shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()
+    }
+
+    fn committed_next_table(&self) -> Result<u32> {
+        self.shared.engine.get_current(&catalog_tree(), catalog::NEXT_ID, |record| {
+            let bytes = record.and_then(|record| record.bytes.try_into().ok());
+            // Table 0 is the catalog.
+            bytes.map_or(1, u32::from_le_bytes)
+        })
+    }
+}
+
+impl Drop for WriteTransaction {
+    fn drop(&mut self) {
+        let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
+        self.shared.engine.release_pages(&pages);
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=MAX_TABLE_NAME).contains(&name.len()) {
+        return Ok(());
+    }
+    let value = if name.is_empty() { "empty".to_owned() } else { format!("{} bytes long", name.len()) };
+    Err(Error::Option { option: "table name", value, expected: format!("1 to {MAX_TABLE_NAME} bytes long") })
+}
+
+/// Fails where the catalog has no room for a table of that name, because of the names of its types.
+fn check_entry(name: &str, entry: &TableEntry, page_size: usize) -> Result<()> {
+    let (len, most) = (entry.encode().len(), max_record(page_size, catalog::table_key(name).len()));
+    if len <= most {
+        return Ok(());
+    }
+    let names = entry.key_type.len() + entry.value_type.len();
+    let expected =
+        format!("at most {} bytes, in the catalog of pages of {page_size}", most.saturating_sub(len - names));
+    Err(Error::Option { option: "names of types", value: format!("{names} bytes long together"), expected })
+}
+
+fn open_twice(name: &str) -> Error {
+    let why = "it is open already in this transaction: drop the other handle first".to_owned();
+    Error::TableState { table: name.to_owned(), why }
+}
+
+/// What a transaction's own writes say of a key.
+pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<Record<'a>>> {
+    match writes.get(key) {
+        Written::Record(record) => Some(Some(record)),
+        Written::Removed => Some(None),
+        Written::Nothing => None,
+    }
+}

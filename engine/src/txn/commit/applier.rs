@@ -1,0 +1,303 @@
+//! The applier: the one way that pages change. It applies operations to pages in the pool and collects their records,
+//! so that the batch in the log and the pages in memory can never say different things.
+//!
+//! An applier lives for one batch, under the engine's apply lock. It decides nothing: the tree above says what to do.
+
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::log::{BatchBuffer, Log};
+use crate::page::{self, NewEntry, Page, PageOp};
+use crate::store::{PlaceBytes, Pool, ReadGuard, WriteGuard};
+use crate::tree::{PageRead, PageWrite};
+use crate::txn::engine::Engine;
+use crate::txn::redo::record::{Record, encode_operation};
+use crate::txn::space::page_ids::ids_per_map;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// The pool as the tree's readers see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<'e>(pub(crate) &'e Pool);
+
+impl PageRead for Pages<'_> {
+    type Ref<'a>
+        = ReadGuard<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        self.0.page_size()
+    }
+
+    #[inline]
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.read(id)
+    }
+
+    #[inline]
+    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.fetch(id)
+    }
+
+    #[inline]
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
+        self.0.fetch_parts(id, parts)
+    }
+
+    #[inline]
+    fn prefetch_place_of(&self, id: PageId) {
+        self.0.prefetch_place_of(id);
+    }
+
+    #[inline]
+    fn prefetch(&self, id: PageId) {
+        self.0.prefetch(id);
+    }
+}
+
+/// See the module's words.
+pub(crate) struct Applier<'e> {
+    engine: &'e Engine,
+    start: Lsn,
+    /// The LSN that version events carry; `None`: no snapshot can ever ask for them.
+    events: Option<Lsn>,
+    batch: RefCell<BatchBuffer>,
+    /// In an in-memory database operations are counted, not logged.
+    unlogged_ops: Cell<usize>,
+    /// Pages that this batch has changed.
+    pages: Cell<usize>,
+    freed: RefCell<HashSet<PageId>>,
+}
+
+impl<'e> Applier<'e> {
+    /// An applier for the batch that begins at `start`.
+    pub(crate) fn new(engine: &'e Engine, start: Lsn, batch: BatchBuffer) -> Applier<'e> {
+        Applier {
+            engine,
+            start,
+            events: Some(start.plus(1)),
+            batch: RefCell::new(batch),
+            unlogged_ops: Cell::new(0),
+            pages: Cell::new(0),
+            freed: RefCell::default(),
+        }
+    }
+
+    /// True if this batch has freed a page of a tree. Its id is not taken again before the batch ends, and until then the
+    /// page looks as it did.
+    pub(crate) fn has_freed(&self, id: PageId) -> bool {
+        let freed = self.freed.borrow();
+        !freed.is_empty() && freed.contains(&id)
+    }
+
+    /// How many pages the batch has changed: they stay in the pool until it ends.
+    pub(in crate::txn) fn pages(&self) -> usize {
+        self.pages.get()
+    }
+
+    /// Bytes of the batch so far.
+    pub(in crate::txn) fn len(&self) -> usize {
+        self.batch.borrow().len()
+    }
+
+    /// The same for a piece of a large transaction, whose pieces file their version events under one LSN; `None` where no
+    /// snapshot can ever ask for them.
+    pub(in crate::txn) fn with_events(self, events: Option<Lsn>) -> Applier<'e> {
+        Applier { events, ..self }
+    }
+
+    /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end. Snapshots begin
+    /// before a large transaction or after all of it.
+    pub(crate) fn event_lsn(&self) -> Lsn {
+        self.events.unwrap_or(self.start)
+    }
+
+    /// True if a snapshot may ask for what is changed.
+    pub(in crate::txn) fn is_seen(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn next_lsn(&self) -> Lsn {
+        if self.engine.is_logged() {
+            Log::op_lsn(self.start, self.batch.borrow().len())
+        } else {
+            self.start.plus(1 + self.unlogged_ops.get())
+        }
+    }
+
+    fn record(&self, record: &Record<'_>) {
+        if self.engine.is_logged() {
+            record.encode(self.batch.borrow_mut().out());
+        }
+    }
+
+    /// Puts an operation that has been applied in the batch. `before`: the page's LSN until then.
+    fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn, before: Lsn) {
+        self.pages.set(self.pages.get() + usize::from(before < self.start));
+        if self.engine.is_logged() {
+            encode_operation(page.id(), op, self.batch.borrow_mut().out());
+        } else {
+            self.unlogged_ops.set(self.unlogged_ops.get() + 1);
+        }
+        page.mark_dirty(lsn);
+    }
+
+    /// Marks a page that was written outside the log as allocated and says where it lies.
+    pub(crate) fn adopt(&self, id: PageId, place: Option<PlaceBytes>) -> Result<()> {
+        self.set_allocated(id)?;
+        if let Some(place) = place {
+            self.record(&Record::Place { page: id, place });
+        }
+        Ok(())
+    }
+
+    /// Notes how far a large transaction has come.
+    pub(crate) fn progress(&self, done: u64, last: bool) {
+        self.record(&Record::Progress { done, last });
+    }
+
+    /// Takes a reserved page for its first content.
+    pub(crate) fn adopt_for_format(&self, id: PageId) -> Result<WriteGuard<'e>> {
+        self.set_allocated(id)?;
+        self.engine.pool.create(id)
+    }
+
+    /// Marks the pages of a run as free. The log gets one operation for each allocation map, however long the run is.
+    /// Their ids are not let go: older snapshots may still read the run.
+    pub(crate) fn free_later(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
+        let mut ids = ids.peekable();
+        while let Some(first) = ids.next() {
+            let (map, _) = self.map_of(first);
+            let mut last = first;
+            while let Some(next) = ids.next_if(|next| next.0 == last.0 + 1 && self.map_of(*next).0 == map) {
+                last = next;
+            }
+            self.clear_allocated(first, last.0 - first.0 + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of pages of runs that are marked as free, when the batch ends.
+    pub(crate) fn let_go(&self, ids: impl Iterator<Item = PageId>) {
+        self.freed.borrow_mut().extend(ids);
+    }
+
+    /// Ends the batch: its records, and what was freed by it.
+    pub(crate) fn finish(self) -> FinishedBatch {
+        let mut freed: Vec<PageId> = self.freed.into_inner().into_iter().collect();
+        // What happens must not depend on how a set happens to be ordered.
+        freed.sort_unstable();
+        FinishedBatch { ops: self.unlogged_ops.get(), batch: self.batch.into_inner(), freed }
+    }
+
+    fn map_of(&self, id: PageId) -> (PageId, u32) {
+        let per_map = ids_per_map(self.engine.pool.page_size());
+        (PageId(id.0 - id.0 % per_map), id.0 % per_map)
+    }
+
+    fn set_allocated(&self, id: PageId) -> Result<()> {
+        if !self.engine.is_logged() {
+            return Ok(());
+        }
+        let (map, bit) = self.map_of(id);
+        let known = self.engine.maps_known(map);
+        if !known {
+            let mut page = self.engine.pool.create(map)?;
+            let packed = page::map_page(self.engine.pool.page_size(), map);
+            self.apply(&mut page, &PageOp::Format { packed: packed.into() })?;
+            self.apply(&mut page, &PageOp::SetBits { from: 0, count: 1 })?;
+            self.engine.map_created(map);
+        }
+        let mut page = self.engine.pool.latch(map)?;
+        self.apply(&mut page, &PageOp::SetBits { from: bit, count: 1 })?;
+        Ok(())
+    }
+
+    /// Marks pages of one allocation map as free.
+    fn clear_allocated(&self, first: PageId, count: u32) -> Result<()> {
+        if !self.engine.is_logged() {
+            return Ok(());
+        }
+        if first.0.saturating_add(count) > self.engine.ids.lock().high() {
+            return Err(Error::corrupt(first, "it is to be freed, and there is no such page"));
+        }
+        let (map, bit) = self.map_of(first);
+        let mut page = self.engine.pool.latch(map)?;
+        self.apply(&mut page, &PageOp::ClearBits { from: bit, count })?;
+        Ok(())
+    }
+}
+
+/// What an applier leaves behind.
+pub(crate) struct FinishedBatch {
+    pub(crate) batch: BatchBuffer,
+    pub(crate) ops: usize,
+    pub(crate) freed: Vec<PageId>,
+}
+
+impl PageRead for Applier<'_> {
+    type Ref<'a>
+        = ReadGuard<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        self.engine.pool.page_size()
+    }
+
+    #[inline]
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.engine.pool.read(id)
+    }
+
+    #[inline]
+    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.engine.pool.fetch(id)
+    }
+
+    #[inline]
+    fn prefetch(&self, id: PageId) {
+        self.engine.pool.prefetch(id);
+    }
+}
+
+impl PageWrite for Applier<'_> {
+    type Mut<'a>
+        = WriteGuard<'a>
+    where
+        Self: 'a;
+
+    fn latch(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.engine.pool.latch(id)
+    }
+
+    fn create(&self) -> Result<(PageId, WriteGuard<'_>)> {
+        let id = self.engine.ids.lock().take()?;
+        Ok((id, self.adopt_for_format(id)?))
+    }
+
+    fn apply(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>) -> Result<bool> {
+        let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
+        if !page::apply(page, op, lsn)? {
+            return Ok(false);
+        }
+        self.note(page, op, lsn, before);
+        Ok(true)
+    }
+
+    fn insert_run(&self, page: &mut WriteGuard<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
+        let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
+        let done = page::insert_run(page, entries, lsn)?;
+        if done > 0 {
+            let entries = entries.get(..done).unwrap_or(entries).into();
+            self.note(page, &PageOp::InsertRun { entries }, lsn, before);
+        }
+        Ok(done)
+    }
+
+    fn free(&self, id: PageId) -> Result<()> {
+        self.clear_allocated(id, 1)?;
+        self.freed.borrow_mut().insert(id);
+        Ok(())
+    }
+}

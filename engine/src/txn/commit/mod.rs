@@ -1,0 +1,361 @@
+//! Commit: a transaction's steps become page changes and one batch in the log (or, for a large transaction, one
+//! logical record and several batches).
+//!
+//! Everything that can fail without harm fails first: reading and pinning the pages, reserving log space. A failure
+//! after the first change poisons the engine.
+
+pub(super) mod appends;
+pub(super) mod applier;
+pub(super) mod count;
+pub(super) mod need;
+pub(super) mod pieces;
+pub(super) mod point_writes;
+pub(super) mod steps;
+pub(super) mod write_arrays;
+pub(super) mod write_set;
+
+use super::engine::{Durability, Engine};
+use super::large;
+use super::redo::record::OPERATIONS;
+use super::space::reclaim::{Runs, Waiting};
+use super::versions::detached_ranges::Detached;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::log::BatchBuffer;
+use crate::page::Record;
+use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
+use appends::Append;
+use applier::{Applier, FinishedBatch};
+use need::{Need, Survey, Surveyed};
+use std::sync::atomic::Ordering;
+use steps::Step;
+
+/// The root of the catalog, for ever.
+pub(crate) const CATALOG_ROOT: PageId = PageId(1);
+/// Catalog keys that begin with this byte name detached subtrees: the byte, then the root page id, big-endian.
+pub(crate) const DETACHED_PREFIX: u8 = 1;
+
+/// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
+const COMMIT_LOG: usize = 256 << 10;
+/// Log bytes with which a transaction is long enough for a checkpoint of its own.
+const LONG: usize = 64 << 20;
+/// Log bytes and pages kept for transactions that only remove.
+const RELIEF_LOG: usize = 1 << 20;
+pub(super) const RELIEF_PAGES: usize = 32;
+
+/// How many steps ahead of the one being applied the leaves are prefetched.
+const AHEAD: usize = 4;
+
+impl Engine {
+    /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
+    /// the device is [`Engine::settle`]'s.
+    ///
+    /// `appends` come behind all steps; a logged transaction has them as steps.
+    pub(crate) fn commit<'a>(
+        &self,
+        steps: impl Iterator<Item = Step<'a>> + Clone,
+        appends: &[Append<'_>],
+        catalog: &Tree,
+    ) -> Result<Lsn> {
+        debug_assert!(appends.is_empty() || !self.is_logged(), "what is appended is not in the log");
+        self.check_poison()?;
+        if !self.is_logged() {
+            return self.apply_batch(steps, appends, catalog).inspect_err(|cause| self.poison(cause));
+        }
+        let Surveyed { need, pins } = Survey::take(self, catalog, steps.clone())?;
+        if pins.is_none() && need.log + need.logical > LONG {
+            self.shorten_log()?;
+        }
+        // No checkpoint may begin a new segment between the room for a large transaction and its record.
+        let between_batches = pins.is_none().then(|| self.apply.lock());
+        if let Err(refused) = self.make_room(&need, pins.is_none()) {
+            // The log may have got its part before the file did not: nobody else should miss it.
+            if pins.is_none() {
+                self.log()?.give_back_reservation()?;
+                self.reserve_relief()?;
+            }
+            return Err(refused);
+        }
+        if steps.clone().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
+            && let Some(store) = &self.store
+        {
+            // After a failed sync the store takes no checkpoint any more, so the log could only grow.
+            store.file().sync().inspect_err(|cause| self.poison(cause))?;
+        }
+        let outcome = match between_batches {
+            None => self.apply_batch(steps, appends, catalog),
+            Some(between) => {
+                self.whole("it applied a large transaction", || self.commit_large(steps, catalog, between))
+            }
+        };
+        drop(pins);
+        outcome.inspect_err(|cause| self.poison(cause))
+    }
+
+    /// Takes a checkpoint before a long transaction, so that the log of those before it is not kept as long as its own.
+    fn shorten_log(&self) -> Result<()> {
+        self.log()?.give_up_reservation();
+        match self.checkpoint() {
+            // There may be room enough all the same.
+            Err(Error::Full { .. }) => {}
+            taken => drop(taken?),
+        }
+        self.reserve_relief()
+    }
+
+    /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
+    /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
+    fn make_room(&self, need: &Need, large: bool) -> Result<()> {
+        let (log, images) = if need.adds { (RELIEF_LOG, RELIEF_PAGES) } else { (0, 0) };
+        let logical = if large { need.logical } else { 0 };
+        self.log()?.reserve(need.log + logical + COMMIT_LOG + log)?;
+        let Some(store) = &self.store else { return Ok(()) };
+        store.ensure_room(self.pool.dirty_pages() + (need.images + images) as u64)
+    }
+
+    /// Reserves again what transactions that only remove rely on, if there is room for it.
+    pub(crate) fn reserve_relief(&self) -> Result<()> {
+        match self.log()?.reserve(RELIEF_LOG + COMMIT_LOG) {
+            Err(Error::Full { .. }) => Ok(()),
+            reserved => reserved,
+        }
+    }
+
+    /// Applies steps as one batch and appends it to the log. Returns the batch's end.
+    fn apply_batch<'a>(
+        &self,
+        steps: impl Iterator<Item = Step<'a>> + Clone,
+        appends: &[Append<'_>],
+        catalog: &Tree,
+    ) -> Result<Lsn> {
+        let mut clock = self.apply.lock();
+        let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
+        let end = self.whole("it applied a commit", || self.apply_steps(steps, appends, catalog, start));
+        *clock = end.inspect_err(|cause| self.poison(cause))?;
+        Ok(*clock)
+    }
+
+    fn apply_steps<'a>(
+        &self,
+        mut steps: impl Iterator<Item = Step<'a>> + Clone,
+        appends: &[Append<'_>],
+        catalog: &Tree,
+        start: Lsn,
+    ) -> Result<Lsn> {
+        let applier = Applier::new(self, start, BatchBuffer::new());
+        let hint = |step: &Step<'_>| {
+            let hint = Some(step.hint()).filter(|hint| !applier.has_freed(hint.leaf));
+            hint.unwrap_or(LeafHint::NONE)
+        };
+        let mut ahead = steps.clone().skip(AHEAD);
+        loop {
+            if let Some(next) = ahead.next().map(|step| step.hint().leaf).filter(|next| !next.is_none()) {
+                self.pool.prefetch(next);
+            }
+            let done = self.apply_run(&applier, steps.clone(), usize::MAX, hint)?;
+            if done == 0 {
+                let Some(step) = steps.next() else { break };
+                self.apply_step(&applier, &step, hint(&step), catalog)?;
+            } else {
+                steps.nth(done - 1);
+                if done > 1 {
+                    ahead.nth(done - 2);
+                }
+            }
+        }
+        appends.iter().try_for_each(|append| self.append(&applier, append))?;
+        self.append_batch(applier.finish(), start)
+    }
+
+    /// The log names only pages that recovery will believe it: what comes before each batch.
+    pub(super) fn make_ids_known(&self) -> Result<()> {
+        let high = self.ids.lock().high();
+        self.store.as_ref().map_or(Ok(()), |store| store.file().make_known(high))
+    }
+
+    /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
+    pub(crate) fn append_batch(&self, finished: FinishedBatch, start: Lsn) -> Result<Lsn> {
+        let FinishedBatch { mut batch, ops, freed } = finished;
+        let end = match self.log.get() {
+            Some(log) => {
+                self.make_ids_known()?;
+                log.append_buffer(OPERATIONS, &mut batch)?
+            }
+            None => start.plus(ops + 2),
+        };
+        self.release_pages(&freed);
+        Ok(end)
+    }
+
+    /// Carries out the first of these steps together, if they put several new entries in one leaf; says how many. Their keys and
+    /// records have `most` bytes at the most.
+    pub(super) fn apply_run<'s>(
+        &self,
+        applier: &Applier<'_>,
+        mut steps: impl Iterator<Item = Step<'s>>,
+        most: usize,
+        hint: impl Fn(&Step<'s>) -> LeafHint,
+    ) -> Result<usize> {
+        let Some(first @ Step::Put { tree, .. }) = steps.next() else { return Ok(0) };
+        let mut bytes = 0;
+        let puts = std::iter::once(first).chain(steps).map_while(|step| match step {
+            Step::Put { tree: of, key, record, .. } if of.root == tree.root => {
+                bytes += key.len() + record.bytes.len();
+                (bytes <= most).then(|| Put { key, record, hint: hint(&step) })
+            }
+            _ => None,
+        });
+        tree.put_run(applier, puts, |entries| {
+            if applier.is_seen() {
+                self.versions.add_new(tree.table, applier.event_lsn(), entries.iter().map(|entry| entry.key));
+            }
+            Ok(())
+        })
+    }
+
+    /// `hint`: where the key's place was, in a leaf that is still one of the tree.
+    pub(super) fn apply_step(
+        &self,
+        applier: &Applier<'_>,
+        step: &Step<'_>,
+        hint: LeafHint,
+        catalog: &Tree,
+    ) -> Result<()> {
+        match *step {
+            Step::Adopt { page, place } => applier.adopt(page, place),
+            Step::Create { tree } => {
+                let mut page = applier.adopt_for_format(tree.root)?;
+                tree.format(applier, &mut page)
+            }
+            Step::Drop { tree, runs } => self.file_detached(applier, catalog, tree, runs),
+            Step::Clear { tree, lower, upper } => {
+                let mut removal = removal_of(lower, upper);
+                while self.clear_part(applier, catalog, tree, &mut removal)? {}
+                Ok(())
+            }
+            Step::Put { tree, key, record, .. } => {
+                let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
+                tree.put_with_hint(applier, hint, key, record, before).map(drop)
+            }
+            Step::Remove { tree, key, .. } => {
+                let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));
+                tree.remove_with_hint(applier, hint, key, before).map(drop)
+            }
+        }
+    }
+
+    /// Files a before-image, and frees the run of a large value. Its page ids are let go with the event. That of a damaged record
+    /// stays taken.
+    pub(crate) fn note_before(
+        &self,
+        applier: &Applier<'_>,
+        table: TableId,
+        key: &[u8],
+        old: Option<Record<'_>>,
+    ) -> Result<()> {
+        let large = old.filter(|old| old.large);
+        let run = large.map_or(Ok(None), |old| large::sound_run(self, old.bytes))?;
+        if !applier.is_seen() {
+            return run.map_or(Ok(()), |run| run.free_now(self, applier));
+        }
+        // Where no run is known nothing must be let go with the event.
+        let lost = large.filter(|_| run.is_none()).map(|_| Record { bytes: &[], large: true });
+        self.versions.add(table, key, applier.event_lsn(), lost.or(old));
+        run.map_or(Ok(()), |run| run.free_later(self, applier))
+    }
+
+    /// Removes the next part of a range; false when nothing is left of it.
+    pub(super) fn clear_part(
+        &self,
+        applier: &Applier<'_>,
+        catalog: &Tree,
+        tree: &Tree,
+        removal: &mut RangeRemoval,
+    ) -> Result<bool> {
+        let mut before = |removal: Removal<'_>| match removal {
+            Removal::Entry { key, record } => self.note_before(applier, tree.table, key, Some(record)),
+            Removal::Subtree(subtree) => {
+                let detached = Detached {
+                    lsn: applier.event_lsn(),
+                    root: subtree.root,
+                    lower: subtree.lower.clone(),
+                    upper: subtree.upper.clone(),
+                };
+                if applier.is_seen() {
+                    self.versions.add_detached(tree.table, detached);
+                }
+                Ok(())
+            }
+        };
+        let mut removed = RemovedRange::default();
+        let more = removal.step(tree, applier, &mut removed, &mut before)?;
+        for subtree in &removed.detached {
+            self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
+        }
+        Ok(more)
+    }
+
+    /// Notes in the catalog that a subtree waits to be freed.
+    fn file_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
+        let [a, b, c, d] = subtree.table.0.to_le_bytes();
+        let record = Record { bytes: &[a, b, c, d, runs as u8], large: false };
+        let key = detached_key(subtree.root);
+        let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
+        catalog.put(applier, &key, record, before)?;
+        let waiting = Waiting { since: applier.event_lsn(), table: subtree.table, runs };
+        self.detached.lock().insert((waiting.since, subtree.root), waiting);
+        Ok(())
+    }
+
+    /// The end of the last batch; the caller holds the writer's lock.
+    pub(crate) fn last_end(&self) -> Lsn {
+        *self.apply.lock()
+    }
+
+    /// Says that a commit waits for the device, or is to be there after an interval; to be called before the writer's lock
+    /// is given up, so that no later commit, whose publishing makes this one visible as well, overtakes it.
+    pub(crate) fn note_awaited(&self, end: Lsn, durability: Durability) {
+        let asked = match durability {
+            Durability::Commit => &self.awaited,
+            Durability::Interval => &self.lazy,
+            Durability::None => return,
+        };
+        asked.fetch_max(end.0, Ordering::AcqRel);
+    }
+
+    /// Waits until a commit that ends at `end`, and all commits noted before it, is as durable as asked, then makes it
+    /// visible.
+    pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
+        if let Some(log) = self.log.get() {
+            let target = match durability {
+                Durability::Commit => end,
+                Durability::Interval | Durability::None => Lsn(self.awaited.load(Ordering::Acquire)),
+            };
+            if log.durable() < target {
+                log.make_durable(target).inspect_err(|cause| self.poison(cause))?;
+            }
+        }
+        self.snapshots.publish(end);
+        Ok(())
+    }
+
+    /// Makes durable what was to be so after an interval.
+    pub(crate) fn sync_lazy(&self) -> Result<()> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        if log.durable().0 < self.lazy.load(Ordering::Acquire) {
+            log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        }
+        Ok(())
+    }
+}
+
+/// The removal of the keys from `lower` to below `upper`.
+pub(super) fn removal_of(lower: &[u8], upper: Option<&[u8]>) -> RangeRemoval {
+    RangeRemoval::new(KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) })
+}
+
+/// The catalog key under which a detached subtree waits.
+pub(crate) fn detached_key(root: PageId) -> [u8; 5] {
+    let [a, b, c, d] = root.0.to_be_bytes();
+    [DETACHED_PREFIX, a, b, c, d]
+}

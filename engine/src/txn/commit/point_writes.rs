@@ -1,0 +1,267 @@
+//! The point writes of a write set, by key. They are appended to arrays, at a fraction of what a map costs; the first one
+//! after a look at their order moves them to a map, unless they came in order. What a write means must never be known here.
+
+use super::write_arrays::{Tail, WriteArrays};
+use crate::page::Record;
+use crate::txn::versions::OwnedRecord;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// A key and what was written there: a record, or a removal.
+pub(crate) type PointWrite<'a> = (&'a [u8], Option<Record<'a>>);
+
+/// Writes by key, each key once: all of them in the arrays, or all in the map.
+#[derive(Default, Debug)]
+pub(crate) struct PointWrites {
+    arrays: WriteArrays,
+    map: BTreeMap<Vec<u8>, Option<OwnedRecord>>,
+    /// One of the records is a large one: what is written over must be told then.
+    any_large: bool,
+}
+
+impl PointWrites {
+    /// Writes at a key; returns the large record that was written there before, if one was.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        if let Some(Record { bytes, large: false }) = record
+            && self.arrays.push_alike(key, bytes)
+        {
+            return None;
+        }
+        self.insert_any(key, record)
+    }
+
+    #[inline(never)]
+    fn insert_any(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        self.any_large |= record.is_some_and(|record| record.large);
+        if self.map.is_empty() {
+            if !self.any_large && self.arrays.push(key, record) {
+                return None;
+            }
+            self.move_to_map();
+        }
+        let before = self.map.insert(key.to_vec(), record.map(OwnedRecord::from));
+        before.flatten().filter(|before| before.large)
+    }
+
+    /// Forgets what was written at a key; returns the record, if it was a large one.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<OwnedRecord> {
+        self.move_to_map();
+        self.map.remove(key).flatten().filter(|record| record.large)
+    }
+
+    /// What was written at a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        if self.arrays.is_empty() {
+            return self.map.get(key).map(view);
+        }
+        self.arrays.get(key)
+    }
+
+    /// The writes of `[from, to)`, in key order.
+    pub(crate) fn range<'a>(
+        &'a self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = PointWrite<'a>> + use<'a> {
+        let to = to.map(|to| to.max(from));
+        let ranks = self.arrays.position(from)..to.map_or_else(|| self.arrays.len(), |to| self.arrays.position(to));
+        let bounds = (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded));
+        let in_map = self.map.range::<[u8], _>(bounds).map(|(key, write)| (key.as_slice(), view(write)));
+        self.arrays.ranks(ranks).chain(in_map)
+    }
+
+    /// How many of the first writes are none of [`PointWrites::tail`], and the writes above `key`, if they are alike and came
+    /// in order.
+    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
+        let rank = self.arrays.position(&[key, &[0]].concat());
+        Some((rank, self.arrays.tail(rank)?))
+    }
+
+    /// The last write's key, if all are alike and came in order.
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
+        let rank = self.arrays.len().checked_sub(1)?;
+        self.arrays.tail(rank)?.entries().next().map(|(key, _)| key)
+    }
+
+    /// All writes, in key order.
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter { arrays: &self.arrays, ranks: 0..self.arrays.len(), map: self.map.iter() }
+    }
+
+    /// How many writes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.arrays.len() + self.map.len()
+    }
+
+    /// True if there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arrays.is_empty() && self.map.is_empty()
+    }
+
+    fn move_to_map(&mut self) {
+        let arrays = std::mem::take(&mut self.arrays);
+        let writes = arrays.ranks(0..arrays.len());
+        self.map.extend(writes.map(|(key, record)| (key.to_vec(), record.map(OwnedRecord::from))));
+    }
+}
+
+/// See [`PointWrites::iter`].
+#[derive(Clone, Debug)]
+pub(crate) struct Iter<'a> {
+    arrays: &'a WriteArrays,
+    ranks: std::ops::Range<usize>,
+    map: std::collections::btree_map::Iter<'a, Vec<u8>, Option<OwnedRecord>>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = PointWrite<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<PointWrite<'a>> {
+        match self.ranks.next() {
+            Some(rank) => self.arrays.nth(rank),
+            None => self.map.next().map(|(key, write)| (key.as_slice(), view(write))),
+        }
+    }
+}
+
+fn view(write: &Option<OwnedRecord>) -> Option<Record<'_>> {
+    write.as_ref().map(OwnedRecord::view)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(Vec<u8>, Option<u8>),
+        InsertLarge(Vec<u8>),
+        /// Above all that were inserted so far.
+        Append(Option<u8>),
+        Remove(Vec<u8>),
+        /// A look at the order.
+        Range,
+    }
+
+    /// Keys that agree in their first bytes, in many of them or in all but zeros at the end.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            (0u8..60).prop_map(|byte| vec![byte]),
+            (0usize..20, 0u8..3).prop_map(|(zeros, last)| [vec![7; 3], vec![0; zeros], vec![last]].concat()),
+            (0usize..12).prop_map(|zeros| vec![0; zeros]),
+        ]
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let write = || prop::option::weighted(0.8, any::<u8>());
+        prop_oneof![
+            20 => (key(), write()).prop_map(|(key, write)| Op::Insert(key, write)),
+            1 => key().prop_map(Op::InsertLarge),
+            20 => write().prop_map(Op::Append),
+            1 => key().prop_map(Op::Remove),
+            1 => Just(Op::Range),
+        ]
+    }
+
+    /// Mostly entries of keys and records of one length each.
+    fn alike() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            60 => (any::<u8>(), any::<u8>()).prop_map(|(byte, write)| Op::Insert(vec![9, 9, 9, byte], Some(write))),
+            1 => op(),
+        ]
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let in_order = (0u8..80)
+            .prop_map(|count| (0..count).map(|byte| Op::Insert(vec![9, 9, 9, byte], Some(byte))).collect::<Vec<_>>());
+        prop_oneof![
+            prop::collection::vec(op(), 0..60),
+            (in_order, prop::collection::vec(alike(), 0..60)).prop_map(|(first, then)| [first, then].concat()),
+        ]
+    }
+
+    type Model = BTreeMap<Vec<u8>, Option<OwnedRecord>>;
+
+    fn same(writes: &PointWrites, model: &Model, from: &[u8], to: Option<&[u8]>) -> bool {
+        let inside = model.iter().filter(|(key, _)| key.as_slice() >= from && to.is_none_or(|to| key.as_slice() < to));
+        writes.range(from, to).eq(inside.map(|(key, write)| (key.as_slice(), view(write))))
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_write_of_a_short_key_counts(writes in prop::collection::vec((0u32..40, prop::option::of(any::<u8>())), 0..200)) {
+            let (mut arrays, mut model) = (PointWrites::default(), Model::new());
+            for (key, write) in writes {
+                let (key, bytes) = (key.wrapping_mul(0x0700_0001).to_be_bytes(), write.map(|byte| [byte]));
+                let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                arrays.insert(&key, record);
+                model.insert(key.to_vec(), record.map(OwnedRecord::from));
+            }
+            prop_assert!(arrays.iter().eq(model.iter().map(|(key, write)| (key.as_slice(), view(write)))));
+            prop_assert!(arrays.map.is_empty());
+        }
+
+        #[test]
+        fn writes_are_a_map_whatever_their_order(ops in ops(), from in key(), to in key(), byte: u8) {
+            let (mut writes, mut model) = (PointWrites::default(), Model::new());
+            let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);
+            for op in ops {
+                match op {
+                    Op::Insert(key, write) => {
+                        let bytes = write.map(|byte| [byte]);
+                        let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                        let before = model.insert(key.clone(), record.map(OwnedRecord::from));
+                        prop_assert_eq!(writes.insert(&key, record), large(before));
+                    }
+                    Op::InsertLarge(key) => {
+                        let record = Record { bytes: &[1; 12], large: true };
+                        let before = model.insert(key.clone(), Some(record.into()));
+                        prop_assert_eq!(writes.insert(&key, Some(record)), large(before));
+                    }
+                    Op::Append(write) => {
+                        let key = model.last_key_value().map_or(vec![0], |(last, _)| [last.as_slice(), &[7]].concat());
+                        let bytes = write.map(|byte| [byte]);
+                        let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
+                        prop_assert_eq!(writes.insert(&key, record), None);
+                        model.insert(key, record.map(OwnedRecord::from));
+                    }
+                    Op::Remove(key) => prop_assert_eq!(writes.remove(&key), large(model.remove(&key))),
+                    Op::Range => prop_assert!(same(&writes, &model, &from, Some(&to))),
+                }
+            }
+            prop_assert_eq!(writes.is_empty(), model.is_empty());
+            prop_assert!(writes.iter().eq(model.iter().map(|(key, write)| (key.as_slice(), view(write)))));
+            for key in model.keys().chain([&from, &to]) {
+                prop_assert_eq!(writes.get(key), model.get(key).map(view));
+            }
+            prop_assert!(same(&writes, &model, &from, Some(&to)) && same(&writes, &model, &from, None));
+            for from in [from, vec![9, 9, 9, byte]] {
+                prop_assert_eq!(writes.last_in_order().is_some(), writes.tail(&from).is_some() && !model.is_empty());
+                if let Some((before, tail)) = writes.tail(&from) {
+                    let above = model.range((Bound::Excluded(from), Bound::Unbounded));
+                    let above: Vec<_> = above.map(|(key, write)| (key.as_slice(), view(write).unwrap().bytes)).collect();
+                    prop_assert_eq!((before + tail.len(), tail.len()), (model.len(), above.len()));
+                    prop_assert!(tail.entries().eq(above));
+                    prop_assert_eq!(writes.last_in_order(), model.last_key_value().map(|(key, _)| key.as_slice()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn writes_over_and_over_take_no_more_than_their_keys() {
+        let (mut writes, record) = (PointWrites::default(), [7; 1000]);
+        for turn in 0..4_000u32 {
+            let bytes = &record[..1000 - turn as usize / 4];
+            writes.insert(&(turn * 7 % 100).to_be_bytes(), Some(Record::inline(bytes)));
+        }
+        assert!(writes.map.is_empty() && writes.arrays.bytes() < 2 << 20);
+        assert_eq!(writes.iter().count(), 100);
+        let last = writes.get(&(3_999u32 * 7 % 100).to_be_bytes()).flatten();
+        assert_eq!(last.map(|record| record.bytes.len()), Some(1000 - 3_999 / 4));
+    }
+}

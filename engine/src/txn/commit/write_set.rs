@@ -1,0 +1,136 @@
+//! What a transaction wants to write to one table, kept to itself until it commits.
+//!
+//! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
+
+use super::point_writes::{PointWrite, PointWrites};
+use super::write_arrays::Tail;
+use crate::page::Record;
+use crate::tree::KeyRange;
+use crate::txn::versions::OwnedRecord;
+
+/// The writes to one table.
+#[derive(Default, Debug)]
+pub(crate) struct WriteSet {
+    points: PointWrites,
+    /// Sorted and disjoint.
+    cleared: Vec<KeyRange>,
+}
+
+/// What a write set says of a key.
+pub(crate) enum Written<'a> {
+    /// It was written last with this record.
+    Record(Record<'a>),
+    /// It was removed.
+    Removed,
+    /// Nothing: the tree decides.
+    Nothing,
+}
+
+impl WriteSet {
+    /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before, if that is a
+    /// large one.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
+        self.points.insert(key, record)
+    }
+
+    /// Removes every key of a range; returns the large records that this transaction had written there.
+    pub(crate) fn clear(&mut self, range: KeyRange) -> Vec<OwnedRecord> {
+        let inside: Vec<Vec<u8>> =
+            self.points_in(&range.lower, range.upper.as_deref()).map(|(key, _)| key.to_vec()).collect();
+        let mut dropped = Vec::new();
+        for key in inside {
+            dropped.extend(self.points.remove(&key));
+        }
+        range.merge_into(&mut self.cleared);
+        dropped
+    }
+
+    /// What this transaction did to `key`.
+    pub(crate) fn get(&self, key: &[u8]) -> Written<'_> {
+        match self.points.get(key) {
+            Some(Some(record)) => Written::Record(record),
+            Some(None) => Written::Removed,
+            None if self.is_cleared(key) => Written::Removed,
+            None => Written::Nothing,
+        }
+    }
+
+    /// True if a cleared range holds `key`.
+    pub(crate) fn is_cleared(&self, key: &[u8]) -> bool {
+        // They are disjoint: of those that begin at or before the key, the last ends last.
+        let after = self.cleared.partition_point(|range| range.lower.as_slice() <= key);
+        after.checked_sub(1).and_then(|last| self.cleared.get(last)).is_some_and(|range| range.contains(key))
+    }
+
+    /// True if any write or clearing may touch `[from, to)`.
+    pub(crate) fn touches(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        if to.is_some_and(|to| to <= from) {
+            return false;
+        }
+        !self.cleared.is_empty() || self.points.range(from, to).next().is_some()
+    }
+
+    /// The point writes of `[from, to)` in key order.
+    pub(crate) fn points_in<'a>(
+        &'a self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = PointWrite<'a>> + use<'a> {
+        self.points.range(from, to)
+    }
+
+    /// All point writes, in key order.
+    pub(crate) fn points(&self) -> super::point_writes::Iter<'_> {
+        self.points.iter()
+    }
+
+    /// How many point writes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// The key of the last point write, if all are alike and came in order; then [`WriteSet::tail`] knows them, too.
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
+        self.points.last_in_order()
+    }
+
+    /// The point writes above `key`, if all are alike and came in order, and how many are not.
+    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
+        self.points.tail(key)
+    }
+
+    /// The cleared ranges, sorted and disjoint.
+    pub(crate) fn cleared(&self) -> &[KeyRange] {
+        &self.cleared
+    }
+
+    /// True if there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.cleared.is_empty()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+
+    fn record(bytes: &[u8]) -> Option<Record<'_>> {
+        Some(Record::inline(bytes))
+    }
+
+    #[test]
+    fn later_writes_win_over_earlier_ones_and_over_clearings() {
+        let mut set = WriteSet::default();
+        set.put(b"b", record(b"1"));
+        set.clear(KeyRange { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
+        assert!(matches!(set.get(b"b"), Written::Removed));
+        assert!(matches!(set.get(b"c"), Written::Nothing));
+        set.put(b"b", record(b"2"));
+        assert!(matches!(set.get(b"b"), Written::Record(r) if r.bytes == b"2"));
+        set.put(b"b", None);
+        assert!(matches!(set.get(b"b"), Written::Removed));
+        assert!(set.touches(b"x", None) && !set.is_empty());
+    }
+}

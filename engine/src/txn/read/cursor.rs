@@ -1,0 +1,519 @@
+//! Cursors: the entries of a key range in order, both ways, as a snapshot or a writing transaction sees them.
+//!
+//! A cursor works in windows. A window is one leaf's copy (of the tree, or of a detached subtree that the snapshot
+//! still sees), cut to the range of keys for which that copy is right, with before-images or own writes merged in
+//! only where there are any. Both ends of a cursor have their own window.
+
+use crate::base::{Lsn, Result};
+use crate::page::Record;
+use crate::tree::{KeyRange, LeafCopy, Target, Tree};
+use crate::txn::commit::applier::Pages;
+use crate::txn::commit::write_set::WriteSet;
+use crate::txn::engine::Engine;
+use crate::txn::versions::OwnedRecord;
+use crate::txn::versions::detached_ranges::Route;
+use crate::txn::versions::range_pieces::At;
+use std::cell::Cell;
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+
+/// Through whose eyes a table is read.
+#[derive(Clone, Copy)]
+pub(crate) enum View<'a> {
+    /// As of a snapshot.
+    At(Lsn),
+    /// As it is, under a transaction's own writes.
+    Writing(&'a WriteSet),
+    /// Not there yet: the writes of the transaction that creates it are all there is.
+    Creating(&'a WriteSet),
+}
+
+enum Body {
+    /// The leaf is right as it is.
+    Leaf,
+    /// Something had to be merged in.
+    Merged(Vec<(Vec<u8>, OwnedRecord)>),
+}
+
+/// The entries of one range of keys.
+struct Window {
+    leaf: LeafCopy,
+    body: Body,
+    /// The keys for which the leaf is right, where those are not all between its fences.
+    cut: Option<KeyRange>,
+    /// The next entry (front), or one past it (back).
+    next: usize,
+    /// Entries before this one have their keys at hand, and of the front's they may be given.
+    sure: usize,
+    loaded: bool,
+    /// The leaf is one of the tree itself, not of a detached subtree.
+    live: bool,
+    /// [`Engine::released`] before the leaf was copied.
+    released: u64,
+}
+
+/// See the module's words.
+pub(crate) struct Cursor<'a> {
+    engine: &'a Engine,
+    tree: Tree,
+    view: View<'a>,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    front: Window,
+    back: Window,
+    exhausted: bool,
+    /// The key of the last entry from that end is not yet in the bound that the other end keeps to.
+    front_moved: bool,
+    back_moved: bool,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor over `[lower, upper]` of a table.
+    pub(crate) fn new(
+        engine: &'a Engine,
+        tree: Tree,
+        view: View<'a>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+    ) -> Cursor<'a> {
+        let exhausted = upper != Bound::Unbounded && KeyRange::of(lower.clone(), upper.clone()).is_empty();
+        let (front, back) = (Window::empty(), Window::empty());
+        let (front_moved, back_moved) = (false, false);
+        Cursor { engine, tree, view, lower, upper, front, back, exhausted, front_moved, back_moved }
+    }
+
+    /// The next entry from the front.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
+        if self.front.next >= self.front.sure && !self.find_next()? {
+            return Ok(None);
+        }
+        let slot = self.front.next;
+        self.front.next += 1;
+        Ok(Some((self.front.key(slot), self.front.record(slot))))
+    }
+
+    /// Makes sure of the front's next entry, and of some behind it: so that what they have in common is asked once. False:
+    /// there is none.
+    #[inline(never)]
+    fn find_next(&mut self) -> Result<bool> {
+        if self.exhausted {
+            return Ok(false);
+        }
+        self.note_front();
+        if std::mem::take(&mut self.back_moved) {
+            set_excluded(&mut self.upper, self.back.key(self.back.next));
+        }
+        if !self.front.loaded {
+            self.load_front()?;
+        }
+        while self.front.next >= self.front.len() {
+            if !self.front.upper().is_some_and(|upper| self.below_upper(upper)) {
+                self.exhausted = true;
+                return Ok(false);
+            }
+            self.front.go_right(self.engine, &self.tree, self.view)?;
+        }
+        let next = self.front.next;
+        let (mut last, mut sure) = (self.front.fetch(next), next);
+        if !self.below_upper(self.front.key(last - 1)) {
+            // Mostly all of them are below.
+            while sure < last {
+                let middle = sure.midpoint(last);
+                match self.below_upper(self.front.key(middle)) {
+                    true => sure = middle + 1,
+                    false => last = middle,
+                }
+            }
+        }
+        self.front.sure = last;
+        self.front_moved = last > next;
+        self.exhausted = last == next;
+        Ok(last > next)
+    }
+
+    /// The back is to give nothing before what the front has given.
+    fn note_front(&mut self) {
+        if std::mem::take(&mut self.front_moved) {
+            set_excluded(&mut self.lower, self.front.key(self.front.next - 1));
+        }
+    }
+
+    /// Puts the integer keys that are left of the front's block in `keys`, and passes their entries: for those who want
+    /// many keys and no values. False: what comes next is in no block, and [`Cursor::next`] has it. Not for a cursor that
+    /// is also moved from the back.
+    pub(crate) fn next_block(&mut self, keys: &mut Vec<u64>) -> Result<bool> {
+        keys.clear();
+        if self.exhausted {
+            return Ok(false);
+        }
+        if !self.front.loaded {
+            self.load_front()?;
+        }
+        let Some(width) = self.front.block_into(keys) else { return Ok(false) };
+        let bytes = |key: u64| key.to_be_bytes();
+        let below = |key: &u64| self.below_upper(bytes(*key).get(8 - width..).unwrap_or_default());
+        if !keys.last().is_none_or(below) {
+            keys.truncate(keys.partition_point(below));
+            self.exhausted = true;
+        }
+        let Some(last) = keys.last() else { return Ok(false) };
+        set_excluded(&mut self.lower, bytes(*last).get(8 - width..).unwrap_or_default());
+        self.front_moved = false;
+        self.front.next += keys.len();
+        Ok(true)
+    }
+
+    /// The next entry from the back.
+    pub(crate) fn next_back(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
+        if self.exhausted {
+            return Ok(None);
+        }
+        self.note_front();
+        // What the front is sure of, the back may now give instead.
+        self.front.sure = 0;
+        if !self.back.loaded {
+            self.load_back()?;
+        }
+        while self.back.next == 0 {
+            let lower = self.back.lower().to_vec();
+            if lower.is_empty() || !self.above_lower(&lower) {
+                self.exhausted = true;
+                return Ok(None);
+            }
+            self.back.load(self.engine, &self.tree, self.view, At::Before(&lower))?;
+            self.back.next = self.back.position(&lower);
+        }
+        let slot = self.back.next - 1;
+        self.back.fetch(slot);
+        if !self.reaches_lower(self.back.key(slot)) {
+            self.exhausted = true;
+            return Ok(None);
+        }
+        self.back_moved = true;
+        self.back.next = slot;
+        Ok(Some((self.back.key(slot), self.back.record(slot))))
+    }
+
+    fn load_front(&mut self) -> Result<()> {
+        let from: &[u8] = match &self.lower {
+            Bound::Unbounded => &[],
+            Bound::Included(key) | Bound::Excluded(key) => key,
+        };
+        self.front.load(self.engine, &self.tree, self.view, At::Key(from))?;
+        let found = self.front.search(from);
+        self.front.next = match (&self.lower, found) {
+            (Bound::Excluded(_), Ok(slot)) => slot + 1,
+            (_, Ok(slot) | Err(slot)) => slot,
+        };
+        if self.front.len() - self.front.next.min(self.front.len()) < SHORT {
+            self.front.prefetch_right(self.engine);
+        }
+        Ok(())
+    }
+
+    fn load_back(&mut self) -> Result<()> {
+        let at = match &self.upper {
+            Bound::Unbounded => At::End,
+            Bound::Included(key) => At::Key(key),
+            Bound::Excluded(key) if key.is_empty() => At::Key(key),
+            Bound::Excluded(key) => At::Before(key),
+        };
+        self.back.load(self.engine, &self.tree, self.view, at)?;
+        self.back.next = match &self.upper {
+            Bound::Unbounded => self.back.len(),
+            Bound::Included(key) => match self.back.search(key) {
+                Ok(slot) => slot + 1,
+                Err(slot) => slot,
+            },
+            Bound::Excluded(key) => self.back.position(key),
+        };
+        Ok(())
+    }
+
+    fn below_upper(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= upper.as_slice(),
+            Bound::Excluded(upper) => key < upper.as_slice(),
+        }
+    }
+
+    /// True if `key` may itself be given.
+    fn reaches_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= lower.as_slice(),
+            Bound::Excluded(lower) => key > lower.as_slice(),
+        }
+    }
+
+    /// True if keys below `key` may be given.
+    fn above_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) | Bound::Excluded(lower) => key > lower.as_slice(),
+        }
+    }
+}
+
+/// With so few entries left the next leaf is fetched ahead of its use.
+const SHORT: usize = 16;
+
+/// Sets a bound to "beyond this key" without a new allocation where there is one already.
+fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
+    let mut own = match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(old) | Bound::Excluded(old) => old,
+        Bound::Unbounded => Vec::new(),
+    };
+    own.clear();
+    own.extend_from_slice(key);
+    *bound = Bound::Excluded(own);
+}
+
+/// More memory is not kept for the next cursor.
+const MOST_SPARE: usize = 64 << 10;
+
+thread_local! {
+    /// The memory of a cursor that this thread has done with, for its next: a short scan would take longer to get its own
+    /// than to read the leaf.
+    static SPARE: Cell<Option<LeafCopy>> = const { Cell::new(None) };
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        if (1..=MOST_SPARE).contains(&self.leaf.room()) {
+            let leaf = std::mem::take(&mut self.leaf);
+            // A thread that ends may have no more spare.
+            let _ = SPARE.try_with(|spare| spare.set(Some(leaf)));
+        }
+    }
+}
+
+impl Window {
+    fn empty() -> Window {
+        let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        leaf.clear();
+        let body = Body::Leaf;
+        Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0 }
+    }
+
+    /// The least key for which the window is right.
+    fn lower(&self) -> &[u8] {
+        self.cut.as_ref().map_or(self.leaf.lower(), |cut| &cut.lower)
+    }
+
+    /// The least key behind those for which it is right; `None`: it goes to the end.
+    fn upper(&self) -> Option<&[u8]> {
+        self.cut.as_ref().map_or(self.leaf.upper(), |cut| cut.upper.as_deref())
+    }
+
+    /// The keys for which it is right.
+    fn key_range(&self) -> KeyRange {
+        KeyRange { lower: self.lower().to_vec(), upper: self.upper().map(<[u8]>::to_vec) }
+    }
+
+    fn len(&self) -> usize {
+        match &self.body {
+            Body::Leaf => self.leaf.count(),
+            Body::Merged(entries) => entries.len(),
+        }
+    }
+
+    /// Makes the keys of some entries from `slot` on ready for [`Window::key`], at least that one; returns the slot behind
+    /// them.
+    fn fetch(&mut self, slot: usize) -> usize {
+        match &self.body {
+            Body::Leaf => self.leaf.fetch(slot).max(slot + 1),
+            Body::Merged(entries) => entries.len().max(slot + 1),
+        }
+    }
+
+    /// The key of an entry that has been fetched.
+    #[inline]
+    fn key(&self, slot: usize) -> &[u8] {
+        match &self.body {
+            Body::Leaf => self.leaf.key(slot),
+            Body::Merged(entries) => entries.get(slot).map_or(&[], |(key, _)| key),
+        }
+    }
+
+    /// Appends the keys from the next entry to the end of its block; gives their width in bytes, `None` without blocks.
+    fn block_into(&self, keys: &mut Vec<u64>) -> Option<usize> {
+        let page = match &self.body {
+            Body::Leaf if self.next < self.leaf.count() => self.leaf.page(),
+            _ => return None,
+        };
+        page.rest_of_block(self.next, keys)
+    }
+
+    #[inline]
+    fn record(&self, slot: usize) -> Record<'_> {
+        match &self.body {
+            Body::Leaf => self.leaf.record(slot),
+            Body::Merged(entries) => match entries.get(slot) {
+                Some((_, record)) => Record { bytes: &record.bytes, large: record.large },
+                None => Record { bytes: &[], large: false },
+            },
+        }
+    }
+
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        match &self.body {
+            Body::Leaf => self.leaf.search(key),
+            Body::Merged(entries) => entries.binary_search_by(|(k, _)| k.as_slice().cmp(key)),
+        }
+    }
+
+    /// The first slot whose key is not below `key`.
+    fn position(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|slot| slot)
+    }
+
+    fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
+        self.loaded = false;
+        self.sure = 0;
+        self.body = Body::Leaf;
+        match view {
+            View::Creating(writes) => self.overlay(writes),
+            View::At(_) | View::Writing(_) => {
+                self.copy(engine, tree, at)?;
+                self.live = true;
+                self.reconcile(engine, tree, view, at)?;
+            }
+        }
+        self.loaded = true;
+        Ok(())
+    }
+
+    /// Goes on to the entries right behind the window's keys, which are not the last ones.
+    fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
+        // The right link leads there unless the window was cut, or the link's page has become another one. A page that
+        // was merged away or detached, but whose id was not let go, is as this view must see it.
+        let whole = self.live && self.leaf.upper() == self.upper();
+        let right = whole && self.leaf.load_right(tree, &Pages(&engine.pool))?;
+        if right && engine.released.load(Ordering::Acquire) == self.released {
+            (self.body, self.cut) = (Body::Leaf, None);
+            self.prefetch_right(engine);
+            (self.next, self.sure) = (0, 0);
+            let old = match view {
+                View::At(snapshot) => self.leaf.lsn() > snapshot,
+                View::Writing(_) | View::Creating(_) => true,
+            };
+            if old {
+                let from = self.leaf.lower().to_vec();
+                self.loaded = false;
+                self.reconcile(engine, tree, view, At::Key(&from))?;
+                self.loaded = true;
+                self.next = self.position(&from);
+            }
+            return Ok(());
+        }
+        let from = if right { self.leaf.lower() } else { self.upper().unwrap_or_default() }.to_vec();
+        self.load(engine, tree, view, At::Key(&from))?;
+        self.next = self.position(&from);
+        Ok(())
+    }
+
+    fn prefetch_right(&self, engine: &Engine) {
+        let right = self.leaf.page().right();
+        if self.live && !right.is_none() {
+            engine.pool.prefetch(right);
+        }
+    }
+
+    /// Makes the leaf that was copied what `view` sees of it.
+    fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
+        match view {
+            View::Creating(_) | View::At(Lsn::MAX) => Ok(()),
+            View::At(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
+            View::At(_) => Ok(()),
+            View::Writing(writes) => {
+                if writes.touches(self.lower(), self.upper()) {
+                    self.overlay(writes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies the leaf of `tree` at `at`; the window is right for all between its fences.
+    fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
+        let pages = Pages(&engine.pool);
+        let target = match at {
+            At::Key(key) => Target::Covering(key),
+            At::Before(key) => Target::Before(key),
+            At::End => Target::Last,
+        };
+        self.released = engine.released.load(Ordering::Acquire);
+        self.cut = None;
+        self.leaf.load(tree, &pages, target)
+    }
+
+    /// The leaf has changed since the snapshot: looks up what it was.
+    fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
+        let versions = &engine.versions;
+        let route = || versions.route(tree.table, at, snapshot);
+        let points =
+            |own: &KeyRange, until| versions.points(tree.table, &own.lower, own.upper.as_deref(), snapshot, until);
+        let clear = |mut own: KeyRange| {
+            versions.clear_range(tree.table, at, snapshot, &mut own);
+            own
+        };
+        let (own, undone) = loop {
+            if let Some(Route { root, key_range, until }) = route() {
+                self.live = false;
+                self.copy(engine, &Tree { root, ..*tree }, at)?;
+                let own = self.key_range().within(&key_range);
+                let undone = points(&own, until);
+                break (own, undone);
+            }
+            let own = clear(self.key_range());
+            let undone = points(&own, Lsn::MAX);
+            // If some of it has been detached meanwhile, events may be ones of what came in its place.
+            if route().is_none() && clear(own.clone()) == own {
+                break (own, undone);
+            }
+        };
+        let changes = undone.iter().map(|(key, before)| (&**key, before.as_ref().map(OwnedRecord::view)));
+        self.merge(&own, |_| false, changes);
+        self.cut = Some(own);
+        Ok(())
+    }
+
+    fn overlay(&mut self, writes: &WriteSet) {
+        let own = self.key_range();
+        let points = writes.points_in(&own.lower, own.upper.as_deref());
+        self.merge(&own, |key| writes.is_cleared(key), points);
+    }
+
+    /// Merges `changes` (in key order) over the leaf's entries inside a range.
+    fn merge<'c>(
+        &mut self,
+        key_range: &KeyRange,
+        hidden: impl Fn(&[u8]) -> bool,
+        changes: impl Iterator<Item = (&'c [u8], Option<Record<'c>>)>,
+    ) {
+        let mut merged = Vec::with_capacity(self.leaf.count());
+        let mut changes = changes.peekable();
+        let mut key = Vec::new();
+        for slot in 0..self.leaf.count() {
+            self.leaf.key_into(slot, &mut key);
+            if !key_range.contains(&key) {
+                continue;
+            }
+            while let Some((changed, record)) = changes.next_if(|(changed, _)| *changed < key.as_slice()) {
+                merged.extend(record.map(|record| (changed.to_vec(), record.into())));
+            }
+            match changes.next_if(|(changed, _)| *changed == key.as_slice()) {
+                Some((_, record)) => merged.extend(record.map(|record| (key.clone(), record.into()))),
+                None if hidden(&key) => {}
+                None => merged.push((key.clone(), self.leaf.record(slot).into())),
+            }
+        }
+        for (changed, record) in changes {
+            merged.extend(record.map(|record| (changed.to_vec(), record.into())));
+        }
+        self.body = Body::Merged(merged);
+    }
+}

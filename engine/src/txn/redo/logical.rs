@@ -1,0 +1,337 @@
+//! The logical record of a large transaction: its steps, whole, before any of them touches a page.
+//!
+//! It is written as one or more batches of kind `LOGICAL`, each at most [`PIECE`] bytes: `flags u8 | bytes`, where flag 1
+//! is the last piece's and flag 2 the first's. Joined, the bytes are steps:
+//!
+//! | tag | step |
+//! |---|---|
+//! | 1 | tree: table u32, root u32, layout; later steps name trees by their order of appearance (varint) |
+//! | 2 | adopt: page id u32, has place u8, place if so, as in a record |
+//! | 3 | create: tree |
+//! | 4 | drop: tree, keep runs of large values u8 |
+//! | 5 | clear: tree, varint length, lower key, has upper u8, varint length, upper key (exclusive) |
+//! | 6 | put: tree, large u8, varint key length, key, varint record length, record |
+//! | 7 | remove: tree, varint key length, key |
+
+use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
+use super::record::LOGICAL;
+use crate::base::bytes::{push_varint, take, take_varint};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::log::{BatchBuffer, Log};
+use crate::page::Record;
+use crate::store::PlaceBytes;
+use crate::tree::{LeafHint, Tree};
+use crate::txn::commit::steps::Step;
+use crate::txn::space::reclaim::Runs;
+use std::collections::BTreeMap;
+
+/// Flags of a piece.
+const LAST: u8 = 1;
+const FIRST: u8 = 2;
+/// The most bytes of steps in one batch.
+const PIECE: usize = 4 << 20;
+
+/// A transaction read back from the log: its bytes, from which each step is read when its turn comes.
+#[derive(Debug, Default)]
+pub(crate) struct LogicalTransaction {
+    /// LSN of its first batch.
+    pub(crate) start: Lsn,
+    bytes: Vec<u8>,
+    trees: Vec<Tree>,
+    len: usize,
+    /// How many steps are applied already.
+    pub(crate) done: usize,
+}
+
+/// Writes the steps to the log and returns where they begin.
+pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Result<Lsn> {
+    let start = log.next_lsn();
+    let mut trees = BTreeMap::new();
+    let most = PIECE.min(log.most_payload() / 2);
+    let mut out = Vec::with_capacity(most);
+    let mut first = FIRST;
+    for step in steps {
+        encode(&step, &mut trees, &mut out);
+        while out.len() >= most {
+            append(log, out.get(..most).unwrap_or(&out), std::mem::take(&mut first))?;
+            out.drain(..most);
+        }
+    }
+    append(log, &out, first | LAST)?;
+    Ok(start)
+}
+
+/// Puts the pieces of a record together again. A record whose last piece never came, because power went, ends where the
+/// next one begins.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    bytes: Vec<u8>,
+    start: Lsn,
+}
+
+impl Pieces {
+    /// Takes the payload of a batch that starts at `start`; gives the transaction if it was the last piece.
+    pub(crate) fn push(&mut self, payload: &[u8], start: Lsn) -> Result<Option<LogicalTransaction>> {
+        let Some((flags, bytes)) = payload.split_first() else {
+            return Err(Error::CorruptLog { lsn: start, what: "an empty piece of a transaction".into() });
+        };
+        if flags & FIRST != 0 {
+            (self.bytes, self.start) = (Vec::new(), start);
+        }
+        self.bytes.extend_from_slice(bytes);
+        if flags & LAST == 0 {
+            return Ok(None);
+        }
+        LogicalTransaction::decode(std::mem::take(&mut self.bytes), self.start).map(Some)
+    }
+}
+
+fn append(log: &Log, piece: &[u8], flags: u8) -> Result<Lsn> {
+    let mut batch = BatchBuffer::new();
+    batch.push(&[flags]);
+    batch.push(piece);
+    log.append_buffer(LOGICAL, &mut batch)
+}
+
+fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>) {
+    let mut tree_number = |tree: &Tree, out: &mut Vec<u8>| match trees.get(&tree.root) {
+        Some(number) => *number,
+        None => {
+            let number = trees.len() as u64;
+            trees.insert(tree.root, number);
+            out.push(1);
+            out.extend_from_slice(&tree.table.0.to_le_bytes());
+            out.extend_from_slice(&tree.root.0.to_le_bytes());
+            out.extend_from_slice(&layout_to_bytes(&tree.layout));
+            number
+        }
+    };
+    match *step {
+        Step::Adopt { page, place } => {
+            out.push(2);
+            out.extend_from_slice(&page.0.to_le_bytes());
+            out.push(u8::from(place.is_some()));
+            if let Some(place) = place {
+                place.encode(out);
+            }
+        }
+        Step::Create { tree } => {
+            let number = tree_number(tree, out);
+            out.push(3);
+            push_varint(out, number);
+        }
+        Step::Drop { tree, runs } => {
+            let number = tree_number(tree, out);
+            out.push(4);
+            push_varint(out, number);
+            out.push(runs as u8);
+        }
+        Step::Clear { tree, lower, upper } => {
+            let number = tree_number(tree, out);
+            out.push(5);
+            push_varint(out, number);
+            push_bytes(out, lower);
+            out.push(u8::from(upper.is_some()));
+            push_bytes(out, upper.unwrap_or_default());
+        }
+        Step::Put { tree, key, record, .. } => {
+            let number = tree_number(tree, out);
+            out.push(6);
+            push_varint(out, number);
+            out.push(u8::from(record.large));
+            push_bytes(out, key);
+            push_bytes(out, record.bytes);
+        }
+        Step::Remove { tree, key, .. } => {
+            let number = tree_number(tree, out);
+            out.push(7);
+            push_varint(out, number);
+            push_bytes(out, key);
+        }
+    }
+}
+
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+impl LogicalTransaction {
+    /// How many steps it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of its steps.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes the joined pieces of a transaction that begins at `start`. Every step is looked at once.
+    pub(crate) fn decode(bytes: Vec<u8>, start: Lsn) -> Result<LogicalTransaction> {
+        let (mut trees, mut len) = (Vec::new(), 0);
+        let mut input = bytes.as_slice();
+        while !input.is_empty() {
+            let damaged = || Error::CorruptLog { lsn: start, what: "a large transaction with a damaged step".into() };
+            match Item::take(&mut input).ok_or_else(damaged)? {
+                Item::Tree(tree) => trees.push(tree),
+                item if item.tree().is_some_and(|tree| tree >= trees.len()) => return Err(damaged()),
+                _ => len += 1,
+            }
+        }
+        Ok(LogicalTransaction { start, bytes, trees, len, done: 0 })
+    }
+
+    /// The steps, as commit takes them.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'_>> + Clone {
+        // `decode` has seen every item and every number of a tree, so none is left out.
+        self.items().filter_map(|item| item.step(&self.trees))
+    }
+
+    fn items(&self) -> impl Iterator<Item = Item<'_>> + Clone {
+        let mut input = self.bytes.as_slice();
+        std::iter::from_fn(move || Item::take(&mut input))
+    }
+
+    /// The pages that the transaction has reserved and that no allocation map knows yet.
+    pub(crate) fn reserved(&self) -> impl Iterator<Item = PageId> {
+        self.steps().skip(self.done).filter_map(|step| match step {
+            Step::Adopt { page, .. } => Some(page),
+            Step::Create { tree } => Some(tree.root),
+            _ => None,
+        })
+    }
+
+    /// The pages that it names: those that it adopts, and the roots of its trees.
+    pub(crate) fn named(&self) -> impl Iterator<Item = PageId> {
+        self.items().filter_map(|item| match item {
+            Item::Tree(tree) => Some(tree.root),
+            Item::Adopt { page, .. } => Some(page),
+            _ => None,
+        })
+    }
+
+    /// The pages written outside the log that belong to the transaction.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (PageId, PlaceBytes)> {
+        self.steps().filter_map(|step| match step {
+            Step::Adopt { page, place } => place.map(|place| (page, place)),
+            _ => None,
+        })
+    }
+}
+
+/// One item of a logical record; trees by their numbers.
+#[derive(Clone, Copy)]
+enum Item<'a> {
+    /// What the next number stands for; no step.
+    Tree(Tree),
+    Adopt {
+        page: PageId,
+        place: Option<PlaceBytes>,
+    },
+    Create {
+        tree: usize,
+    },
+    Drop {
+        tree: usize,
+        runs: Runs,
+    },
+    Clear {
+        tree: usize,
+        lower: &'a [u8],
+        upper: Option<&'a [u8]>,
+    },
+    Put {
+        tree: usize,
+        key: &'a [u8],
+        record: Record<'a>,
+    },
+    Remove {
+        tree: usize,
+        key: &'a [u8],
+    },
+}
+
+impl<'a> Item<'a> {
+    /// Takes the next item off the front of `input`; `None` is damage, or the end.
+    fn take(input: &mut &'a [u8]) -> Option<Item<'a>> {
+        Some(match take_u8(input)? {
+            1 => {
+                let table = TableId(take_u32(input)?);
+                let root = PageId(take_u32(input)?);
+                let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?)?;
+                Item::Tree(Tree { root, table, layout })
+            }
+            2 => {
+                let page = PageId(take_u32(input)?);
+                let place = match take_u8(input)? {
+                    0 => None,
+                    _ => Some(PlaceBytes::take(input)?),
+                };
+                Item::Adopt { page, place }
+            }
+            3 => Item::Create { tree: take_number(input)? },
+            4 => {
+                let tree = take_number(input)?;
+                let runs = if take_u8(input)? == Runs::Keep as u8 { Runs::Keep } else { Runs::Free };
+                Item::Drop { tree, runs }
+            }
+            5 => {
+                let (tree, lower) = (take_number(input)?, take_bytes(input)?);
+                let bounded = take_u8(input)? == 1;
+                let upper = take_bytes(input)?;
+                Item::Clear { tree, lower, upper: bounded.then_some(upper) }
+            }
+            6 => {
+                let tree = take_number(input)?;
+                let large = take_u8(input)? == 1;
+                let key = take_bytes(input)?;
+                Item::Put { tree, key, record: Record { bytes: take_bytes(input)?, large } }
+            }
+            7 => Item::Remove { tree: take_number(input)?, key: take_bytes(input)? },
+            _ => return None,
+        })
+    }
+
+    /// The number of its tree.
+    fn tree(&self) -> Option<usize> {
+        match *self {
+            Item::Tree(_) | Item::Adopt { .. } => None,
+            Item::Create { tree }
+            | Item::Drop { tree, .. }
+            | Item::Clear { tree, .. }
+            | Item::Put { tree, .. }
+            | Item::Remove { tree, .. } => Some(tree),
+        }
+    }
+
+    /// The step that it is, if it is one.
+    fn step(self, trees: &'a [Tree]) -> Option<Step<'a>> {
+        Some(match self {
+            Item::Tree(_) => return None,
+            Item::Adopt { page, place } => Step::Adopt { page, place },
+            Item::Create { tree } => Step::Create { tree: trees.get(tree)? },
+            Item::Drop { tree, runs } => Step::Drop { tree: trees.get(tree)?, runs },
+            Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
+            Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, hint: LeafHint::NONE },
+            Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, hint: LeafHint::NONE },
+        })
+    }
+}
+
+fn take_u8(input: &mut &[u8]) -> Option<u8> {
+    take(input, 1)?.first().copied()
+}
+
+fn take_u32(input: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(input, 4)?.try_into().ok()?))
+}
+
+fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(take_varint(input)?).ok()?;
+    take(input, len)
+}
+
+fn take_number(input: &mut &[u8]) -> Option<usize> {
+    usize::try_from(take_varint(input)?).ok()
+}
