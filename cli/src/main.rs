@@ -3,6 +3,16 @@
 //! This file parses the command line and turns the end of a command into an exit status: 0 after success, 1 if
 //! something was not found, 2 after an error, which is one line on standard error. If a reader such as `head` closes
 //! standard output early, the program ends without an error.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod args;
 mod commands;

@@ -25,6 +25,16 @@
 //! The modules are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`]. A layer
 //! uses only layers below it; `tests/layers.rs` enforces this. The public API is what this reference shows. Hidden modules
 //! are public for benchmarks and tests only, and change without notice.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
 
 pub mod base;
 pub mod db;

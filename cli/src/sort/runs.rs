@@ -43,12 +43,10 @@ impl Runs {
                 none.insert(BufWriter::with_capacity(1 << 20, file))
             }
         };
-        let mut lengths = [0; 8];
-        let (key_field, value_field) = lengths.split_at_mut(4);
-        key_field.copy_from_slice(&(key.len() as u32).to_le_bytes());
-        value_field.copy_from_slice(&(value.len() as u32).to_le_bytes());
+        let lengths = [key.len(), value.len()].map(usize::to_ne_bytes);
+        let lengths = lengths.as_flattened();
         let write = |bytes| file.write_all(bytes);
-        [&lengths, key, value].into_iter().try_for_each(write).map_err(refused)?;
+        [lengths, key, value].into_iter().try_for_each(write).map_err(refused)?;
         self.written += (lengths.len() + key.len() + value.len()) as u64;
         Ok(())
     }
@@ -109,9 +107,9 @@ impl Run {
         if self.reader.buffer().is_empty() && self.reader.get_ref().at == self.reader.get_ref().end {
             return Ok(None);
         }
-        let mut lengths = [[0; 4]; 2];
+        let mut lengths = [[0; size_of::<usize>()]; 2];
         self.reader.read_exact(lengths.as_flattened_mut())?;
-        let [key_len, value_len] = lengths.map(|length| u32::from_le_bytes(length) as usize);
+        let [key_len, value_len] = lengths.map(usize::from_ne_bytes);
         let mut pair = (vec![0; key_len], vec![0; value_len]);
         self.reader.read_exact(&mut pair.0)?;
         self.reader.read_exact(&mut pair.1)?;

@@ -192,20 +192,23 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 /// Appends `value` as an LEB128 varint (7 bits a byte, low first, 1 to 10 bytes).
 pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+    loop {
+        let [low, ..] = value.to_le_bytes();
         value >>= 7;
+        if value == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
     }
-    out.push(value as u8);
 }
 
 /// Takes a varint off the front of `input`; `None` when it is cut short or longer than 10 bytes.
 pub fn take_varint(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
-    for (i, &byte) in input.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f).checked_shl(7 * i as u32)?;
+    for (at, (&byte, shift)) in input.iter().zip((0..u64::BITS).step_by(7)).enumerate() {
+        value |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            *input = input.get(i + 1..)?;
+            *input = input.get(at + 1..)?;
             return Some(value);
         }
     }

@@ -3,14 +3,6 @@
 //!
 //! The layout of pages and the bytes of the log must not be in this layer.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod catalog;
 mod check;
 mod database;

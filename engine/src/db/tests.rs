@@ -1,8 +1,6 @@
 //! A database behaves like a `BTreeMap` with any page store behind the seam: through commits, range removals, large values,
 //! bulk loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::io::{MemoryVolume, OpenMode, Volume};
 use crate::store::StoreKind;
 use crate::{Builder, Database, TableDef, TableOptions};

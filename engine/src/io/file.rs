@@ -1,14 +1,6 @@
 //! [`Disk`] for files of the operating system: reads and writes at an offset, and real syncs. This file must not
 //! interpret the bytes, buffer them, or repeat a call that failed.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 use super::Disk;
 use crate::base::{Error, Result};
 use std::fs::File;
@@ -148,7 +140,6 @@ mod system {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use std::io::ErrorKind;
     use std::path::Path;

@@ -3,14 +3,6 @@
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
 //! folder, does not change which files are opened. This file must not know what the files are for.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 use super::{Disk, FileDisk, LockGuard, Locked, OpenMode, Volume};
 use crate::base::{Error, Result};
 use rustix::fs::{
@@ -299,7 +291,6 @@ fn link_new(folder: &File, from: &str, to: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use std::fs::{create_dir, create_dir_all, rename, write};
     use std::os::unix::fs::symlink;

@@ -2,14 +2,6 @@
 //! handles that stay valid after the file is removed. A sync does nothing. Simulated failures must not be here:
 //! `duramen-sim` has them.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 use super::blocks::{BLOCK, parts};
 use super::{Disk, LockGuard, Locked, OpenMode, Volume};
 use crate::base::{Error, Result};
@@ -315,7 +307,6 @@ impl Drop for MemoryLock {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

@@ -1,14 +1,6 @@
 //! A volume over another volume that stays unchanged. Writes are kept in memory and hide the bytes below them. It shows
 //! the effect of a change on files that must not change. This file must not know what the files contain.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 use super::blocks::{BLOCK, parts};
 use super::{Disk, Locked, MemoryVolume, OpenMode, Volume};
 use crate::base::{Error, Result};
@@ -244,7 +236,6 @@ impl Volume for OverlayVolume {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

@@ -179,7 +179,6 @@ impl BatchHeader {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     fn stamp() -> Stamp {

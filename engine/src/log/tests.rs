@@ -1,12 +1,4 @@
 //! Tests of the log on a volume in memory that counts calls, fails and loses data on demand.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod damage;
 mod epochs;
 mod group;

@@ -216,7 +216,6 @@ impl Page<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::page::{map_page, run_page, unpack};

@@ -4,14 +4,6 @@
 //! which must never be known here. Reading trusts nothing: a field outside the page reads as zero, and
 //! [`Page::check`] says once, when bytes come from a device, whether they make sense.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod apply;
 mod block_cut;
 mod builder;

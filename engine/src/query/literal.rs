@@ -85,7 +85,6 @@ fn integer_part(digits: &str, point: i64) -> (Option<u128>, bool) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -4,14 +4,6 @@
 //! [`Query`] is the interface in Rust, [`Statement`] the one for queries as text; `docs/query.md` describes both. Page
 //! layouts and versions must not be handled here.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod literal;
 mod number;
 mod parse;

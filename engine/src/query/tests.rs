@@ -1,7 +1,5 @@
 //! Compares queries with a plain scan of the same snapshot: every codec and other key lists, several leaves, ranges,
 //! predicates, threads, and snapshots with later commits. Also the errors for wrong texts.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
-
 use super::*;
 use crate::db::types::TableOptions;
 use crate::txn::{Latched, Part};

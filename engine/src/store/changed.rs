@@ -38,7 +38,6 @@ impl Changed {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

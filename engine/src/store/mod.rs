@@ -10,14 +10,6 @@
 //! * `table`: [`TableStore`] maps page ids to places in the file and writes every image to a new place.
 //! * `file`, `superblock`, `syncs`: what every store's file has: superblocks that are the database's, and one way to sync.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod changed;
 mod file;
 mod pool;

@@ -225,7 +225,6 @@ pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::panic)]
     use super::*;
     use proptest::prelude::*;
 

@@ -55,7 +55,6 @@ impl Syncs {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::io::{MemoryVolume, OpenMode, Volume};
 

@@ -97,7 +97,6 @@ fn ends_by(a: Option<&[u8]>, b: Option<&[u8]>) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

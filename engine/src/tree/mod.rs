@@ -8,14 +8,6 @@
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is
 //! whole; so a reader sees each change whole or not at all.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod bulk;
 mod cursor;
 mod edit;

@@ -4,14 +4,6 @@
 //! `applier`), one batch in the log, and before-images for the snapshots that are open (`versions`). What tables are
 //! called and what their bytes mean is for `db`.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod checkpoint;
 mod commit;
 mod engine;

@@ -149,7 +149,6 @@ pub(crate) fn corrupt(why: &str) -> Error {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -101,7 +101,6 @@ impl<'a> TableSpec<'a> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::page::BlockRule;

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use crate::base::Result;
 use crate::txn::ids_per_map;
 use crate::{Builder, Database, TableDef};

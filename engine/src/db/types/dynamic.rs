@@ -260,7 +260,6 @@ impl FromStr for DynType {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

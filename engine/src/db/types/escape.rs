@@ -56,7 +56,6 @@ pub(super) fn take_escaped<'a>(input: &mut &'a [u8]) -> Decoded<Cow<'a, [u8]>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -4,14 +4,6 @@
 //! decoded. A [`Key`] type also promises that the encoded bytes have the order of the values. `docs/types.md` describes
 //! the bytes of each type. Pages, tables in a database and transactions must not be known here.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod def;
 mod dynamic;
 mod escape;

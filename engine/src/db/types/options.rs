@@ -135,7 +135,6 @@ fn choose<T: Copy + fmt::Display>(option: &'static str, text: &str, all: &[T]) -
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,8 +1,6 @@
 //! Properties of every type: encodings have the order of the values, decode to the same value, and no bytes make a
 //! decoder panic.
 
-#![allow(clippy::unwrap_used)]
-
 use super::{DynType, Key, Value};
 use crate::base::Error;
 use proptest::collection::vec;

@@ -76,7 +76,6 @@ pub(super) fn open(list: &mut [u8], used: usize, index: usize, group: Group) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 

@@ -171,7 +171,6 @@ pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize, part: usi
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::page::keys::scheme::Build;

@@ -1,6 +1,4 @@
 //! Property tests of the whole layer: every key list x record list x page size against a sorted Vec.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
-
 mod apart;
 mod hostile;
 mod inner;

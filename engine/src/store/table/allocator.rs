@@ -294,7 +294,6 @@ fn pieces(extent: Extent) -> impl Iterator<Item = Extent> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
     use super::*;
     use proptest::prelude::*;
 

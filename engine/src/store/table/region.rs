@@ -104,7 +104,6 @@ impl Region {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

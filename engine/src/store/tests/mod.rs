@@ -1,13 +1,5 @@
 //! Tests of the page store and the buffer pool together with their device: what they share is here.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 pub(super) mod model;
 mod pool;
 mod pool_threads;

@@ -1,14 +1,6 @@
 //! Tests of the whole layer on a Vec of pages: random operations against a model, and one file for each promise that
 //! needs a scene of its own.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod bulk_load;
 mod hostile;
 mod keys;

@@ -131,7 +131,6 @@ fn view(write: &Option<OwnedRecord>) -> Option<Record<'_>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
-
 use super::*;
 use proptest::prelude::*;
 

@@ -34,7 +34,6 @@ pub(super) fn parts(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -89,7 +89,6 @@ pub(super) fn pieces<T: IntKey>(rule: BlockRule, keys: &[T], most: usize) -> imp
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -1,13 +1,5 @@
 //! What only the table store can be asked: damage to its file, and places.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::cast_possible_truncation
-)]
-
 mod hostile;
 mod places;
 

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
-
 use super::*;
 use crate::txn::versions::range_pieces::work::LOOKED_AT;
 use proptest::prelude::*;
