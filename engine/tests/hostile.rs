@@ -2,6 +2,8 @@
 //! data; never a panic, never silently wrong data; and what is committed stays readable. A corrupt page costs its key
 //! range and not the database.
 
+use duramen::base::checksum::checksum;
+use duramen::db::Damage;
 use duramen::{Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::fs;
@@ -134,6 +136,39 @@ fn a_newer_format_is_named() {
     assert!(matches!(options().open(&path), Err(Error::FormatVersion { found: 77, .. })));
 }
 
+/// Writes `value` at byte `at` of the superblock in `slot`, and the checksum that then is right.
+fn set_field(file: &mut [u8], slot: usize, at: usize, value: u32) {
+    let superblock = &mut file[slot * 4096..][..4096];
+    superblock[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    let crc = checksum(&superblock[..4092]);
+    superblock[4092..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The database is intact: neither recovery nor rescue may look for damage or write to the file.
+#[test]
+fn a_page_store_of_a_newer_version_is_named() {
+    for clean in [true, false] {
+        let folder = build(clean);
+        let path = folder.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        for slots in [&[0, 1][..], &[0], &[1]] {
+            let mut bytes = whole.clone();
+            slots.iter().for_each(|slot| set_field(&mut bytes, *slot, 52, 77));
+            fs::write(&path, &bytes).unwrap();
+            let opened = [
+                options().open(&path).map(drop),
+                options().open_read_only(&path).map(drop),
+                options().open_damaged(&path).map(drop),
+            ];
+            for error in opened.map(Result::unwrap_err) {
+                assert!(matches!(error, Error::UnknownStore { found: 77, .. }), "{error}");
+                assert!(error.to_string().contains("page store number 77"), "{error}");
+            }
+            assert!(fs::read(&path).unwrap() == bytes, "the file was written to");
+        }
+    }
+}
+
 #[test]
 fn a_truncated_file_gives_an_error_or_the_right_data() {
     for clean in [true, false] {
@@ -237,10 +272,18 @@ fn a_damaged_superblock_is_found_and_written_anew() -> Result<()> {
     let folder = build(true);
     let path = folder.path().join(NAME);
     let whole = fs::read(&path).unwrap();
-    for slot in [0, 1] {
+    // A flipped bit; and, with the right checksum, an impossible page size, flags and length of the store's bytes.
+    let damages = [None, Some((12, 4097)), Some((40, u32::MAX)), Some((80, 4009))];
+    for (slot, damage) in [0, 1].into_iter().flat_map(|slot| damages.map(|damage| (slot, damage))) {
         let mut bytes = whole.clone();
-        bytes[slot * 4096 + 100] ^= 1;
+        match damage {
+            None => bytes[slot * 4096 + 100] ^= 1,
+            Some((at, value)) => set_field(&mut bytes, slot, at, value),
+        }
         fs::write(&path, bytes).unwrap();
+        let (db, damage) = options().open_damaged(&path)?;
+        assert!(matches!(damage[..], [Damage::Superblock { slot: found }] if found == slot), "{damage:?}");
+        drop(db);
         let db = options().open_read_only(&path)?;
         let findings = db.verify(|_| ())?.findings;
         assert_eq!(findings.len(), 1, "{findings:?}");

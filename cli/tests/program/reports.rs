@@ -159,6 +159,22 @@ fn check_finds_a_superblock_that_is_damaged() {
 }
 
 #[test]
+fn a_page_store_of_a_newer_version_is_no_damage() {
+    let place = Place::new();
+    place.ok("load t.duramen t", "a\n");
+    let mut bytes = std::fs::read(place.path("t.duramen")).unwrap();
+    let superblock = &mut bytes[..4096];
+    superblock[52..56].copy_from_slice(&77u32.to_le_bytes());
+    let crc = duramen::base::checksum::checksum(&superblock[..4092]);
+    superblock[4092..].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(place.path("t.duramen"), bytes).unwrap();
+    for command in ["check t.duramen", "scan t.duramen t", "dump t.duramen d --skip-damaged", "put t.duramen t b"] {
+        let told = place.error(command, "");
+        assert!(told.contains("uses page store number 77") && told.contains("use a newer version"), "{told}");
+    }
+}
+
+#[test]
 fn compact_shrinks_the_file_and_keeps_the_entries() {
     let place = Place::new();
     place.ok("load t.duramen t", numbered(20_000));

@@ -25,6 +25,7 @@ const CLOSE_OTHER: &str = ": close the other handle or process first";
 const CREATE: &str = ": create it first";
 const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
 const OTHER_VERSION: &str = ": use a version of Duramen that reads this format";
+const NEWER_VERSION: &str = ": use a newer version of Duramen";
 const OPEN_TO_RECOVER: &str = ": open it for writing once, which recovers it";
 const FIND_LOG: &str = ": put the log back beside it, restore a backup, or read the state of the last checkpoint with `Builder::open_damaged`";
 const SALVAGE: &str = "; restore a backup, or read the rest of the table with `salvage`";
@@ -113,6 +114,14 @@ pub enum Error {
         found: u32,
         /// The version this program reads and writes.
         supported: u32,
+    },
+    /// The file's pages are in a page store that only a newer version of this program has.
+    #[error("{path} uses page store number {found}, which this version of Duramen does not know{NEWER_VERSION}", path = path.display())]
+    UnknownStore {
+        /// The file.
+        path: PathBuf,
+        /// The number of the page store.
+        found: u32,
     },
     /// A database that was not closed cleanly cannot be opened read-only, because it needs recovery.
     #[error("{path} was not closed cleanly{OPEN_TO_RECOVER}", path = path.display())]
@@ -387,6 +396,7 @@ impl Error {
             Error::NotFound { .. } => CREATE,
             Error::Exists { .. } => OPEN_OR_REMOVE,
             Error::FormatVersion { .. } => OTHER_VERSION,
+            Error::UnknownStore { .. } => NEWER_VERSION,
             Error::NeedsRecovery { .. } => OPEN_TO_RECOVER,
             Error::MissingLog { .. } => FIND_LOG,
             Error::Corrupt { .. } => SALVAGE,
@@ -446,6 +456,7 @@ mod tests {
             Error::Locked { path: path() },
             Error::NotFound { path: path() },
             Error::Exists { path: path() },
+            Error::UnknownStore { path: path(), found: 7 },
             Error::NeedsRecovery { path: path() },
             Error::SumTooLarge { what: "keys" },
             Error::TooManyNumbers { most: 7 },

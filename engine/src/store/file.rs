@@ -2,7 +2,7 @@
 //! superblocks belongs to the store.
 
 use super::StoreKind;
-use super::superblock::{self, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
+use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use crate::base::{Result, limits};
 use crate::io::Disk;
@@ -11,22 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the superblocks say now and where the next one goes.
-struct Current {
-    superblock: Superblock,
-    slot: usize,
-    /// The other slot was damaged when the file was opened, and has not been written since.
-    other_damaged: bool,
-}
-
 /// The file.
 pub struct DatabaseFile {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     page_size: usize,
     kind: StoreKind,
-    /// Held during a whole checkpoint or superblock write.
-    current: Mutex<Current>,
+    /// The valid superblock. Locked during a whole checkpoint or superblock write.
+    current: Mutex<Chosen>,
     /// Both superblocks have at least this high water; 0 as long as one is not known.
     high_water: AtomicU32,
     /// What [`DatabaseFile::make_known`] was asked for: no later superblock may have less.
@@ -49,7 +41,7 @@ impl DatabaseFile {
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_at(0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
-        Ok(DatabaseFile::of(disk, path, second, 1, false))
+        Ok(DatabaseFile::of(disk, path, Chosen { superblock: second, slot: 1, other_damaged: false }))
     }
 
     /// Reads the superblocks. Nothing is written.
@@ -59,25 +51,17 @@ impl DatabaseFile {
     pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<DatabaseFile> {
         let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
         disk.read_at(0, &mut front)?;
-        let (superblock, slot) = superblock::choose(&front, path)?;
-        let other_damaged = !superblock::is_sound(&front, 1 - slot.min(1));
-        Ok(DatabaseFile::of(disk, path, superblock, slot, other_damaged))
+        Ok(DatabaseFile::of(disk, path, superblock::choose(&front, path)?))
     }
 
-    /// The file whose superblock that counts is this one, in that slot.
-    pub(super) fn of(
-        disk: Arc<dyn Disk>,
-        path: &Path,
-        superblock: Superblock,
-        slot: usize,
-        other_damaged: bool,
-    ) -> DatabaseFile {
+    /// The file whose valid superblock is this one.
+    pub(super) fn of(disk: Arc<dyn Disk>, path: &Path, current: Chosen) -> DatabaseFile {
         DatabaseFile {
             disk,
             path: path.to_owned(),
-            page_size: superblock.meta.page_size,
-            kind: superblock.kind,
-            current: Mutex::new(Current { superblock, slot, other_damaged }),
+            page_size: current.superblock.meta.page_size,
+            kind: current.superblock.kind,
+            current: Mutex::new(current),
             high_water: AtomicU32::new(0),
             raised: AtomicU32::new(0),
             syncs: Syncs::default(),
@@ -183,7 +167,7 @@ impl DatabaseFile {
 /// The right to write the next superblock.
 pub(super) struct Change<'f> {
     file: &'f DatabaseFile,
-    current: MutexGuard<'f, Current>,
+    current: MutexGuard<'f, Chosen>,
 }
 
 impl Change<'_> {
@@ -205,7 +189,7 @@ impl Change<'_> {
         file.sync()?;
         let both = meta.high_water.min(current.superblock.meta.high_water);
         file.high_water.store(both, Ordering::Release);
-        *current = Current { superblock: next, slot, other_damaged: false };
+        *current = Chosen { superblock: next, slot, other_damaged: false };
         Ok(())
     }
 }

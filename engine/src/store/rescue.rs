@@ -1,7 +1,7 @@
 //! Opening a file whose superblocks or whose store are damaged, to read what is left.
 
 use super::file::DatabaseFile;
-use super::superblock::{self, FRONT, Meta, Superblock};
+use super::superblock::{self, Chosen, FRONT, Meta};
 use super::table::TableStore;
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
@@ -51,19 +51,18 @@ pub enum Trust {
 /// says it.
 ///
 /// # Errors
-/// [`Error::FormatVersion`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the device
+/// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the device
 /// says.
 pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
     read_what_can_be(&*disk, 0, &mut front);
-    let (superblock, slot) = match chosen(&front, path)? {
+    let chosen = match chosen(&front, path)? {
         Ok(chosen) => chosen,
         Err(cause) => return TableStore::rescue_unknown(disk, path, page_size, cause),
     };
-    let other = 1 - slot.min(1);
-    let believed = if superblock::is_sound(&front, other) { Believed::Newest } else { Believed::Only };
-    let damage = if believed == Believed::Only { vec![Damage::Superblock { slot: other }] } else { Vec::new() };
-    let file = DatabaseFile::of(disk, path, superblock, slot, false);
+    let file = DatabaseFile::of(disk, path, chosen);
+    let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
+    let believed = if damage.is_empty() { Believed::Newest } else { Believed::Only };
     match file.kind() {
         StoreKind::Table => TableStore::rescue(file, believed, trust, damage),
         #[cfg(test)]
@@ -71,8 +70,8 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     }
 }
 
-/// The superblock that counts and its slot, or why there is none. Another version's is an error of the whole.
-fn chosen(front: &[u8], path: &Path) -> Result<Result<(Superblock, usize)>> {
+/// The valid superblock, or why there is none. A superblock of another version of this program is an error of the whole.
+fn chosen(front: &[u8], path: &Path) -> Result<Result<Chosen>> {
     match superblock::choose(front, path) {
         Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
         Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),

@@ -103,16 +103,16 @@ impl Superblock {
         bytes
     }
 
-    /// Reads a superblock of this version whose checksum is right; [`Error::CorruptMeta`] where a field cannot be.
-    fn decode(bytes: &[u8]) -> Result<Superblock> {
-        let corrupt = |why: String| Error::CorruptMeta { what: "the superblock", why };
+    /// Decodes a superblock of this version and of a known page store, whose checksum is right. The error says which
+    /// field has an impossible value.
+    fn decode(bytes: &[u8], kind: StoreKind) -> Result<Superblock, String> {
         let page_size = get_u32(bytes, PAGE_SIZE) as usize;
         if limits::check_page_size(page_size, false).is_err() {
-            return Err(corrupt(format!("it names a page size of {page_size}")));
+            return Err(format!("it names a page size of {page_size}"));
         }
         let flags = get_u32(bytes, FLAGS);
         if flags & !FLAG_CLEAN != 0 {
-            return Err(corrupt(format!("it has unknown flags {flags:#x}")));
+            return Err(format!("it has unknown flags {flags:#x}"));
         }
         let mut id = [0; 16];
         id.copy_from_slice(slice(bytes, DATABASE_ID, SEQUENCE));
@@ -126,30 +126,27 @@ impl Superblock {
             last: Lsn(get_u64(bytes, LAST)),
             high_water: get_u32(bytes, HIGH_WATER),
         };
-        let kind = get_u32(bytes, KIND);
-        let kind = StoreKind::of_tag(kind)
-            .ok_or_else(|| corrupt(format!("it names page store {kind}, which this program does not have")))?;
         let own = get_u32(bytes, OWN_LEN) as usize;
         if own > MAX_OWN {
-            return Err(corrupt(format!("it says that its store has {own} bytes in it")));
+            return Err(format!("it says that its store has {own} bytes in it"));
         }
         Ok(Superblock { meta, kind, sequence: get_u64(bytes, SEQUENCE), own: slice(bytes, OWN, OWN + own).to_vec() })
     }
-
-    /// A superblock for a file that has no sound one: of a database that was closed in order, and nothing of the store.
-    pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Superblock {
-        let never = Lsn(1);
-        let (redo, table, last) = (never, never, never);
-        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1 };
-        Superblock { meta, kind, sequence: 0, own: Vec::new() }
-    }
 }
 
+/// What one of the two slots contains.
 enum Slot {
     NoMagic,
-    OtherVersion { found: u32, sound: bool },
-    Damaged,
-    Sound,
+    /// A superblock of another format version; `sound`: with the right checksum.
+    OtherVersion {
+        found: u32,
+        sound: bool,
+    },
+    /// A superblock with the right checksum that names a page store of a newer program.
+    UnknownStore(u32),
+    /// A superblock of this version that cannot be used, and why.
+    Damaged(String),
+    Sound(Superblock),
 }
 
 fn look(bytes: &[u8]) -> Slot {
@@ -157,12 +154,17 @@ fn look(bytes: &[u8]) -> Slot {
         return Slot::NoMagic;
     }
     if bytes.len() < VERSION + 4 {
-        return Slot::Damaged;
+        return Slot::Damaged("the file is cut short".to_owned());
     }
     let sound = bytes.len() == SUPERBLOCK && checksum(slice(bytes, 0, CHECKSUM)) == get_u32(bytes, CHECKSUM);
+    let tag = get_u32(bytes, KIND);
     match get_u32(bytes, VERSION) {
-        FORMAT_VERSION if sound => Slot::Sound,
-        FORMAT_VERSION => Slot::Damaged,
+        FORMAT_VERSION if bytes.len() < SUPERBLOCK => Slot::Damaged("the file is cut short".to_owned()),
+        FORMAT_VERSION if !sound => Slot::Damaged("its checksum is wrong".to_owned()),
+        FORMAT_VERSION => match StoreKind::of_tag(tag).map(|kind| Superblock::decode(bytes, kind)) {
+            None => Slot::UnknownStore(tag),
+            Some(decoded) => decoded.map_or_else(Slot::Damaged, Slot::Sound),
+        },
         found => Slot::OtherVersion { found, sound },
     }
 }
@@ -173,54 +175,68 @@ fn half(front: &[u8], slot: usize) -> &[u8] {
     slice(front, at(slot), at(slot + 1))
 }
 
-/// Whether the superblock in that slot is one of this version with its checksum.
-pub fn is_sound(front: &[u8], slot: usize) -> bool {
-    matches!(look(half(front, slot)), Slot::Sound)
-}
-
-/// Whether a sound superblock is one of another version.
+/// Whether a superblock with the right checksum is of another version.
 pub(crate) fn is_of_another_version(front: &[u8]) -> bool {
     [0, 1].into_iter().any(|slot| matches!(look(half(front, slot)), Slot::OtherVersion { sound: true, .. }))
 }
 
-/// Picks the superblock that counts from the first bytes of a file (fewer than two superblocks where it is short).
-/// Also says in which of the two slots it is.
+/// The valid superblock of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chosen {
+    /// The superblock.
+    pub superblock: Superblock,
+    /// In which of the two slots it is.
+    pub slot: usize,
+    /// The superblock in the other slot cannot be used.
+    pub other_damaged: bool,
+}
+
+impl Chosen {
+    /// For a file without a valid superblock: the superblock of a database that was closed in order, with nothing of the
+    /// store in it.
+    pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
+        let never = Lsn(1);
+        let (redo, table, last) = (never, never, never);
+        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1 };
+        let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
+        Chosen { superblock, slot: 0, other_damaged: false }
+    }
+}
+
+/// Picks the valid superblock from the first bytes of a file (fewer than two superblocks if the file is short).
 ///
-/// Errors: [`Error::NotADatabase`] without the magic, [`Error::FormatVersion`] where another version speaks, which is
-/// looked at before any checksum of this version, [`Error::CorruptMeta`] where both are damaged.
-pub fn choose(front: &[u8], path: &Path) -> Result<(Superblock, usize)> {
-    let halves = [0, 1].map(|slot| half(front, slot));
-    let looks = halves.map(look);
+/// # Errors
+/// [`Error::NotADatabase`] without the magic. [`Error::FormatVersion`] and [`Error::UnknownStore`] if one of the
+/// superblocks is from another version of this program, even if the other one can be read. [`Error::CorruptMeta`] if
+/// neither can be used.
+pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
+    let slots = [0, 1].map(|slot| look(half(front, slot)));
     let version = |found| Err(Error::FormatVersion { path: path.to_owned(), found, supported: FORMAT_VERSION });
-    // A sound superblock of another version counts even beside one of ours: a newer program has been here.
-    for slot in &looks {
-        if let Slot::OtherVersion { found, sound: true } = slot {
-            return version(*found);
+    // A newer program has written to a file that has such a superblock.
+    for slot in &slots {
+        match slot {
+            Slot::OtherVersion { found, sound: true } => return version(*found),
+            Slot::UnknownStore(found) => return Err(Error::UnknownStore { path: path.to_owned(), found: *found }),
+            _ => {}
         }
     }
-    let mut best: Option<(Superblock, usize)> = None;
-    for (slot, (bytes, look)) in halves.iter().zip(&looks).enumerate() {
-        if matches!(look, Slot::Sound) {
-            let superblock = Superblock::decode(bytes)?;
-            if best.as_ref().is_none_or(|(other, _)| superblock.sequence > other.sequence) {
-                best = Some((superblock, slot));
-            }
+    match slots {
+        [Slot::Sound(first), Slot::Sound(second)] => {
+            let (superblock, slot) = if second.sequence > first.sequence { (second, 1) } else { (first, 0) };
+            Ok(Chosen { superblock, slot, other_damaged: false })
+        }
+        [Slot::Sound(superblock), _] => Ok(Chosen { superblock, slot: 0, other_damaged: true }),
+        [_, Slot::Sound(superblock)] => Ok(Chosen { superblock, slot: 1, other_damaged: true }),
+        [Slot::OtherVersion { found, .. }, _] | [_, Slot::OtherVersion { found, .. }] => version(found),
+        [Slot::Damaged(why), _] | [_, Slot::Damaged(why)] => {
+            Err(Error::CorruptMeta { what: "the superblock", why: format!("neither copy can be used: {why}") })
+        }
+        _ => {
+            let empty = front.is_empty();
+            let what = if empty { "it is empty; create the database first" } else { "it does not begin as one" };
+            Err(Error::NotADatabase { path: path.to_owned(), what: what.into() })
         }
     }
-    if let Some(found) = best {
-        return Ok(found);
-    }
-    for slot in &looks {
-        if let Slot::OtherVersion { found, .. } = slot {
-            return version(*found);
-        }
-    }
-    if looks.iter().any(|slot| matches!(slot, Slot::Damaged)) {
-        let why = if front.len() < 2 * SUPERBLOCK { "the file is cut short" } else { "neither copy has its checksum" };
-        return Err(Error::CorruptMeta { what: "the superblock", why: why.into() });
-    }
-    let what = if front.is_empty() { "it is empty; create the database first" } else { "it does not begin as one" };
-    Err(Error::NotADatabase { path: path.to_owned(), what: what.into() })
 }
 
 #[cfg(test)]
@@ -252,17 +268,34 @@ pub(crate) mod tests {
     #[test]
     fn the_greater_sequence_counts() {
         let path = Path::new("db");
-        assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), (block(5), 1));
-        assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), (block(6), 0));
+        let chosen = |sequence, slot| Chosen { superblock: block(sequence), slot, other_damaged: false };
+        assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), chosen(5, 1));
+        assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), chosen(6, 0));
+    }
+
+    /// Superblocks whose field `at` has another value, with the right checksum.
+    fn with_field(sequence: u64, at: usize, value: u32) -> [u8; SUPERBLOCK] {
+        let mut bytes = block(sequence).encode();
+        put_u32(&mut bytes, at, value);
+        let crc = checksum(&bytes[..CHECKSUM]);
+        put_u32(&mut bytes, CHECKSUM, crc);
+        bytes
     }
 
     #[test]
-    fn a_torn_superblock_leaves_the_other() {
-        let mut bytes = front(&block(4), &block(5));
-        bytes[SUPERBLOCK + 512..].fill(0);
-        assert_eq!(choose(&bytes, Path::new("db")).unwrap(), (block(4), 0));
-        assert_eq!([0, 1].map(|slot| is_sound(&bytes, slot)), [true, false]);
-        assert_eq!([0, 1].map(|slot| is_sound(&bytes[..100], slot)), [false, false]);
+    fn a_torn_or_impossible_superblock_leaves_the_other() {
+        let mut torn = block(5).encode();
+        torn[512..].fill(0);
+        let impossible = [(PAGE_SIZE, 4097), (FLAGS, 2), (OWN_LEN, 65_535)].map(|(at, value)| with_field(5, at, value));
+        for bad in [torn].into_iter().chain(impossible) {
+            let sound = block(4).encode();
+            for (halves, slot) in [([sound, bad], 0), ([bad, sound], 1)] {
+                let chosen = choose(&halves.concat(), Path::new("db")).unwrap();
+                assert_eq!(chosen, Chosen { superblock: block(4), slot, other_damaged: true });
+            }
+            let neither = choose(&[bad, bad].concat(), Path::new("db"));
+            assert!(matches!(neither, Err(Error::CorruptMeta { .. })), "{neither:?}");
+        }
     }
 
     #[test]
@@ -279,10 +312,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_newer_program_that_wrote_one_copy_is_seen() {
-        let mut newer = block(5).encode();
-        put_u32(&mut newer, VERSION, FORMAT_VERSION + 1);
-        let crc = checksum(&newer[..CHECKSUM]);
-        put_u32(&mut newer, CHECKSUM, crc);
+        let newer = with_field(5, VERSION, FORMAT_VERSION + 1);
         let bytes = [block(4).encode(), newer].concat();
         let chosen = choose(&bytes, Path::new("db"));
         assert!(matches!(chosen, Err(Error::FormatVersion { found, .. }) if found == FORMAT_VERSION + 1));
@@ -301,15 +331,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_store_and_impossible_bytes_of_one_are_told() {
-        for (at, why) in [(KIND, "page store 99"), (OWN_LEN, "has 65535 bytes")] {
-            let mut bytes = block(1).encode();
-            put_u32(&mut bytes, at, if at == KIND { 99 } else { 65535 });
-            let crc = checksum(&bytes[..CHECKSUM]);
-            put_u32(&mut bytes, CHECKSUM, crc);
-            let chosen = choose(&bytes, Path::new("db"));
-            assert!(matches!(&chosen, Err(Error::CorruptMeta { why: said, .. }) if said.contains(why)), "{chosen:?}");
+    fn an_unknown_store_is_named_even_beside_a_known_one() {
+        let (newer, known) = (with_field(4, KIND, 99), block(5).encode());
+        for halves in [[newer, known], [known, newer], [newer, newer]] {
+            let chosen = choose(&halves.concat(), Path::new("db"));
+            assert!(matches!(&chosen, Err(Error::UnknownStore { found: 99, .. })), "{chosen:?}");
         }
+        let mut damaged = newer;
+        damaged[100] ^= 1;
+        let chosen = choose(&[damaged, known].concat(), Path::new("db")).unwrap();
+        assert_eq!(chosen, Chosen { superblock: block(5), slot: 1, other_damaged: true });
     }
 
     proptest! {
@@ -327,7 +358,7 @@ pub(crate) mod tests {
         ) {
             let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
             let block = Superblock { meta, sequence, own, ..block(1) };
-            prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap(), (block, 0));
+            prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap().superblock, block);
         }
     }
 }

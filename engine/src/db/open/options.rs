@@ -283,8 +283,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`], and errors of the
-    /// recovery.
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::NotADatabase`], [`Error::FormatVersion`],
+    /// [`Error::UnknownStore`], and errors of the recovery.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = super::existing(path.as_ref())?;
         self.open_on(volume, &name)

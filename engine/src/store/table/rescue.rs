@@ -13,7 +13,7 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
-use crate::store::superblock::{FRONT, Superblock};
+use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl TableStore {
         }
         let page_size = found.page_size.unwrap_or(page_size);
         let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
-        let file = DatabaseFile::of(disk, path, Superblock::unknown(StoreKind::Table, page_size), 0, false);
+        let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Table, page_size));
         let (state, images) = (State::new(page_size), found.of_pages(page_size));
         TableStore::rescued(file, Believed::None, state, None, Some(images), damage)
     }

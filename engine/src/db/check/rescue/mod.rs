@@ -53,8 +53,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], and [`Error::NotADatabase`] if there is no
-    /// page in the file.
+    /// [`Error::NotFound`], [`Error::Locked`], [`Error::FormatVersion`], [`Error::UnknownStore`], and
+    /// [`Error::NotADatabase`] if there is no page in the file.
     pub fn open_damaged(&self, path: impl AsRef<Path>) -> Result<(Database, Vec<Damage>)> {
         let (volume, name) = crate::db::open::existing(path.as_ref())?;
         self.open_damaged_on(volume, &name)
