@@ -1,12 +1,15 @@
 //! Power cuts while a database is made: in a new file, in an empty one, and one that is there only when it is finished.
 
+#[path = "workload/numbers.rs"]
+mod numbers;
+
 use duramen::io::{OpenMode, Volume};
-use duramen::{Builder, Database, Error, Result, TableDef};
+use duramen::{Builder, Database, Error, Result};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
+use numbers::{TABLE, keys};
 use std::sync::Arc;
 
 const NAME: &str = "t.duramen";
-const TABLE: TableDef<u64, u64> = TableDef::new("t");
 
 fn options() -> Builder {
     Database::builder().cache(1 << 20).page_size(4096).background(false)
@@ -16,13 +19,6 @@ fn put(db: &Database, key: u64) -> Result<()> {
     let tx = db.begin_write()?;
     tx.open_table(TABLE)?.put(&key, &key)?;
     tx.commit()
-}
-
-fn keys(db: &Database) -> Result<u64> {
-    match db.begin_read()?.open_table(TABLE) {
-        Err(Error::NoTable { .. }) => Ok(0),
-        table => Ok(table?.len()),
-    }
 }
 
 /// A folder, in which an empty file may wait.

@@ -1,13 +1,15 @@
 //! Where a database's files are, who may read them, and that several who open one path at once lose nothing of each other.
 
-use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+#[path = "workload/numbers.rs"]
+mod numbers;
+
+use duramen::{Builder, Database, Durability, Error, Result};
+use numbers::{TABLE, keys};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-const TABLE: TableDef<u64, u64> = TableDef::new("t");
 
 fn options() -> Builder {
     Database::builder().cache(1 << 20).page_size(4096)
@@ -18,13 +20,6 @@ fn put(db: &Database, key: u64) -> Result<()> {
     tx.set_durability(Durability::None);
     tx.open_table(TABLE)?.put(&key, &key)?;
     tx.commit()
-}
-
-fn keys(db: &Database) -> Result<u64> {
-    match db.begin_read()?.open_table(TABLE) {
-        Err(Error::NoTable { .. }) => Ok(0),
-        table => Ok(table?.len()),
-    }
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -180,6 +180,15 @@ fn use_all(path: &Path) -> Result<()> {
         tx.open_table(TABLE)?.insert(key, b"new".as_slice())?;
         tx.commit()?;
     }
+    drop_tables(db)
+}
+
+/// Drops everything.
+fn drop_all(path: &Path) -> Result<()> {
+    drop_tables(options().open(path)?)
+}
+
+fn drop_tables(db: Database) -> Result<()> {
     let tx = db.begin_write()?;
     tx.drop_table("t")?;
     tx.drop_table("long")?;
@@ -305,17 +314,6 @@ fn remove_all(path: &Path, way: u32) -> Result<()> {
     (0..50).try_for_each(|key| tx.open_table(TABLE)?.put(key, vec![8; 9000].as_slice()))?;
     tx.commit()?;
     assert_eq!(db.stats().detached, 0);
-    db.close()
-}
-
-/// Drops everything.
-fn drop_all(path: &Path) -> Result<()> {
-    let db = options().open(path)?;
-    let tx = db.begin_write()?;
-    tx.drop_table("t")?;
-    tx.drop_table("long")?;
-    tx.commit()?;
-    while db.maintain()? {}
     db.close()
 }
 

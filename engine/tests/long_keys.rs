@@ -3,13 +3,12 @@
 
 mod workload;
 
-use duramen::base::limits::long_key_head;
 use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, Salvaged, types::TableOptions};
 use duramen::query::{Aggregate, Number, Outcome, Query};
 use duramen::{Database, Result, TableDef};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use workload::layouts;
+use workload::{keys::key_of_a_group, layouts};
 
 const NAME: &str = "t";
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -184,21 +183,6 @@ fn a_count_of_long_keys_begins_and_ends_where_a_scan_does() -> Result<()> {
         assert_eq!(table.count(format!("K{n:03}").as_bytes()..)?, u64::from(300 - n));
     }
     Ok(())
-}
-
-/// Keys in groups of four that agree in all that a page keeps of a long key: two of them are short enough for a page, and
-/// differ from those of the next groups in one byte alone, before the last one.
-fn key_of_a_group(n: u32, page_size: usize) -> Vec<u8> {
-    let group = (n / 4) as u16;
-    let mut key = vec![b'm' + (group / 20) as u8; long_key_head(page_size) + 1];
-    key.extend(group.to_be_bytes());
-    match n % 4 {
-        0 => {}
-        1 => key.extend([0x10; 30]),
-        2 => key.extend([[0x10; 30], [0x20; 30]].concat()),
-        _ => key.push(0x30),
-    }
-    key
 }
 
 #[test]

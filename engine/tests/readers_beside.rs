@@ -16,6 +16,8 @@
 )]
 
 mod beside;
+#[path = "workload/keys.rs"]
+mod keys;
 #[path = "workload/layouts.rs"]
 mod layouts;
 

@@ -1,8 +1,9 @@
 //! What the database must hold after each commit: tables of keys and values that are made of numbers, so that what is
 //! expected takes little room. How it is changed and read is for the other files.
 
+use crate::keys::key_of_a_group;
 use crate::layouts;
-use duramen::base::limits::{long_key_head, max_inline_key};
+use duramen::base::limits::max_inline_key;
 use duramen::db::types::{Separators, TableOptions};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -58,18 +59,7 @@ impl Kind {
                 key.resize(key.len() + (n % 5) as usize * page_size / 3, b'z');
                 key
             }
-            Kind::Mixed => {
-                let group = (n / 4) as u16;
-                let mut key = vec![b'm' + (group / 20) as u8; long_key_head(page_size) + 1];
-                key.extend(group.to_be_bytes());
-                match n % 4 {
-                    0 => {}
-                    1 => key.extend([0x10; 30]),
-                    2 => key.extend([[0x10; 30], [0x20; 30]].concat()),
-                    _ => key.push(0x30),
-                }
-                key
-            }
+            Kind::Mixed => key_of_a_group(n, page_size),
         }
     }
 

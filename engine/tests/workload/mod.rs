@@ -4,6 +4,7 @@
 // Every test compiles this for itself and uses its part.
 #![allow(dead_code)]
 
+pub(crate) mod keys;
 pub(crate) mod layouts;
 pub(crate) mod session;
 
