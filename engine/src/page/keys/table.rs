@@ -13,8 +13,8 @@ use std::ops::Range;
 
 /// What a kind says of itself beyond its number: in two bytes of a tag, the codec and the variant.
 pub(in crate::page) trait Parameter: Copy + 'static {
-    /// All that there are.
-    const ALL: &'static [Self];
+    /// All that there are, each with its bytes.
+    const ALL: &'static [(Self, [u8; 2])];
 
     /// Its bytes in a tag: codec and variant.
     fn bytes(self) -> [u8; 2];
@@ -43,16 +43,17 @@ macro_rules! encoded {
     };
 }
 
-/// All kinds of one name, from place `$at` of `$all` on.
+/// All kinds of one name, which has that number, and their tags, from place `$at` of `$all` on.
 macro_rules! listed {
-    ($all:ident, $at:ident, $kind:ident) => {
-        $all[$at] = KeyListKind::$kind;
+    ($all:ident, $at:ident, $number:literal, $kind:ident) => {
+        $all[$at] = (KeyListKind::$kind, [$number, 0, 0]);
         $at += 1;
     };
-    ($all:ident, $at:ident, $kind:ident, $ty:ty) => {
+    ($all:ident, $at:ident, $number:literal, $kind:ident, $ty:ty) => {
         let mut next = 0;
         while next < <$ty as Parameter>::ALL.len() {
-            $all[$at] = KeyListKind::$kind(<$ty as Parameter>::ALL[next]);
+            let (parameter, [codec, variant]) = <$ty as Parameter>::ALL[next];
+            $all[$at] = (KeyListKind::$kind(parameter), [$number, codec, variant]);
             ($at, next) = ($at + 1, next + 1);
         }
     };
@@ -73,7 +74,7 @@ macro_rules! key_lists {
         $($(#[doc = $doc:literal])* $kind:ident $(($parameter:ident: $ty:ty))? = $number:literal => $value:expr,)*
     })*) => {
         /// The kind of a key list. Its number is the first byte of its [tag](KeyListKind::tag); the compiler refuses two kinds of
-        /// one number.
+        /// one number, and of one tag.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum KeyListKind {
@@ -81,13 +82,32 @@ macro_rules! key_lists {
         }
 
         impl KeyListKind {
-            /// All kinds.
+            /// All kinds and their tags, no two of which are the same.
             #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
-            pub const ALL: [KeyListKind; 0 $($(+ counted!($($ty)?))*)*] = {
-                let mut all = [KeyListKind::USUAL; 0 $($(+ counted!($($ty)?))*)*];
+            pub(in crate::page) const TAGS: [(KeyListKind, [u8; 3]); 0 $($(+ counted!($($ty)?))*)*] = {
+                let mut all = [(KeyListKind::USUAL, [0; 3]); 0 $($(+ counted!($($ty)?))*)*];
                 let mut at = 0;
-                $($(listed!(all, at, $kind $(, $ty)?);)*)*
+                $($(listed!(all, at, $number, $kind $(, $ty)?);)*)*
                 assert!(at == all.len());
+                while at > 0 {
+                    at -= 1;
+                    let (mut other, [kind, codec, variant]) = (0, all[at].1);
+                    while other < at {
+                        let tag = all[other].1;
+                        assert!(tag[0] != kind || tag[1] != codec || tag[2] != variant, "two key lists of one tag");
+                        other += 1;
+                    }
+                }
+                all
+            };
+
+            /// All kinds.
+            #[allow(clippy::indexing_slicing)] // as above
+            pub const ALL: [KeyListKind; KeyListKind::TAGS.len()] = {
+                let (mut all, mut at) = ([KeyListKind::USUAL; KeyListKind::TAGS.len()], 0);
+                while at < all.len() {
+                    (all[at], at) = (KeyListKind::TAGS[at].0, at + 1);
+                }
                 all
             };
 
@@ -238,10 +258,9 @@ mod tests {
     use duramen_codec::Codec;
 
     #[test]
-    fn every_kind_has_a_tag_of_its_own_and_no_other_bytes_are_tags() {
-        for (at, kind) in KeyListKind::ALL.into_iter().enumerate() {
-            assert_eq!(KeyListKind::from_tag(kind.tag()), Some(kind));
-            assert!(KeyListKind::ALL.into_iter().skip(at + 1).all(|other| other.tag() != kind.tag()), "{kind:?}");
+    fn every_kind_has_the_tag_of_the_table_and_no_other_bytes_are_tags() {
+        for (kind, tag) in KeyListKind::TAGS {
+            assert_eq!((kind.tag(), KeyListKind::from_tag(tag)), (tag, Some(kind)));
         }
         let bytes = || 0..=u8::MAX;
         let tags = bytes().flat_map(|number| bytes().flat_map(move |codec| bytes().map(move |v| [number, codec, v])));

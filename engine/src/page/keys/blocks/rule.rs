@@ -29,16 +29,17 @@ impl BlockRule {
         if codec.max_count() > BlockRule::SHORT { Some(BlockRule { codec, short: true }) } else { None }
     }
 
-    /// Of every codec the long blocks, and the short ones of those that take longer ones.
+    /// Of every codec the long blocks, and the short ones of those that take longer ones, each with its bytes in a tag.
     #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
-    const ALL: [BlockRule; 2 * Codec::ALL.len() - 1] = {
-        let mut all = [BlockRule::long(Codec::Plain); 2 * Codec::ALL.len() - 1];
+    const ALL: [(BlockRule, [u8; 2]); 2 * Codec::ALL.len() - 1] = {
+        let mut all = [(BlockRule::long(Codec::Plain), [0; 2]); 2 * Codec::ALL.len() - 1];
         let (mut codec, mut next) = (0, 0);
         while codec < Codec::ALL.len() {
-            all[next] = BlockRule::long(Codec::ALL[codec]);
+            let long = BlockRule::long(Codec::ALL[codec]);
+            all[next] = (long, long.bytes_in_tag());
             next += 1;
             if let Some(short) = BlockRule::short(Codec::ALL[codec]) {
-                all[next] = short;
+                all[next] = (short, short.bytes_in_tag());
                 next += 1;
             }
             codec += 1;
@@ -46,6 +47,14 @@ impl BlockRule {
         assert!(next == all.len());
         all
     };
+
+    const fn bytes_in_tag(self) -> [u8; 2] {
+        let short = if self.short { SHORT } else { 0 };
+        match self.codec {
+            Codec::MaskedVByte => [Codec::VByte as u8, short | MASKED],
+            codec => [codec as u8, short],
+        }
+    }
 
     /// The codec.
     #[inline(always)]
@@ -72,14 +81,10 @@ const SHORT: u8 = 1;
 const MASKED: u8 = 2;
 
 impl Parameter for BlockRule {
-    const ALL: &'static [BlockRule] = &BlockRule::ALL;
+    const ALL: &'static [(BlockRule, [u8; 2])] = &BlockRule::ALL;
 
     fn bytes(self) -> [u8; 2] {
-        let short = if self.short { SHORT } else { 0 };
-        match self.codec {
-            Codec::MaskedVByte => [Codec::VByte as u8, short | MASKED],
-            codec => [codec as u8, short],
-        }
+        self.bytes_in_tag()
     }
 
     #[inline(always)]

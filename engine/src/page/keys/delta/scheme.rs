@@ -19,11 +19,21 @@ pub enum Instantiation {
     Both = 3,
 }
 
+impl Instantiation {
+    const fn with_bytes(self) -> (Instantiation, [u8; 2]) {
+        (self, [0, self as u8])
+    }
+}
+
 impl Parameter for Instantiation {
-    const ALL: &'static [Instantiation] = &[Instantiation::RollForward, Instantiation::BestGroup, Instantiation::Both];
+    const ALL: &'static [(Instantiation, [u8; 2])] = &[
+        Instantiation::RollForward.with_bytes(),
+        Instantiation::BestGroup.with_bytes(),
+        Instantiation::Both.with_bytes(),
+    ];
 
     fn bytes(self) -> [u8; 2] {
-        [0, self as u8]
+        self.with_bytes().1
     }
 
     #[inline(always)]

@@ -8,8 +8,17 @@ use crate::page::keys::{KeyListKind, KeyPlace, KeyState, Plan};
 
 /// Bytes of a key that a part has.
 impl Parameter for u8 {
-    const ALL: &'static [u8] = &[1, 2, 3, 4, 5, 6, 7, KeyListKind::LONGEST_PART];
+    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    const ALL: &'static [(u8, [u8; 2])] = &{
+        let (mut all, mut part) = ([(0, [0; 2]); KeyListKind::LONGEST_PART as usize], 0);
+        while part < KeyListKind::LONGEST_PART {
+            part += 1;
+            all[part as usize - 1] = (part, [0, part]);
+        }
+        all
+    };
 
+    #[inline(always)]
     fn bytes(self) -> [u8; 2] {
         [0, self]
     }
