@@ -102,7 +102,7 @@ impl<R: BufRead> Reader<R> {
             let [byte] = self.array()?;
             bytes.push(byte);
             if byte < 0x80 || bytes.len() == 10 {
-                let value = duramen::base::bytes::take_varint(&mut bytes.as_slice());
+                let value = duramen::base::varint::take(&mut bytes.as_slice());
                 return value.ok_or_else(|| self.damaged("a length is not a number"));
             }
         }

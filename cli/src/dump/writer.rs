@@ -2,8 +2,8 @@
 
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
-use duramen::base::bytes::push_varint;
 use duramen::base::checksum::{chained, checksum};
+use duramen::base::varint;
 use std::io::Write;
 
 /// Writes a dump, table by table.
@@ -36,8 +36,8 @@ impl<W: Write> Writer<W> {
     pub(crate) fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut lengths = std::mem::take(&mut self.entry);
         lengths.clear();
-        push_varint(&mut lengths, key.len() as u64 + 1);
-        push_varint(&mut lengths, value.len() as u64);
+        varint::push(&mut lengths, key.len() as u64 + 1);
+        varint::push(&mut lengths, value.len() as u64);
         self.count += 1;
         [&lengths, key, value].into_iter().try_for_each(|bytes| self.put(bytes))?;
         self.entry = lengths;

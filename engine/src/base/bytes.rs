@@ -1,4 +1,4 @@
-//! Little-endian fields and varints in byte slices, with bounds checks that never panic.
+//! Little-endian fields in byte slices, with bounds checks that never panic.
 //!
 //! Layers that read bytes from a device use these functions instead of indexing. A field outside the slice reads as
 //! zero, so a hostile page can give wrong values but cannot cause a panic. Each layer has a `check` that verifies the
@@ -190,31 +190,6 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// Appends `value` as an LEB128 varint (7 bits a byte, low first, 1 to 10 bytes).
-pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    loop {
-        let [low, ..] = value.to_le_bytes();
-        value >>= 7;
-        if value == 0 {
-            return out.push(low);
-        }
-        out.push(low | 0x80);
-    }
-}
-
-/// Takes a varint off the front of `input`; `None` when it is cut short or longer than 10 bytes.
-pub fn take_varint(input: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for (at, (&byte, shift)) in input.iter().zip((0..u64::BITS).step_by(7)).enumerate() {
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            *input = input.get(at + 1..)?;
-            return Some(value);
-        }
-    }
-    None
-}
-
 /// Takes `len` bytes off the front of `input`; `None` when it is shorter.
 pub fn take<'a>(input: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (head, rest) = input.split_at_checked(len)?;
@@ -228,16 +203,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn varints_come_back(value: u64, tail: Vec<u8>) {
-            let mut out = Vec::new();
-            push_varint(&mut out, value);
-            out.extend_from_slice(&tail);
-            let mut input = out.as_slice();
-            prop_assert_eq!(take_varint(&mut input), Some(value));
-            prop_assert_eq!(input, tail.as_slice());
-        }
-
         #[test]
         fn comparing_in_words_is_comparing_bytes(
             a in proptest::collection::vec(0u8..2, 0..40),
@@ -255,8 +220,6 @@ mod tests {
 
         #[test]
         fn any_bytes_are_safe_to_read(bytes: Vec<u8>, at in 0usize..64) {
-            let mut input = bytes.as_slice();
-            let _ = take_varint(&mut input);
             let _ = (get_u16(&bytes, at), get_u32(&bytes, at), get_u64(&bytes, at), slice(&bytes, at, at + 3));
         }
     }

@@ -1,4 +1,4 @@
-//! The lowest layer: ids, errors, limits, checksums and bounds-checked byte fields. Every other layer uses it; it uses
+//! The lowest layer: ids, errors, limits, checksums, varints and bounds-checked byte fields. Every other layer uses it; it uses
 //! none.
 //!
 //! Pages, I/O and policies must not be in this layer.
@@ -9,6 +9,7 @@ pub mod damage;
 pub mod error;
 pub mod ids;
 pub mod limits;
+pub mod varint;
 pub mod watermark;
 
 pub use damage::Damage;

@@ -18,7 +18,6 @@ mod records;
 mod run;
 mod separator;
 mod special;
-mod varint;
 mod view;
 mod window;
 

@@ -6,8 +6,8 @@
 //! is its number of entries, then each entry: its slot less that of the entry before, its key, its record.
 
 use super::records::Record;
-use crate::base::bytes::{push_varint, take, take_varint};
-use crate::base::{Error, PageId, Result};
+use crate::base::bytes::take;
+use crate::base::{Error, PageId, Result, varint};
 use std::borrow::Cow;
 
 /// An entry of a run.
@@ -101,22 +101,22 @@ impl<'a> PageOp<'a> {
             }
             PageOp::Insert { slot, key, record } => {
                 out.push(2);
-                push_varint(out, u64::from(*slot));
+                varint::push(out, u64::from(*slot));
                 push_bytes(out, key);
                 push_record(out, *record);
             }
             PageOp::Replace { slot, record } => {
                 out.push(3);
-                push_varint(out, u64::from(*slot));
+                varint::push(out, u64::from(*slot));
                 push_record(out, *record);
             }
             PageOp::Remove { from, to } => push_numbers(out, 4, [u32::from(*from), u32::from(*to)]),
             PageOp::Keep { from, to, lower, upper, right } => {
                 push_numbers(out, 5, [u32::from(*from), u32::from(*to)]);
                 push_bytes(out, lower);
-                push_varint(out, upper.map_or(0, |upper| upper.len() as u64 + 1));
+                varint::push(out, upper.map_or(0, |upper| upper.len() as u64 + 1));
                 out.extend_from_slice(upper.unwrap_or_default());
-                push_varint(out, u64::from(right.0));
+                varint::push(out, u64::from(right.0));
             }
             PageOp::SetRight { right } => push_numbers(out, 6, [right.0]),
             PageOp::SetBits { from, count } => push_numbers(out, 7, [*from, *count]),
@@ -142,7 +142,7 @@ impl<'a> PageOp<'a> {
                 from: take_number(input)?,
                 to: take_number(input)?,
                 lower: take_bytes(input)?,
-                upper: match take_varint(input)?.checked_sub(1) {
+                upper: match varint::take(input)?.checked_sub(1) {
                     Some(len) => Some(take(input, usize::try_from(len).ok()?)?),
                     None => None,
                 },
@@ -160,16 +160,16 @@ impl<'a> PageOp<'a> {
 fn push_numbers<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u32; N]) {
     out.push(tag);
     for number in numbers {
-        push_varint(out, u64::from(number));
+        varint::push(out, u64::from(number));
     }
 }
 
 fn push_run(out: &mut Vec<u8>, entries: &[NewEntry<'_>]) {
     out.push(9);
-    push_varint(out, entries.len() as u64);
+    varint::push(out, entries.len() as u64);
     let mut before = 0;
     for entry in entries {
-        push_varint(out, u64::from(entry.slot.wrapping_sub(before)));
+        varint::push(out, u64::from(entry.slot.wrapping_sub(before)));
         push_bytes(out, entry.key);
         push_record(out, entry.record);
         before = entry.slot;
@@ -177,12 +177,12 @@ fn push_run(out: &mut Vec<u8>, entries: &[NewEntry<'_>]) {
 }
 
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    push_varint(out, bytes.len() as u64);
+    varint::push(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 fn push_record(out: &mut Vec<u8>, record: Record<'_>) {
-    push_varint(out, (record.bytes.len() as u64) << 1 | u64::from(record.large));
+    varint::push(out, (record.bytes.len() as u64) << 1 | u64::from(record.large));
     out.extend_from_slice(record.bytes);
 }
 
@@ -199,7 +199,7 @@ fn take_run<'a>(input: &mut &'a [u8]) -> Option<Vec<NewEntry<'a>>> {
 }
 
 fn take_number<T: TryFrom<u64>>(input: &mut &[u8]) -> Option<T> {
-    take_varint(input).and_then(|number| T::try_from(number).ok())
+    varint::take(input).and_then(|number| T::try_from(number).ok())
 }
 
 fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -10,9 +10,9 @@ pub(super) mod entry_rules;
 pub(super) mod info;
 pub(super) mod spec;
 
-use crate::base::bytes::{push_varint, take, take_varint};
+use crate::base::bytes::take;
 use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};
-use crate::base::{Error, PageId, Result, TableId};
+use crate::base::{Error, PageId, Result, TableId, varint};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::{Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
@@ -79,11 +79,11 @@ impl TableEntry {
         out.extend_from_slice(&self.entries.to_le_bytes());
         out.extend_from_slice(&layout_to_bytes(&self.tree.layout));
         for name in [&self.key_type, &self.value_type] {
-            push_varint(&mut out, name.len() as u64);
+            varint::push(&mut out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
         }
         for width in [self.key_width, self.value_width] {
-            push_varint(&mut out, width.map_or(0, |width| (width as u64).saturating_add(1)));
+            varint::push(&mut out, width.map_or(0, |width| (width as u64).saturating_add(1)));
         }
         out.extend(self.next_key.iter().flat_map(|next| next.to_le_bytes()));
         out
@@ -119,11 +119,11 @@ impl TableEntry {
         let entries = u64::from_le_bytes(take(input, 8)?.try_into().ok()?);
         let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?)?;
         let mut name = || {
-            let len = usize::try_from(take_varint(input)?).ok()?;
+            let len = usize::try_from(varint::take(input)?).ok()?;
             String::from_utf8(take(input, len)?.to_vec()).ok()
         };
         let (key_type, value_type) = (name()?, name()?);
-        let mut width = || match take_varint(input)?.checked_sub(1) {
+        let mut width = || match varint::take(input)?.checked_sub(1) {
             Some(width) => usize::try_from(width).ok().map(Some),
             None => Some(None),
         };

@@ -5,8 +5,7 @@
 //! [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
 
 use super::slotted::{HEAD, Slotted};
-use crate::base::bytes;
-use crate::page::varint;
+use crate::base::{bytes, varint};
 use std::ops::Range;
 
 /// Bytes of a buffer that has keys at all.

@@ -5,8 +5,7 @@
 //! border down to the entry's front. New entries go below all others; there is never garbage between them.
 
 use super::{Record, RecordState, check_tiling, slots_bytes};
-use crate::base::{bytes, limits::LARGE_RECORD};
-use crate::page::varint;
+use crate::base::{bytes, limits::LARGE_RECORD, varint};
 
 #[inline(always)]
 fn heap_entry_bytes(len: usize) -> usize {
@@ -192,7 +191,7 @@ impl VariableBuilder {
     }
 
     pub(super) fn push(&mut self, record: Record<'_>) {
-        varint::push(&mut self.heap, record.bytes.len() << 1 | usize::from(record.large));
+        varint::push(&mut self.heap, (record.bytes.len() as u64) << 1 | u64::from(record.large));
         self.heap.extend_from_slice(record.bytes);
         self.slots.push(bytes::u16_of(self.heap.len()));
     }

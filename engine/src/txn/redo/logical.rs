@@ -15,8 +15,8 @@
 
 use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 use super::record::LOGICAL;
-use crate::base::bytes::{push_varint, take, take_varint};
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::bytes::take;
+use crate::base::{Error, Lsn, PageId, Result, TableId, varint};
 use crate::log::{BatchBuffer, Log};
 use crate::page::Record;
 use crate::store::PlaceBytes;
@@ -118,18 +118,18 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
         Step::Create { tree } => {
             let number = tree_number(tree, out);
             out.push(3);
-            push_varint(out, number);
+            varint::push(out, number);
         }
         Step::Drop { tree, runs } => {
             let number = tree_number(tree, out);
             out.push(4);
-            push_varint(out, number);
+            varint::push(out, number);
             out.push(runs as u8);
         }
         Step::Clear { tree, lower, upper } => {
             let number = tree_number(tree, out);
             out.push(5);
-            push_varint(out, number);
+            varint::push(out, number);
             push_bytes(out, lower);
             out.push(u8::from(upper.is_some()));
             push_bytes(out, upper.unwrap_or_default());
@@ -137,7 +137,7 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
         Step::Put { tree, key, record, .. } => {
             let number = tree_number(tree, out);
             out.push(6);
-            push_varint(out, number);
+            varint::push(out, number);
             out.push(u8::from(record.large));
             push_bytes(out, key);
             push_bytes(out, record.bytes);
@@ -145,14 +145,14 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
         Step::Remove { tree, key, .. } => {
             let number = tree_number(tree, out);
             out.push(7);
-            push_varint(out, number);
+            varint::push(out, number);
             push_bytes(out, key);
         }
     }
 }
 
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    push_varint(out, bytes.len() as u64);
+    varint::push(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
@@ -328,10 +328,10 @@ fn take_u32(input: &mut &[u8]) -> Option<u32> {
 }
 
 fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(take_varint(input)?).ok()?;
+    let len = usize::try_from(varint::take(input)?).ok()?;
     take(input, len)
 }
 
 fn take_number(input: &mut &[u8]) -> Option<usize> {
-    usize::try_from(take_varint(input)?).ok()
+    usize::try_from(varint::take(input)?).ok()
 }

@@ -11,8 +11,8 @@
 //! | 2 | page id u32, place: its length u8 and its bytes, which the store reads: where a page written outside the log lies |
 //! | 3 | progress of a large transaction: steps done varint, 1 if that was the last |
 
-use crate::base::bytes::{take, take_varint};
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::bytes::take;
+use crate::base::{Error, Lsn, PageId, Result, varint};
 use crate::page::PageOp;
 use crate::store::PlaceBytes;
 
@@ -48,7 +48,7 @@ impl Record<'_> {
             }
             Record::Progress { done, last } => {
                 out.push(TAG_PROGRESS);
-                crate::base::bytes::push_varint(out, *done);
+                varint::push(out, *done);
                 out.push(u8::from(*last));
             }
         }
@@ -73,7 +73,7 @@ impl Record<'_> {
                 Ok(Record::Place { page, place })
             }
             TAG_PROGRESS => {
-                let done = take_varint(input).ok_or_else(|| bad("a progress cut short"))?;
+                let done = varint::take(input).ok_or_else(|| bad("a progress cut short"))?;
                 let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| bad("a progress cut short"))?;
                 Ok(Record::Progress { done, last: *last == 1 })
             }

@@ -2,11 +2,10 @@
 
 use super::best::{self, LEAST_FOOT};
 use super::{DISTANCE, Delta, DeltaScheme, GROUP, Group, directory, entry_size};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::head_of;
 use crate::page::keys::{USUAL_SUFFIX, Walked};
-use crate::page::varint;
 
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
@@ -58,8 +57,8 @@ impl DeltaBuilder {
             self.in_group = 0;
         }
         let rest = suffix.get(shared..).unwrap_or_default();
-        varint::push(&mut self.entries, shared);
-        varint::push(&mut self.entries, rest.len());
+        varint::push(&mut self.entries, shared as u64);
+        varint::push(&mut self.entries, rest.len() as u64);
         self.entries.extend_from_slice(rest);
         self.last.truncate(shared);
         self.last.extend_from_slice(rest);

@@ -2,11 +2,10 @@
 //! large is cut. Nothing relies on the order of the keys, for images of long keys may stand in any.
 
 use super::{DISTANCE, Delta, Entry, GROUP, Group, Span, directory, entries_at, entry_size};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::scheme::List;
 use crate::page::keys::slotted::head_of;
 use crate::page::keys::{KeyState, Plan};
-use crate::page::varint;
 use std::cmp::Ordering;
 
 /// What [`plan`] finds, by its place in [`Plan::found`].

@@ -1,10 +1,9 @@
 //! Building a PkB key list entry by entry, in order.
 
 use super::{FIELD, Pkb, fixed, heap_bytes, part_of};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::capacity;
 use crate::page::keys::scheme::Build;
-use crate::page::varint;
 use std::ops::Range;
 
 /// A PkB key list under construction.
@@ -29,7 +28,7 @@ impl PkbBuilder {
     #[inline]
     fn push_heap(&mut self, key: &[u8]) {
         self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
-        varint::push(&mut self.heap, key.len());
+        varint::push(&mut self.heap, key.len() as u64);
         self.last = self.heap.len();
         self.heap.extend_from_slice(key);
         self.count += 1;

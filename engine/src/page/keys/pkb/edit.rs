@@ -2,10 +2,9 @@
 //! the heap has.
 
 use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
 use crate::page::keys::{KeyState, capacity};
-use crate::page::varint;
 
 /// See [`crate::page::keys::plan`].
 pub(in crate::page::keys) fn bytes_with(state: KeyState, part: usize, suffix: &[u8]) -> usize {

@@ -2,10 +2,9 @@
 //! before the heap grows apart from it and meets it in the end.
 
 use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes, is_short, short_len};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::capacity;
 use crate::page::keys::scheme::Build;
-use crate::page::varint;
 use std::ops::Range;
 
 /// A slotted key list under construction.
@@ -34,7 +33,7 @@ impl SlottedBuilder {
     pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
         self.dense = self.dense && short_len(entry.head) == entry.len;
         self.fixed.push((entry.head, bytes::u16_of(self.heap.len())));
-        varint::push(&mut self.heap, entry.len);
+        varint::push(&mut self.heap, entry.len as u64);
         self.heap.extend_from_slice(entry.rest);
     }
 

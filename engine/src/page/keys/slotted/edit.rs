@@ -2,10 +2,9 @@
 //! it must never be needed here: the caller knows the slot.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
-use crate::base::bytes;
+use crate::base::{bytes, varint};
 use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyState, capacity};
-use crate::page::varint;
 
 /// Bytes of the list with `suffix`; `may_be_dense`: as one of no entries may be.
 pub(in crate::page::keys) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
