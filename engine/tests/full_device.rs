@@ -36,6 +36,11 @@ fn len(db: &Database, table: TableDef<u32, &'static [u8]>) -> Result<u32> {
     Ok(table.len() as u32)
 }
 
+/// Bytes of the new table's values.
+fn bytes_of(db: &Database) -> Result<u64> {
+    db.begin_read()?.open_table(NEW)?.iter().map(|entry| Ok(entry?.1.value().len() as u64)).sum()
+}
+
 /// A database of some size on a device that is then filled to the brim. Gives the entries of the new table.
 fn fill(volume: &FailingVolume, cache: usize, space: u64) -> Result<(Database, u32)> {
     let db = options(cache).create_on(Arc::new(volume.clone()), NAME)?;
@@ -231,6 +236,28 @@ fn large_values_leave_committed_pages_the_room_they_were_promised() -> Result<()
     drop(tx);
     db.checkpoint()?;
     make_room(&db, 100)
+}
+
+/// The pages of a replaced value are free only after a checkpoint, and nothing but a full device asks for one here.
+#[test]
+fn large_values_are_replaced_on_a_full_device() -> Result<()> {
+    for (len, keys, space) in [(40_000usize, 20, 4 << 20), (1 << 20, 1, 4 << 20), (10_000, 400, 8 << 20)] {
+        let volume = FailingVolume::new(1);
+        let db = options(1 << 20).checkpoint_bytes(1 << 30).create_on(Arc::new(volume.clone()), NAME)?;
+        let replace = |round: u32| {
+            let tx = db.begin_write()?;
+            tx.open_table(NEW)?.put(round % keys, &vec![round as u8; len][..])?;
+            tx.commit()
+        };
+        (0..keys).try_for_each(replace)?;
+        db.checkpoint()?;
+        volume.limit_space(Some(space));
+        for round in 0..20 * keys {
+            replace(round).unwrap_or_else(|error| panic!("{len} bytes, round {round}: {error}"));
+        }
+        assert_eq!((bytes_of(&db)?, db.verify(|_| ())?.findings), (len as u64 * u64::from(keys), vec![]));
+    }
+    Ok(())
 }
 
 #[test]

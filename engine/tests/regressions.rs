@@ -437,7 +437,7 @@ fn what_stopped_all_writing_is_told_once() -> Result<()> {
     for told in
         failures.map(|failed| failed.unwrap_err().to_string()).into_iter().chain([db.close().unwrap_err().to_string()])
     {
-        assert!(told.matches("all writing was stopped").count() <= 1, "{told}");
+        assert!(told.matches("nothing can be written").count() <= 1, "{told}");
     }
     Ok(())
 }

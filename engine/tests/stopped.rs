@@ -111,7 +111,10 @@ fn a_device_without_room_for_a_log_stops_writers_until_there_is_some() -> Result
     volume.limit_space(Some(0));
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
     assert_eq!(readable(&db)?, ENTRIES);
-    assert!(matches!(db.begin_write(), Err(Error::Poisoned { cause }) if cause.contains("no space left")));
+    let refused = db.begin_write().map(drop).expect_err("a database without a log");
+    assert!(matches!(&refused, Error::Poisoned { cause } if cause.contains("no space left")), "{refused}");
+    // Nothing was going on that could have been stopped.
+    assert!(refused.to_string().starts_with("nothing can be written (no space left on"), "{refused}");
     drop(db);
     volume.limit_space(None);
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;

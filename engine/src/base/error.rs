@@ -39,8 +39,7 @@ const DROP_OR_RENAME: &str = ": drop or rename it first";
 const OWN_TYPES: &str = ": open it with its own types";
 const READ_BYTES: &str = "; read the table as bytes to see them";
 const OPEN_TO_WRITE: &str = ": open it for writing";
-const REOPEN: &str =
-    ": committed data stays readable; remove the cause, then close the database and open it again, which recovers it";
+const REOPEN: &str = ": committed data stays readable; remove the cause, then close the database and open it again";
 const LARGER_CACHE: &str = ": open the database with a larger cache";
 const DROP_READER: &str = ": drop its reader and write again, or open the database with a larger `version_memory`";
 const LARGER_PAGES: &str = ": create it with a larger page size";
@@ -286,9 +285,9 @@ pub enum Error {
     /// The handle was opened read-only.
     #[error("the database is open read-only{OPEN_TO_WRITE}")]
     ReadOnly,
-    /// The handle can no longer write, because of a failure, or of damage found when it was opened. Commits acknowledged
-    /// before are safe and readable.
-    #[error("all writing was stopped ({cause}){REOPEN}")]
+    /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device had
+    /// no space for a log. Commits acknowledged before are safe and readable.
+    #[error("nothing can be written ({cause}){REOPEN}")]
     Poisoned {
         /// The message of the first failure.
         cause: String,

@@ -99,19 +99,21 @@ impl Shared {
         if self.engine.checkpoint()? == Segments::Stuck
             && let Some(_writer) = self.engine.writer.try_lock()
         {
-            self.make_room()?;
+            self.make_room(true)?;
         }
         Ok(())
     }
 
-    /// Closes gaps in the file so that the device has space for the log. The caller must hold the writer lock and have
-    /// no places of pages.
-    pub(crate) fn make_room(&self) -> Result<()> {
+    /// Takes a checkpoint, which frees old log segments and the places of replaced pages, and closes gaps in the file so
+    /// that the device has space for the log. The caller must hold the writer lock, and must have no places of pages if
+    /// these are `movable`. If not, only the free end of the file is cut off.
+    pub(crate) fn make_room(&self, movable: bool) -> Result<()> {
         let Some(store) = &self.engine.store else { return Ok(()) };
         // What earlier commits set aside and did not need must not keep the log in its old segment.
         self.engine.log()?.give_up_reservation();
         self.engine.checkpoint()?;
-        self.close_gaps(Gaps::worth_while(&store.stats()))?;
+        let gaps = Gaps::worth_while(&store.stats());
+        self.close_gaps(Gaps { moves: if movable { gaps.moves } else { 0 }, ..gaps })?;
         self.engine.checkpoint()?;
         self.engine.reserve_relief()
     }

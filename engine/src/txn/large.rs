@@ -158,7 +158,11 @@ pub(crate) fn write_page(engine: &Engine, id: PageId, packed: &[u8]) -> Result<O
             let mut packed = packed.to_vec();
             page::set_lsn(&mut packed, engine.log()?.next_lsn());
             // What the changed pages have been promised stays theirs.
-            store.ensure_room(engine.pool.dirty_pages() + RELIEF_PAGES as u64 + 1)?;
+            let ensure_room = || store.ensure_room(engine.pool.dirty_pages() + RELIEF_PAGES as u64 + 1);
+            match ensure_room() {
+                Err(Error::Full { .. }) => engine.shorten_log().and_then(|()| ensure_room())?,
+                ensured => ensured?,
+            }
             store.write_unlogged(id, &packed).map(Some)
         }
         None => {

@@ -358,9 +358,9 @@ impl WriteTransaction {
     /// ([`Error::Poisoned`]) until the database is opened again.
     pub fn commit(mut self) -> Result<()> {
         let end = match self.apply() {
-            // Nothing has changed. Gaps in the file may be what the log lacks, unless this transaction knows places in it.
-            Err(Error::Full { .. }) if self.adopted.get_mut().iter().all(|(_, place)| place.is_none()) => {
-                self.shared.make_room()?;
+            // Nothing has changed, so a second attempt is safe.
+            Err(Error::Full { .. }) => {
+                self.shared.make_room(self.adopted.get_mut().iter().all(|(_, place)| place.is_none()))?;
                 self.apply()?
             }
             applied => applied?,

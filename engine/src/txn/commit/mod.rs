@@ -92,8 +92,8 @@ impl Engine {
         outcome.inspect_err(|cause| self.poison(cause))
     }
 
-    /// Takes a checkpoint before a long transaction, so that the log of those before it is not kept as long as its own.
-    fn shorten_log(&self) -> Result<()> {
+    /// Takes a checkpoint, if there is room for it, so that the log before it and the places of replaced pages become free.
+    pub(in crate::txn) fn shorten_log(&self) -> Result<()> {
         self.log()?.give_up_reservation();
         match self.checkpoint() {
             // There may be room enough all the same.
