@@ -66,6 +66,15 @@ pub(crate) enum Failure {
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
+impl From<duramen_query::Error> for Failure {
+    fn from(error: duramen_query::Error) -> Failure {
+        match error {
+            duramen_query::Error::Engine(error) => Failure::Engine(error),
+            text => Failure::Usage(text.to_string()),
+        }
+    }
+}
+
 impl Failure {
     /// An error of writing the output.
     pub(crate) fn output(error: io::Error) -> Failure {

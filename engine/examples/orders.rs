@@ -1,9 +1,8 @@
-//! Orders under numbers that the table gives out, and what they come to: sums, averages and the largest ones, asked of
-//! compressed blocks in Rust and in words.
+//! Orders under numbers that the table assigns, and aggregates of their amounts: sums, averages and the largest ones.
 //!
 //!     cargo run --release -p duramen --example orders
 
-use duramen::query::{Aggregate, Column, Outcome, Query, Statement};
+use duramen::query::{Aggregate, Column, Outcome, Query};
 use duramen::{Codec, Database, Result, TableDef};
 
 /// Amounts in cents. The numbers are kept in blocks of binary-packed gaps, which of numbers in a row take next to nothing.
@@ -33,9 +32,9 @@ fn main() -> Result<()> {
         println!("orders 1000 to 1999: {count} worth {sum}, the largest {}", top.join(", "));
     }
 
-    let refunds: Statement = "COUNT(*), SUM(value), AVERAGE(value) FROM orders WHERE value < 0".parse()?;
-    let found = refunds.run(&snapshot)?;
-    for (name, outcome) in refunds.names().zip(found) {
+    let totals = [Aggregate::Count, Aggregate::Sum(Column::Value), Aggregate::Average(Column::Value)];
+    let refunds = Query::of(&orders).filter(|_, amount| amount < 0).run(&totals)?;
+    for (name, outcome) in ["count", "sum", "average"].into_iter().zip(refunds) {
         if let Outcome::Number(number) = outcome {
             println!("refunds: {name} = {number}");
         }

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! The modules are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`]. A layer
-//! uses only layers below it; `tests/layers.rs` enforces this. The public API is what this reference shows. Hidden modules
+//! uses only layers below it; `tests/layers/` enforces this. The public API is what this reference shows. Hidden modules
 //! are public for benchmarks and tests only, and change without notice.
 #![cfg_attr(
     not(test),
@@ -55,5 +55,5 @@ pub use db::types::{Key, TableDef, TableOptions, Value};
 pub use db::{
     Builder, Database, Entry, Guard, Range, ReadOnlyTable, ReadTransaction, Table, TableInfo, WriteTransaction,
 };
-pub use duramen_codec::{Codec, UnknownCodec};
+pub use page::{Codec, UnknownCodec};
 pub use txn::Durability;

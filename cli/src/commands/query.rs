@@ -4,7 +4,8 @@ use super::open;
 use crate::args::{Format, Query};
 use crate::failure::{Found, Result};
 use crate::report;
-use duramen::query::{Number, Outcome, Statement};
+use duramen::query::{Number, Outcome};
+use duramen_query::Statement;
 use serde_json::{Map, Value};
 
 /// Prints what was asked for: one field an aggregate.

@@ -170,14 +170,6 @@ pub enum Error {
         /// The values that are allowed.
         expected: String,
     },
-    /// The text of a query is wrong.
-    #[error("the query cannot be run: at character {at}, {why}")]
-    Query {
-        /// Position in the text, in characters from 1.
-        at: usize,
-        /// What is wrong, and what is expected.
-        why: String,
-    },
     /// A sum has more than 128 bits.
     #[error("the sum of {what} has more than 128 bits{SMALLER_SUM}")]
     SumTooLarge {
@@ -416,7 +408,6 @@ impl Error {
             Error::Io { .. }
             | Error::NotADatabase { .. }
             | Error::Option { .. }
-            | Error::Query { .. }
             | Error::KeyLength { .. }
             | Error::NoTable { .. }
             | Error::Text { .. }

@@ -23,6 +23,7 @@ mod window;
 
 pub use apply::{apply, would_insert};
 pub use builder::{PageBuilder, PageSpec};
+pub use duramen_codec::{Codec, UnknownCodec};
 pub use header::{PageKind, set_lsn};
 pub use heap::{apart_image, heap_number, heap_page_builder};
 pub use keys::{BlockRule, Instantiation, KeyLayout, KeyListKind, KeyPlace, KeysToKeep};

@@ -1,26 +1,20 @@
 //! Aggregates over the keys and the fixed-size numbers of a table. They run on pages: counts, sums and extremes come
 //! from block headers and compressed blocks where possible.
 //!
-//! [`Query`] is the interface in Rust, [`Statement`] the one for queries as text; `docs/query.md` describes both. Page
-//! layouts and versions must not be handled here.
+//! `docs/query.md` describes the aggregates. Page layouts and versions must not be handled here, nor queries as text: the
+//! crate `duramen-query` parses them.
 
-mod literal;
 mod number;
-mod parse;
-mod predicate;
 mod run;
-mod statement;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod token;
 
-pub use number::Number;
-pub use statement::Statement;
+pub use number::{Number, NumberType};
 
 use crate::base::{Error, Result};
 use crate::db::types::{Key, Value};
-use crate::db::{ReadOnlyTable, encode_bounds};
+use crate::db::{ReadOnlyTable, ReadOnlyUntypedTable, encode_bounds};
 use crate::txn::KeyRange;
 use run::Plan;
 use std::marker::PhantomData;
@@ -67,7 +61,15 @@ pub enum Aggregate {
 }
 
 impl Aggregate {
-    fn column(&self) -> Option<Column> {
+    /// The column whose numbers it needs.
+    ///
+    /// ```
+    /// use duramen::query::{Aggregate, Column};
+    ///
+    /// assert_eq!(Aggregate::Sum(Column::Key).column(), Some(Column::Key));
+    /// assert_eq!(Aggregate::Count.column(), None);
+    /// ```
+    pub fn column(&self) -> Option<Column> {
         match *self {
             Aggregate::Count => None,
             Aggregate::Sum(column)
@@ -120,7 +122,7 @@ pub enum Outcome {
 /// # }
 /// ```
 pub struct Query<'t, K: Key, V: Value> {
-    table: &'t ReadOnlyTable<K, V>,
+    table: &'t ReadOnlyUntypedTable,
     range: KeyRange,
     filter: Option<run::Filter<'t>>,
     threads: usize,
@@ -131,6 +133,10 @@ pub struct Query<'t, K: Key, V: Value> {
 impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// A query of all entries.
     pub fn of(table: &'t ReadOnlyTable<K, V>) -> Query<'t, K, V> {
+        Query::over(table.untyped())
+    }
+
+    fn over(table: &'t ReadOnlyUntypedTable) -> Query<'t, K, V> {
         let (range, threads) = (KeyRange::default(), default_threads());
         Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
     }
@@ -147,17 +153,41 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// leaves, without any latch, and may run on several threads at the same time.
     #[must_use]
     pub fn filter(mut self, keep: impl Fn(K::View<'_>, V::View<'_>) -> bool + Sync + 't) -> Query<'t, K, V> {
-        let name = self.table.untyped().name();
-        let broken = move |part: &str, what: &str| Error::TableState {
-            table: name.to_owned(),
-            why: format!("an entry has {part} that cannot be decoded: {what}"),
-        };
+        let table = self.table;
         let keep = Box::new(move |key: &[u8], value: &[u8]| {
-            let key = K::decode(key).map_err(|what| broken("keys", what))?;
-            let value = V::decode(value).map_err(|what| broken("values", what))?;
+            let key = K::decode(key).map_err(|what| undecodable(table, "keys", what))?;
+            let value = V::decode(value).map_err(|what| undecodable(table, "values", what))?;
             Ok(keep(key, value))
         });
         self.filter = Some(run::Filter { keep, reads_values: true });
+        self
+    }
+
+    /// As [`Query::filter`], by keys alone. No large value is read.
+    ///
+    /// ```
+    /// use duramen::query::{Aggregate, Number, Outcome, Query};
+    /// use duramen::{Database, TableDef};
+    /// const TREES: TableDef<&str, &[u8]> = TableDef::new("trees");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// for name in ["elm", "oak", "yew"] {
+    ///     tx.open_table(TREES)?.put(name, [7; 100_000].as_slice())?;
+    /// }
+    /// tx.commit()?;
+    /// let trees = db.begin_read()?.open_table(TREES)?;
+    /// let found = Query::of(&trees).filter_keys(|name| name != "oak").run(&[Aggregate::Count])?;
+    /// assert_eq!(found, [Outcome::Number(Number::Unsigned(2))]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn filter_keys(mut self, keep: impl Fn(K::View<'_>) -> bool + Sync + 't) -> Query<'t, K, V> {
+        let table = self.table;
+        let keep = Box::new(move |key: &[u8], _: &[u8]| {
+            K::decode(key).map(&keep).map_err(|what| undecodable(table, "keys", what))
+        });
+        self.filter = Some(run::Filter { keep, reads_values: false });
         self
     }
 
@@ -201,8 +231,41 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// errors of reading pages.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
         let Query { table, range, filter, threads, most, .. } = self;
-        run::run(table.untyped(), &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
+        run::run(table, &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
     }
+}
+
+impl<'t> Query<'t, &'static [u8], &'static [u8]> {
+    /// A query of all entries of a table whose types are known only at run time. Ranges and filters take the encoded keys
+    /// and values; [`NumberType`] decodes those that are numbers.
+    ///
+    /// ```
+    /// use duramen::query::{Aggregate, Column, Number, NumberType, Outcome, Query};
+    /// use duramen::{Database, TableDef};
+    /// const READINGS: TableDef<u32, i64> = TableDef::new("readings");
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// for n in 0..100u32 {
+    ///     tx.open_table(READINGS)?.put(n, i64::from(n) - 50)?;
+    /// }
+    /// tx.commit()?;
+    /// let readings = db.begin_read()?.open_untyped("readings")?;
+    /// let values = NumberType::named(&readings.info().value_type).expect("readings are numbers");
+    /// let found = Query::untyped(&readings)
+    ///     .filter(|_, value| values.read(value) < Number::Signed(-45))
+    ///     .run(&[Aggregate::Sum(Column::Value)])?;
+    /// assert_eq!(found, [Outcome::Number(Number::Signed(-50 - 49 - 48 - 47 - 46))]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn untyped(table: &'t ReadOnlyUntypedTable) -> Self {
+        Query::over(table)
+    }
+}
+
+fn undecodable(table: &ReadOnlyUntypedTable, part: &str, what: &str) -> Error {
+    let why = format!("an entry has {part} that cannot be decoded: {what}");
+    Error::TableState { table: table.name().to_owned(), why }
 }
 
 /// The available parallelism of the machine. The system reads files to compute it, which takes longer than a small query,

@@ -23,15 +23,6 @@ impl Number {
             Number::Float(number) => number,
         }
     }
-
-    /// The remainder after division by `by`, which is not 0.
-    pub(super) fn modulo(self, by: u64) -> Number {
-        match self {
-            Number::Unsigned(number) => Number::Unsigned(number % u128::from(by)),
-            Number::Signed(number) => Number::Signed(number % i128::from(by)),
-            Number::Float(number) => Number::Float(number % by as f64),
-        }
-    }
 }
 
 impl Ord for Number {
@@ -74,17 +65,27 @@ impl fmt::Display for Number {
     }
 }
 
-/// The type of the numbers of a column.
+/// A type of numbers, with the length of its encodings in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberType {
+pub enum NumberType {
+    /// Unsigned integers.
     Unsigned(usize),
+    /// Signed integers.
     Signed(usize),
+    /// Floats.
     Float(usize),
 }
 
 impl NumberType {
     /// The type of that name, if it is a type of numbers.
-    pub(super) fn named(name: &str) -> Option<NumberType> {
+    ///
+    /// ```
+    /// use duramen::query::NumberType;
+    ///
+    /// assert_eq!(NumberType::named("i32"), Some(NumberType::Signed(4)));
+    /// assert_eq!(NumberType::named("str"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<NumberType> {
         let (kind, bits) = name.split_at_checked(1)?;
         let bytes = match bits {
             "8" => 1,
@@ -103,8 +104,14 @@ impl NumberType {
     }
 
     /// Decodes a number; 0 if the bytes have a wrong length.
+    ///
+    /// ```
+    /// use duramen::query::{Number, NumberType};
+    ///
+    /// assert_eq!(NumberType::Unsigned(2).read(&[1, 0]), Number::Unsigned(256));
+    /// ```
     #[inline]
-    pub(super) fn read(self, bytes: &[u8]) -> Number {
+    pub fn read(self, bytes: &[u8]) -> Number {
         let bits = || bytes.iter().fold(0u128, |bits, &byte| bits << 8 | u128::from(byte));
         match self {
             NumberType::Unsigned(len) if bytes.len() == len => Number::Unsigned(bits()),

@@ -2,7 +2,7 @@
 
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};
-use duramen_codec::Codec;
+use crate::page::Codec;
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::base::{Error, limits};
+use crate::page::Codec;
 use crate::page::{BlockRule, Page};
 use crate::tree::{KeyRange, PageRead, Removal};
-use duramen_codec::Codec;
 use std::ops::Bound;
 
 fn number(n: u32) -> Vec<u8> {

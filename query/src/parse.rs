@@ -1,10 +1,10 @@
 //! Parses the text of a query. It checks what the text alone can show; it does not know the table.
 
-use super::literal::Literal;
-use super::predicate::{Compare, Operand, Predicate};
-use super::token::{Placed, Token, tokens, wrong};
-use super::{Aggregate, Column};
-use crate::base::Result;
+use crate::error::{Result, wrong};
+use crate::literal::Literal;
+use crate::predicate::{Compare, Operand, Predicate};
+use crate::token::{Placed, Token, tokens};
+use duramen::query::{Aggregate, Column};
 
 /// How deep parentheses and NOT may nest, so that no text exhausts the stack.
 const MAX_NESTING: usize = 64;
@@ -13,14 +13,14 @@ const MAX_LIST: usize = 1 << 20;
 
 /// A parsed query.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// Each aggregate, as it was written, and where.
-    pub(super) aggregates: Vec<(Aggregate, String, usize)>,
-    pub(super) table: String,
-    pub(super) predicate: Option<Predicate>,
+    pub(crate) aggregates: Vec<(Aggregate, String, usize)>,
+    pub(crate) table: String,
+    pub(crate) predicate: Option<Predicate>,
     /// The positions where the predicate first uses each column.
-    pub(super) key_at: Option<usize>,
-    pub(super) value_at: Option<usize>,
+    pub(crate) key_at: Option<usize>,
+    pub(crate) value_at: Option<usize>,
 }
 
 struct Parser {
@@ -32,7 +32,7 @@ struct Parser {
 }
 
 /// Parses a query.
-pub(super) fn parse(text: &str) -> Result<Parsed> {
+pub(crate) fn parse(text: &str) -> Result<Parsed> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, nesting: 0, key_at: None, value_at: None };
     if parser.peek().is("SELECT") {
         parser.next();

@@ -1,19 +1,17 @@
 //! [`Statement`]: a query as text, such as `SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99`.
 
-use super::number::{Number, NumberType};
-use super::parse::{Parsed, parse};
-use super::predicate::split_range;
-use super::run::{Filter, Plan, run};
-use super::token::wrong;
-use super::{Column, MOST_NUMBERS, Outcome, default_threads};
-use crate::base::Result;
-use crate::db::ReadTransaction;
+use crate::error::{Error, Result, wrong};
+use crate::parse::{Parsed, parse};
+use crate::predicate::split_range;
+use duramen::ReadTransaction;
+use duramen::query::{Column, Number, NumberType, Outcome, Query};
 
 /// A query that was parsed from a text. `docs/query.md` has the syntax.
 ///
 /// ```
-/// # fn main() -> duramen::Result<()> {
-/// use duramen::query::{Number, Outcome, Statement};
+/// # fn main() -> duramen_query::Result<()> {
+/// use duramen::query::{Number, Outcome};
+/// use duramen_query::Statement;
 /// # use duramen::{Codec, Database, TableDef};
 /// # let db = Database::in_memory()?;
 /// # let tx = db.begin_write()?;
@@ -28,16 +26,16 @@ use crate::db::ReadTransaction;
 #[derive(Clone, Debug)]
 pub struct Statement {
     parsed: Parsed,
-    threads: usize,
-    most: u64,
+    threads: Option<usize>,
+    most: Option<u64>,
 }
 
 impl std::str::FromStr for Statement {
-    type Err = crate::Error;
+    type Err = Error;
 
     /// Parses a query. An error has the position in the text and says what is expected there.
     fn from_str(text: &str) -> Result<Statement> {
-        Ok(Statement { parsed: parse(text)?, threads: default_threads(), most: MOST_NUMBERS })
+        Ok(Statement { parsed: parse(text)?, threads: None, most: None })
     }
 }
 
@@ -45,14 +43,15 @@ impl Statement {
     /// The number of threads that share the work. The default is the available parallelism of the machine.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Statement {
-        self.threads = threads;
+        self.threads = Some(threads);
         self
     }
 
-    /// The limit of numbers that the query keeps in memory, by default [`MOST_NUMBERS`]. See [`super::Query::most_numbers`].
+    /// The limit of numbers that the query keeps in memory, by default [`duramen::query::MOST_NUMBERS`]. See
+    /// [`Query::most_numbers`].
     #[must_use]
     pub fn most_numbers(mut self, most: u64) -> Statement {
-        self.most = most;
+        self.most = Some(most);
         self
     }
 
@@ -64,8 +63,7 @@ impl Statement {
     /// Runs the query on a snapshot.
     ///
     /// # Errors
-    /// [`crate::Error::NoTable`], [`crate::Error::Query`] if a column does not have numbers,
-    /// [`crate::Error::SumTooLarge`], [`crate::Error::TooManyNumbers`], and the errors of reading pages.
+    /// [`Error::Text`] if a column does not have numbers, and those of opening a table and of [`Query::run`].
     pub fn run(&self, snapshot: &ReadTransaction) -> Result<Vec<Outcome>> {
         let table = snapshot.open_untyped(&self.parsed.table)?;
         let info = table.info();
@@ -85,14 +83,24 @@ impl Statement {
                 ));
             }
         }
-        let (range, rest) = split_range(self.parsed.predicate.clone(), keys);
-        let filter = rest.map(|predicate| {
-            let read = |of: Option<NumberType>, bytes: &[u8]| of.map_or(Number::Unsigned(0), |of| of.read(bytes));
-            let keep =
-                Box::new(move |key: &[u8], value: &[u8]| Ok(predicate.holds(read(keys, key), read(values, value))));
-            Filter { keep, reads_values: self.parsed.value_at.is_some() }
-        });
-        let aggregates = self.parsed.aggregates.iter().map(|(aggregate, ..)| *aggregate).collect();
-        run(&table, &Plan { aggregates, range, filter, threads: self.threads, most: self.most })
+        let ((lower, upper), rest) = split_range(self.parsed.predicate.clone(), keys);
+        let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        let mut query = Query::untyped(&table).range(bounds);
+        if let Some(threads) = self.threads {
+            query = query.threads(threads);
+        }
+        if let Some(most) = self.most {
+            query = query.most_numbers(most);
+        }
+        let read = |of: Option<NumberType>, bytes: &[u8]| of.map_or(Number::Unsigned(0), |of| of.read(bytes));
+        query = match rest {
+            None => query,
+            Some(predicate) if self.parsed.value_at.is_some() => {
+                query.filter(move |key, value| predicate.holds(read(keys, key), read(values, value)))
+            }
+            Some(predicate) => query.filter_keys(move |key| predicate.holds(read(keys, key), Number::Unsigned(0))),
+        };
+        let aggregates: Vec<_> = self.parsed.aggregates.iter().map(|(aggregate, ..)| *aggregate).collect();
+        Ok(query.run(&aggregates)?)
     }
 }

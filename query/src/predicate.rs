@@ -1,14 +1,18 @@
 //! Predicates: evaluates them for an entry, and derives a key range from them.
 
-use super::Column;
-use super::literal::Literal;
-use super::number::{Number, NumberType};
-use crate::txn::KeyRange;
+use crate::literal::Literal;
+use duramen::query::{Column, Number, NumberType};
 use std::cmp::Ordering;
+use std::ops::Bound;
+
+/// A range of encoded keys.
+pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+const ALL_KEYS: KeyRange = (Bound::Unbounded, Bound::Unbounded);
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
+pub(crate) enum Compare {
     Equal,
     NotEqual,
     Less,
@@ -19,14 +23,14 @@ pub(super) enum Compare {
 
 /// A column, or its remainder after a division.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Operand {
-    pub(super) column: Column,
-    pub(super) modulo: Option<u64>,
+pub(crate) struct Operand {
+    pub(crate) column: Column,
+    pub(crate) modulo: Option<u64>,
 }
 
 /// A predicate.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Predicate {
+pub(crate) enum Predicate {
     Compare(Operand, Compare, Literal),
     In(Operand, Vec<Literal>),
     /// A list, as in [`Predicate::Or`], so that a long text does not become a deep tree.
@@ -52,13 +56,22 @@ impl Compare {
 impl Operand {
     fn of(self, key: Number, value: Number) -> Number {
         let number = if self.column == Column::Key { key } else { value };
-        self.modulo.map_or(number, |by| number.modulo(by))
+        self.modulo.map_or(number, |by| remainder(number, by))
+    }
+}
+
+/// The remainder after division by `by`, which is not 0.
+fn remainder(number: Number, by: u64) -> Number {
+    match number {
+        Number::Unsigned(number) => Number::Unsigned(number % u128::from(by)),
+        Number::Signed(number) => Number::Signed(number % i128::from(by)),
+        Number::Float(number) => Number::Float(number % by as f64),
     }
 }
 
 impl Predicate {
     /// True if the predicate selects the entry.
-    pub(super) fn holds(&self, key: Number, value: Number) -> bool {
+    pub(crate) fn holds(&self, key: Number, value: Number) -> bool {
         match self {
             Predicate::Compare(operand, compare, literal) => {
                 compare.holds(literal.compared_with(operand.of(key, value)))
@@ -83,15 +96,15 @@ struct Limits {
 
 /// Splits a predicate into a key range and a rest that must be evaluated for each entry. Only integer keys of up to 64 bits
 /// have a range here.
-pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyRange, Option<Predicate>) {
+pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyRange, Option<Predicate>) {
     let all = match keys {
         Some(NumberType::Unsigned(len)) if len <= 8 => Limits { low: 0, high: (1 << (8 * len)) - 1 },
         Some(NumberType::Signed(len)) if len <= 8 => {
             Limits { low: -(1 << (8 * len - 1)), high: (1 << (8 * len - 1)) - 1 }
         }
-        _ => return (KeyRange::default(), predicate),
+        _ => return (ALL_KEYS, predicate),
     };
-    let Some(predicate) = predicate else { return (KeyRange::default(), None) };
+    let Some(predicate) = predicate else { return (ALL_KEYS, None) };
     let mut limits = all;
     let rest = narrow(predicate, &mut limits);
     // The encodings of keys are as far above that of the least as the keys are.
@@ -103,11 +116,11 @@ pub(super) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
         above.to_be_bytes().get(8 - len..).unwrap_or_default().to_vec()
     };
     if limits.low > limits.high {
-        return (KeyRange { lower: Vec::new(), upper: Some(Vec::new()) }, rest);
+        return ((Bound::Unbounded, Bound::Excluded(Vec::new())), rest);
     }
-    let lower = if limits.low == all.low { Vec::new() } else { key(limits.low) };
-    let upper = (limits.high < all.high).then(|| key(limits.high + 1));
-    (KeyRange { lower, upper }, rest)
+    let lower = if limits.low == all.low { Bound::Unbounded } else { Bound::Included(key(limits.low)) };
+    let upper = if limits.high == all.high { Bound::Unbounded } else { Bound::Excluded(key(limits.high + 1)) };
+    ((lower, upper), rest)
 }
 
 /// Narrows the limits by the parts of a predicate that use only the key; returns the other parts.

@@ -1,7 +1,7 @@
 //! Numbers in the text of a query, with an optional point and exponent, and their comparison with the numbers of a
 //! column: exact for integers, with the nearest float for floats. This file must not know columns.
 
-use super::number::Number;
+use duramen::query::Number;
 use std::cmp::Ordering;
 
 /// Digits that any integer of 128 bits has at most.
@@ -9,7 +9,7 @@ const MOST_DIGITS: i64 = 39;
 
 /// A number as it was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Literal {
+pub(crate) struct Literal {
     /// The greatest integer that is not greater than the number; `None` if it has more than 128 bits.
     floor: Option<Number>,
     /// True if the number is that integer.
@@ -20,7 +20,7 @@ pub(super) struct Literal {
 
 impl Literal {
     /// Parses digits with an optional point and exponent; `None` if they are not a number.
-    pub(super) fn parse(digits: &str, negative: bool) -> Option<Literal> {
+    pub(crate) fn parse(digits: &str, negative: bool) -> Option<Literal> {
         let float = digits.parse::<f64>().ok()?;
         let float = if negative { -float } else { float };
         let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
@@ -39,7 +39,7 @@ impl Literal {
     }
 
     /// Compares a number of a column with this one.
-    pub(super) fn compared_with(&self, number: Number) -> Ordering {
+    pub(crate) fn compared_with(&self, number: Number) -> Ordering {
         match (number, self.floor) {
             (Number::Float(_), _) => number.cmp(&Number::Float(self.float)),
             (_, Some(floor)) => match number.cmp(&floor) {
@@ -52,7 +52,7 @@ impl Literal {
     }
 
     /// The greatest integer that is not greater than the number, if it has less than 101 bits, and whether they are equal.
-    pub(super) fn as_integer(&self) -> Option<(i128, bool)> {
+    pub(crate) fn as_integer(&self) -> Option<(i128, bool)> {
         let floor = match self.floor? {
             Number::Signed(floor) => floor,
             Number::Unsigned(floor) => i128::try_from(floor).ok()?,

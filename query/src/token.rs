@@ -1,10 +1,10 @@
 //! Splits the text of a query into tokens, each with its position. `parse` gives them a meaning.
 
-use crate::base::{Error, Result};
+use crate::error::{Result, wrong};
 
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// A name or a keyword, as it was written.
     Word(String),
     /// A name in double quotes.
@@ -18,18 +18,13 @@ pub(super) enum Token {
 }
 
 /// A token, and the position of its first character, from 1.
-pub(super) type Placed = (Token, usize);
+pub(crate) type Placed = (Token, usize);
 
 /// Longest first, so that `<=` is not read as `<`.
 const SIGNS: [&str; 15] = ["<=", ">=", "==", "!=", "<>", "<", ">", "=", "(", ")", ",", "*", "%", "-", ";"];
 
-/// An error at a place of the text.
-pub(super) fn wrong(at: usize, why: impl Into<String>) -> Error {
-    Error::Query { at, why: why.into() }
-}
-
 /// The tokens of `text`; the last one is [`Token::End`].
-pub(super) fn tokens(text: &str) -> Result<Vec<Placed>> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>> {
     let mut tokens = Vec::new();
     let (mut rest, mut at) = (text, 1);
     while let Some(first) = rest.chars().next() {
@@ -77,7 +72,7 @@ fn number_len(text: &str, is_part: impl Fn(char) -> bool) -> usize {
 
 impl Token {
     /// The token as an error shows it.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Token::Word(word) | Token::Number(word) => format!("\"{}\"", word.escape_debug()),
             Token::Quoted(name) => format!("the name \"{}\"", name.escape_debug()),
@@ -87,7 +82,7 @@ impl Token {
     }
 
     /// True for that keyword, in upper or lower case.
-    pub(super) fn is(&self, keyword: &str) -> bool {
+    pub(crate) fn is(&self, keyword: &str) -> bool {
         matches!(self, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
 }
