@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and their help. No command is executed here.
 
-use crate::size::Size;
+use crate::size;
+use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
@@ -83,8 +84,8 @@ pub(crate) struct Database {
     /// The database file
     pub(crate) db: PathBuf,
     /// Memory for pages, such as 64M or 2G
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) cache: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) cache: Option<ByteSize>,
 }
 
 /// The form of keys and values in input and output.
@@ -140,8 +141,8 @@ pub(crate) struct NewTable {
     #[arg(long, value_name = "LENGTH")]
     pub(crate) separators: Option<Separators>,
     /// The page size of a new database, a power of two from 4K to 64K
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) page_size: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) page_size: Option<ByteSize>,
 }
 
 /// The form of a report.
@@ -162,7 +163,7 @@ pub(crate) struct Report {
 
 #[derive(Args, Debug)]
 pub(crate) struct Progress {
-    /// Show no progress
+    /// Show no progress on standard error; reports, notes and errors still appear
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -183,8 +184,8 @@ pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) new_table: NewTable,
     /// Memory for sorting; larger input is sorted in parts, in a temporary file beside the database
-    #[arg(long, value_name = "SIZE", default_value = "512M")]
-    pub(crate) memory: Size,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "512M")]
+    pub(crate) memory: ByteSize,
     /// How full the pages of a new table are, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(50..=100))]
     pub(crate) fill: u8,
@@ -417,8 +418,8 @@ pub(crate) struct Restore {
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
     /// The page size, a power of two from 4K to 64K
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) page_size: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) page_size: Option<ByteSize>,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]

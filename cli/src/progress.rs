@@ -1,7 +1,8 @@
 //! Shows the progress of a long command on standard error: a bar, a spinner, or a line every few seconds if standard
 //! error is not a terminal. Never writes to standard output.
 
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use crate::size;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,7 @@ fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
 
 fn line(phase: &str, unit: Unit, total: Option<u64>, done: u64, note: &str) -> String {
     let amount = |count| match unit {
-        Unit::Bytes => HumanBytes(count).to_string(),
+        Unit::Bytes => size::shown(count),
         Unit::Count(things) => format!("{} {things}", HumanCount(count)),
     };
     let comma = if note.is_empty() { "" } else { ", " };

@@ -5,8 +5,9 @@
 
 use crate::args::Format;
 use crate::failure::{Failure, Result};
+use crate::size;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -173,7 +174,7 @@ fn shown(name: &str, value: &Value, widest: usize) -> String {
             shown.chain(ellipsis.chars()).collect()
         }
         Value::Number(number) => match number.as_u64() {
-            Some(bytes) if name.ends_with("_bytes") => HumanBytes(bytes).to_string(),
+            Some(bytes) if name.ends_with("_bytes") => size::shown(bytes),
             Some(count) => HumanCount(count).to_string(),
             None => number.as_f64().map_or_else(|| number.to_string(), |number| format!("{number:.3}")),
         },

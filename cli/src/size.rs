@@ -1,36 +1,23 @@
-//! Sizes in bytes in the form that people write: `8192`, `64K`, `2 GiB`.
+//! Sizes in bytes as options take them: `8192`, `64K`, `2 GiB`.
 
-use std::str::FromStr;
+use bytesize::ByteSize;
 
-/// A number of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Size(pub(crate) u64);
-
-impl Size {
-    /// As a length in memory; sizes beyond the address space become the longest there is.
-    pub(crate) fn as_len(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
+/// Reads a size. A unit of one letter is a power of 1024, as in other programs with such options.
+pub(crate) fn parse(text: &str) -> Result<ByteSize, String> {
+    let letter = text.ends_with(|c: char| "KMGT".contains(c.to_ascii_uppercase()));
+    let size = if letter { format!("{text}iB").parse() } else { text.parse::<ByteSize>() };
+    let fits = size.ok().filter(|size| size.0 < u64::MAX);
+    fits.ok_or_else(|| format!("\"{text}\" is not a size: write bytes as 65536, 64K, 512M or 2G"))
 }
 
-impl FromStr for Size {
-    type Err = String;
+/// A size as a length in memory; a size beyond the address space becomes the greatest length.
+pub(crate) fn length(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
+}
 
-    fn from_str(text: &str) -> Result<Size, String> {
-        let wrong = || format!("\"{text}\" is not a size: write bytes as 65536, 64K, 512M or 2G");
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = text[digits.len()..].trim().to_ascii_lowercase();
-        let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
-            "" => 0,
-            "k" => 10,
-            "m" => 20,
-            "g" => 30,
-            "t" => 40,
-            _ => return Err(wrong()),
-        };
-        let count: u64 = digits.parse().map_err(|_| wrong())?;
-        count.checked_mul(1 << shift).map(Size).ok_or_else(wrong)
-    }
+/// A size for people.
+pub(crate) fn shown(bytes: u64) -> String {
+    format!("{:.2}", ByteSize(bytes))
 }
 
 #[cfg(test)]
@@ -39,15 +26,29 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_and_without_units() {
-        for (text, bytes) in [("0", 0), ("8192", 8192), ("64K", 65536), ("64 KiB", 65536), ("2g", 2 << 30), ("7B", 7)] {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        for (text, bytes) in [
+            ("0", 0),
+            ("8192", 8192),
+            ("64K", 65536),
+            ("64 KiB", 65536),
+            ("64 KB", 64_000),
+            ("2g", 2 << 30),
+            ("1.5G", 3 << 29),
+            ("7B", 7),
+        ] {
+            assert_eq!(parse(text), Ok(ByteSize(bytes)), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_size_is_refused_by_its_text() {
-        for text in ["", "K", "-1", "1.5G", "12X", "99999999999G", "é"] {
-            assert!(text.parse::<Size>().is_err_and(|told| told.contains(&format!("\"{text}\""))), "{text}");
+        for text in ["", "K", "-1", "1.5.2G", "12X", "99999999999G", "é"] {
+            assert!(parse(text).is_err_and(|told| told.contains(&format!("\"{text}\""))), "{text}");
         }
+    }
+
+    #[test]
+    fn sizes_are_shown_in_powers_of_1024() {
+        assert_eq!([0, 512, 2048, 5 << 30].map(shown), ["0 B", "512 B", "2.00 KiB", "5.00 GiB"]);
     }
 }

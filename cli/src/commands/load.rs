@@ -9,6 +9,7 @@ use crate::failure::{Failure, Found, Result};
 use crate::input::{Entry, Input};
 use crate::progress::{Meter, Unit};
 use crate::report;
+use crate::size::length;
 use crate::sort::{Sorted, Sorter};
 use crate::typed::Half;
 use duramen::base::limits::MAX_KEY;
@@ -74,7 +75,7 @@ fn gather(args: &Load, target: &Target) -> Result<Gathered> {
     let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
     let Input { mut source, bytes, size } = Input::open(&args.file, args.look, &args.csv)?;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut sorter = Sorter::new(args.memory.as_len(), folder.unwrap_or(Path::new(".")));
+    let mut sorter = Sorter::new(length(args.memory), folder.unwrap_or(Path::new(".")));
     let mut meter = Meter::begin("reading", Unit::Bytes, size, args.progress.quiet);
     let (mut entry, mut entries, mut has_values) = (Entry::default(), 0, false);
     while source.next(&mut entry)? {

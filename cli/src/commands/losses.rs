@@ -7,6 +7,9 @@ use duramen::TableInfo;
 use duramen::db::{Damage, Lost};
 use indicatif::HumanCount;
 
+/// What a total means if the catalog has lost the number of entries of a table.
+const COUNTED: &str = " (the total has only the entries in pages that were found)";
+
 /// Counts what is lost.
 #[derive(Default)]
 pub(super) struct Losses {
@@ -18,6 +21,8 @@ pub(super) struct Losses {
     damaged: bool,
     /// Of the log, so that how many entries there should be is not known.
     log: bool,
+    /// Of the catalog: the entries of some tables are counted in the pages that were found.
+    counted: bool,
 }
 
 /// True where commits may be lost whole.
@@ -53,6 +58,7 @@ impl Losses {
     pub(super) fn damage(&mut self, damage: &Damage) -> String {
         self.damaged = true;
         self.log |= is_of_log(damage);
+        self.counted |= matches!(damage, Damage::TableFound { .. });
         format!("damaged: {damage}")
     }
 
@@ -69,7 +75,8 @@ impl Losses {
         let of = of
             .filter(|total| !self.log && read <= *total)
             .map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
-        let mut told = format!("{}{of} entries were {done}", HumanCount(read));
+        let counted = if self.counted && !of.is_empty() { COUNTED } else { "" };
+        let mut told = format!("{}{of} entries were {done}{counted}", HumanCount(read));
         if self.ranges == 0 && !self.log {
             return Err(Failure::Incomplete(format!("the database is damaged: {told}; other entries may be lost")));
         }

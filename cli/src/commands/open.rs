@@ -2,8 +2,9 @@
 
 use crate::args;
 use crate::failure::{Failure, Result};
-use crate::size::Size;
+use crate::size::length;
 use crate::typed::Half;
+use bytesize::ByteSize;
 use duramen::Codec;
 use duramen::db::types::DynType;
 use duramen::db::{Damage, NewDatabase, ReadOnlyUntypedTable};
@@ -38,17 +39,17 @@ pub(super) fn writing(args: &args::Database) -> Result<Database> {
 }
 
 /// Begins to create a database. There must be no file yet, or an empty one.
-pub(super) fn creating(args: &args::Database, page_size: Option<Size>) -> Result<NewDatabase> {
+pub(super) fn creating(args: &args::Database, page_size: Option<ByteSize>) -> Result<NewDatabase> {
     let mut builder = builder(args);
     if let Some(size) = page_size {
-        builder = builder.page_size(size.as_len());
+        builder = builder.page_size(length(size));
     }
     Ok(builder.begin_create(&args.db)?)
 }
 
 fn builder(args: &args::Database) -> Builder {
     match args.cache {
-        Some(size) => Database::builder().cache(size.as_len()),
+        Some(size) => Database::builder().cache(length(size)),
         None => Database::builder(),
     }
 }
@@ -87,7 +88,7 @@ impl Target {
             opened => opened?,
         };
         let page_size = db.stats().page_size;
-        if let Some(asked) = new.page_size.filter(|asked| asked.as_len() != page_size) {
+        if let Some(asked) = new.page_size.filter(|asked| length(*asked) != page_size) {
             let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", asked.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
@@ -98,7 +99,7 @@ impl Target {
         Ok(Target { goal: Goal::There(db), table })
     }
 
-    fn create(args: &args::Database, page_size: Option<Size>) -> Result<Target> {
+    fn create(args: &args::Database, page_size: Option<ByteSize>) -> Result<Target> {
         Ok(Target { goal: Goal::New(creating(args, page_size)?), table: None })
     }
 

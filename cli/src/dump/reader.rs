@@ -3,7 +3,7 @@
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
 use crate::sort::Pair;
-use duramen::base::checksum::{chained, checksum};
+use crc32c::crc32c_append;
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{self, BufRead, Read};
 
@@ -39,7 +39,7 @@ impl<R: BufRead> Reader<R> {
     /// The next table; `None` at the end of the dump. All entries of the one before must have been read.
     pub(crate) fn table(&mut self) -> Result<Option<Head>> {
         let mut line = Vec::new();
-        self.checksum = checksum(b"");
+        self.checksum = 0;
         self.input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(|error| self.failed(error))?;
         if line == b"end\n" {
             let at_end = self.input.fill_buf().map(<[u8]>::is_empty).map_err(|error| self.failed(error))?;
@@ -48,7 +48,7 @@ impl<R: BufRead> Reader<R> {
         if !line.ends_with(b"\n") {
             return Err(self.damaged("it is truncated"));
         }
-        self.checksum = chained(self.checksum, &line);
+        self.checksum = crc32c_append(self.checksum, &line);
         let head: Head = serde_json::from_slice(&line).map_err(|_| self.damaged("the head of a table is wrong"))?;
         self.table = Some((head.table.clone(), None));
         self.count = 0;
@@ -97,21 +97,21 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn varint(&mut self) -> Result<u64> {
-        let mut bytes = Vec::with_capacity(10);
-        loop {
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(7) {
             let [byte] = self.array()?;
-            bytes.push(byte);
-            if byte < 0x80 || bytes.len() == 10 {
-                let value = duramen::base::varint::take(&mut bytes.as_slice());
-                return value.ok_or_else(|| self.damaged("a length is not a number"));
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
             }
         }
+        Err(self.damaged("a length is not a number"))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];
         self.input.read_exact(&mut array).map_err(|error| self.failed(error))?;
-        self.checksum = chained(self.checksum, &array);
+        self.checksum = crc32c_append(self.checksum, &array);
         Ok(array)
     }
 
@@ -122,7 +122,7 @@ impl<R: BufRead> Reader<R> {
         if (bytes.len() as u64) < len {
             return Err(self.damaged("it is truncated"));
         }
-        self.checksum = chained(self.checksum, &bytes);
+        self.checksum = crc32c_append(self.checksum, &bytes);
         Ok(bytes)
     }
 

@@ -2,13 +2,14 @@
 //! dump does not replace an older one. The content must not be known here.
 
 use crate::failure::{Failure, Result};
+use duramen::db::FILE_MAGIC;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// How files begin that a dump must not replace: databases, and their logs.
-const TAKEN: [&[u8; 8]; 2] = [b"DURAMEN\x1a", b"DURALOG\n"];
+const TAKEN: [[u8; 8]; 2] = [FILE_MAGIC, *b"DURALOG\n"];
 
 /// Where a dump goes.
 pub(crate) enum Target {
@@ -35,6 +36,10 @@ impl Target {
             return Ok(Target::Stdout(io::stdout().lock()));
         }
         let refused = |source| Failure::File { action: "cannot create", path: path.to_owned(), source };
+        // A slash at the end stands for a folder; `Path` passes over it.
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(refused(io::ErrorKind::IsADirectory.into()));
+        }
         let target = resolved(path).map_err(refused)?;
         let replaces = match fs::metadata(&target) {
             Ok(found) if found.is_dir() => return Err(refused(io::ErrorKind::IsADirectory.into())),
@@ -112,7 +117,7 @@ fn folder(path: &Path) -> &Path {
 fn is_taken(path: &Path) -> bool {
     let mut magic = [0; 8];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && TAKEN.contains(&&magic)
+    read.is_ok() && TAKEN.contains(&magic)
 }
 
 /// Gives `file` the owner and the permissions of the one it replaces.

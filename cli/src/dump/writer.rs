@@ -2,8 +2,7 @@
 
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
-use duramen::base::checksum::{chained, checksum};
-use duramen::base::varint;
+use crc32c::crc32c_append;
 use std::io::Write;
 
 /// Writes a dump, table by table.
@@ -28,7 +27,7 @@ impl<W: Write> Writer<W> {
         let mut line = serde_json::to_vec(head).map_err(|error| Failure::Output(error.into()))?;
         line.push(b'\n');
         self.count = 0;
-        self.checksum = checksum(b"");
+        self.checksum = 0;
         self.put(&line)
     }
 
@@ -36,8 +35,8 @@ impl<W: Write> Writer<W> {
     pub(crate) fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut lengths = std::mem::take(&mut self.entry);
         lengths.clear();
-        varint::push(&mut lengths, key.len() as u64 + 1);
-        varint::push(&mut lengths, value.len() as u64);
+        push_varint(&mut lengths, key.len() as u64 + 1);
+        push_varint(&mut lengths, value.len() as u64);
         self.count += 1;
         [&lengths, key, value].into_iter().try_for_each(|bytes| self.put(bytes))?;
         self.entry = lengths;
@@ -59,7 +58,19 @@ impl<W: Write> Writer<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.checksum = chained(self.checksum, bytes);
+        self.checksum = crc32c_append(self.checksum, bytes);
         self.out.write_all(bytes).map_err(Failure::output)
+    }
+}
+
+/// Appends a number, 7 bits a byte, the low ones first; all bytes but the last have their high bit set.
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
     }
 }

@@ -9,7 +9,7 @@ pub(crate) use lines::LineSource;
 
 use crate::args::{Csv, Look};
 use crate::failure::{Failure, Result};
-use duramen::store::superblock::MAGIC;
+use duramen::db::FILE_MAGIC;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -70,8 +70,8 @@ impl Input {
     pub(crate) fn open(path: &Path, look: Look, csv: &Csv) -> Result<Input> {
         let (mut reader, size) = open(path)?;
         let mut front = Vec::new();
-        reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut front).map_err(unreadable)?;
-        if front == MAGIC {
+        reader.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut front).map_err(unreadable)?;
+        if front == FILE_MAGIC {
             let why = "it is a Duramen database, not a list of entries: copy it with dump and restore";
             return Err(Failure::input(path.display().to_string(), why));
         }

@@ -14,6 +14,21 @@ fn a_wrong_line_is_named_and_nothing_is_loaded() {
 }
 
 #[test]
+fn a_path_with_a_slash_at_its_end_is_no_file() {
+    let place = Place::new();
+    for command in ["put t.duramen/ t a", "load t.duramen/. t", "restore t.duramen/"] {
+        let lines = if command.starts_with("restore") { "duramen dump 1\nend\n" } else { "a\n" };
+        let told = place.error(command, lines);
+        assert!(told.contains("the path of a database cannot be t.duramen/"), "{command}: {told}");
+        assert_eq!(place.files(), [""; 0], "{command}");
+    }
+    place.ok("put t.duramen t a", "");
+    assert!(place.error("get t.duramen/ t a", "").contains("cannot be t.duramen/"));
+    assert!(place.error("dump t.duramen d/", "").contains("d/"));
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+#[test]
 fn keys_too_long_are_told_with_their_line() {
     let place = Place::new();
     let told = place.error("load t.duramen t", format!("a\n{}\n", "k".repeat(65_537)));

@@ -3,13 +3,17 @@
 //!
 //! Pages, I/O and policies must not be in this layer.
 
+#[doc(hidden)]
 pub mod bytes;
+#[doc(hidden)]
 pub mod checksum;
 pub mod damage;
 pub mod error;
 pub mod ids;
 pub mod limits;
+#[doc(hidden)]
 pub mod varint;
+#[doc(hidden)]
 pub mod watermark;
 
 pub use damage::Damage;

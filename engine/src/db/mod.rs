@@ -17,6 +17,7 @@ mod transaction;
 pub mod types;
 
 pub use crate::base::Damage;
+pub use crate::store::superblock::MAGIC as FILE_MAGIC;
 pub use crate::tree::{LevelStats, TreeStats};
 pub use catalog::info::TableInfo;
 pub use check::salvage::{Lost, Salvage, Salvaged};

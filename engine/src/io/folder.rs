@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,9 +58,11 @@ impl FileVolume {
             let bad = || Error::Option {
                 option: "path",
                 value: format!("{}", path.display()),
-                expected: "the path of a file whose name is UTF-8".to_owned(),
+                expected: "the path of a file, with a name in UTF-8 at its end".to_owned(),
             };
-            let name = file.file_name().ok_or_else(bad)?.to_owned();
+            // `file_name` passes over a slash at the end, which stands for a folder.
+            let at_end = |name: &&OsStr| file.as_os_str().as_bytes().ends_with(name.as_bytes());
+            let name = file.file_name().filter(at_end).ok_or_else(bad)?.to_owned();
             let folder = FileVolume::open(file.parent().unwrap_or(Path::new("")))?;
             match folder.link(&name).map_err(|e| Error::io("cannot find", &file, e))? {
                 Some(target) => file = folder.path.join(target),
@@ -360,7 +362,7 @@ mod tests {
 
     #[test]
     fn paths_without_a_file_name_are_refused() {
-        for path in ["/", "..", "", "a/.."] {
+        for path in ["/", "..", "", "a/..", "a/", "a/."] {
             assert!(
                 matches!(FileVolume::for_file(Path::new(path)), Err(Error::Option { option: "path", .. })),
                 "{path:?}"

@@ -10,6 +10,16 @@ use crate::base::{Error, Lsn, Result, limits};
 use std::path::Path;
 
 /// The first 8 bytes of every database file.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::FILE_MAGIC};
+///
+/// Database::create(&path)?.close()?;
+/// assert!(std::fs::read(&path).unwrap().starts_with(&FILE_MAGIC));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
 /// The format version that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;

@@ -133,7 +133,7 @@ impl Database {
         }
         if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.file().damaged_superblock()) {
             let what = format!(
-                "superblock {slot} is damaged: nothing is lost while the other one is valid; opening the database for writing repairs it"
+                "superblock {slot} is damaged: the other one is in use; open the database for writing to repair it"
             );
             check.find(None, false, anywhere(PageId::NONE, what));
         }
@@ -310,8 +310,7 @@ impl Check<'_> {
                 Err(error) => {
                     let (_, what) = told(&error, map);
                     let what = format!(
-                        "an allocation map is damaged ({what}): nothing is lost, but nothing can be written any more \
-                         until the database is dumped and restored"
+                        "an allocation map is damaged ({what}): nothing can be written until the database is dumped and restored"
                     );
                     self.find(None, false, anywhere(map, what));
                     return;

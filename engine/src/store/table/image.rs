@@ -31,7 +31,7 @@ pub fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
     if stored != checksum(slice(image, 4, image.len())) || image.len() < IMAGE_HEADER {
-        return corrupt("its image has not its checksum");
+        return corrupt("its image has a wrong checksum");
     }
     if get_u32(image, PAGE) != page.0 {
         return corrupt(&format!("its place holds page {}", get_u32(image, PAGE)));

@@ -397,10 +397,10 @@ fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
-/// What is wrong with a chunk of the page table that has not its checksum.
+/// What is wrong with a chunk of the page table whose checksum is wrong.
 fn describe_damage(chunk: usize) -> String {
     let first = chunk * CHUNK_PAGES;
-    format!("its chunk {chunk}, of pages {first} to {}, has not its checksum", first + CHUNK_PAGES - 1)
+    format!("its chunk {chunk}, of pages {first} to {}, has a wrong checksum", first + CHUNK_PAGES - 1)
 }
 
 /// How much of a page table must be sound.
@@ -440,7 +440,7 @@ fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Resul
     let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
     disk.read_at(directory.extent().offset(), &mut bytes)?;
     if checksum(&bytes) != directory.crc {
-        return Err(corrupt("its directory has not its checksum".into()));
+        return Err(corrupt("its directory has a wrong checksum".into()));
     }
     let most = grains_of(file.page_size() + IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -468,7 +468,7 @@ fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Resul
     Ok(damaged)
 }
 
-/// Reads a chunk of the page table; false where it has not its checksum.
+/// Reads a chunk of the page table; false where its checksum is wrong.
 fn read_chunk(
     disk: &dyn Disk,
     file_end: u64,

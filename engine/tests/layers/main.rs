@@ -2,9 +2,15 @@
 //! reads the tokens of every file and follows each path that begins with `crate`, `self` or `super` to the folder it
 //! leads to, wherever it stands: in a `use`, an expression, a macro, a test module. Comments do not count.
 
+mod crates;
+mod key_lists;
+mod messages;
+mod tokens;
+
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tokens::{files, idents, is_ident, is_path_separator, is_punct, module, paths, read};
 
 /// Each layer, lowest first, and the others that it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -17,6 +23,35 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("txn", &["base", "page", "tree", "io", "store", "log"]),
     ("db", &["base", "page", "tree", "io", "store", "log", "txn"]),
     ("query", &["base", "page", "tree", "io", "store", "log", "txn", "db"]),
+];
+
+/// What a layer may use of another one, tests apart, where that is less than all that the other one exports.
+const ITEMS: &[(&str, &str, &[&str])] = &[
+    ("store", "page", &["Page", "map_page_size", "unpack"]),
+    (
+        "db",
+        "page",
+        &[
+            "BlockRule",
+            "Codec",
+            "KeyLayout",
+            "KeyListKind",
+            "KeysToKeep",
+            "Page",
+            "PageKind",
+            "Record",
+            "RecordListKind",
+            "SeparatorRule",
+            "unpack",
+        ],
+    ),
+    ("query", "page", &["KeyWindow", "Page", "Record"]),
+    ("query", "tree", &[]),
+    ("query", "io", &[]),
+    ("query", "store", &[]),
+    ("query", "log", &[]),
+    ("query", "txn", &["Cursor", "Engine", "KeyRange", "Latched", "Part", "View", "large"]),
+    ("query", "db", &["ReadOnlyTable", "ReadOnlyUntypedTable", "encode_bounds", "types"]),
 ];
 
 fn allowed(layer: &str) -> Option<&'static [&'static str]> {
@@ -59,32 +94,6 @@ fn the_table_lists_the_layers_from_below() {
     }
 }
 
-fn read(file: &Path) -> TokenStream {
-    std::fs::read_to_string(file).unwrap().parse().unwrap_or_else(|e| panic!("{}: {e}", file.display()))
-}
-
-/// The files of a folder and all below it.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found
-}
-
-/// The module that a file is: `tree/cursor/step.rs` is `[tree, cursor, step]`, `tree/mod.rs` is `[tree]`.
-fn module(file: &Path) -> Vec<String> {
-    let mut module: Vec<String> =
-        file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-    module.pop_if(|last| last == "mod");
-    module
-}
-
 /// What the root re-exports by name; a name of a path on the way counts too, which does no harm.
 fn exports(root: &TokenStream) -> Exports {
     let tokens: Vec<TokenTree> = root.clone().into_iter().collect();
@@ -98,24 +107,6 @@ fn exports(root: &TokenStream) -> Exports {
         exports.extend(names.map(|name| (name, layer.clone())));
     }
     exports
-}
-
-fn idents(tokens: &[TokenTree], names: &mut Vec<String>) {
-    for token in tokens {
-        match token {
-            TokenTree::Ident(ident) => names.push(ident.to_string()),
-            TokenTree::Group(group) => idents(&group.stream().into_iter().collect::<Vec<_>>(), names),
-            _ => {}
-        }
-    }
-}
-
-fn is_ident(token: &TokenTree, name: &str) -> bool {
-    matches!(token, TokenTree::Ident(ident) if ident == name)
-}
-
-fn is_punct(token: &TokenTree, char: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
 }
 
 /// What is wrong in the file of `module`, each with its line.
@@ -197,7 +188,7 @@ impl Check<'_> {
                 }
                 TokenTree::Ident(ident) => {
                     if place.is_empty() {
-                        self.uses(&tokens[at], &ident.to_string());
+                        self.uses(tokens, at, &ident.to_string());
                     }
                     return at;
                 }
@@ -219,20 +210,19 @@ impl Check<'_> {
                     return at;
                 }
             }
-            match &tokens[at + 1..] {
-                [first, second, _, ..] if is_punct(first, ':') && is_punct(second, ':') => at += 3,
-                _ => {
-                    if place.is_empty() {
-                        self.wrong(&tokens[at], "names the crate's root itself");
-                    }
-                    return at;
+            if !is_path_separator(&tokens[at + 1..]) || tokens.len() <= at + 3 {
+                if place.is_empty() {
+                    self.wrong(&tokens[at], "names the crate's root itself");
                 }
+                return at;
             }
+            at += 3;
         }
     }
 
-    /// Judges the use of `name`, which stands in the crate's root.
-    fn uses(&mut self, at: &TokenTree, name: &str) {
+    /// Judges the use of `name`, which stands in the crate's root, at token `at` of `tokens`.
+    fn uses(&mut self, tokens: &[TokenTree], at: usize, name: &str) {
+        let (tokens, at) = (&tokens[at..], &tokens[at]);
         let layer = self.exports.get(name).map_or(name, String::as_str).to_owned();
         let own = self.layer.clone();
         match (allowed(&own), allowed(&layer)) {
@@ -241,98 +231,22 @@ impl Check<'_> {
             (Some(below), _) if own != layer && !below.contains(&layer.as_str()) => {
                 self.wrong(at, format_args!("uses {layer}, which is not below it"));
             }
-            _ => {}
+            _ => self.uses_items(tokens, &layer, layer != name),
         }
     }
-}
 
-/// Types whose variants are names of key lists.
-const KEY_LIST_NAMES: &[&str] =
-    &["KeyListKind", "KeyLayout", "KeyList", "KeyListBuilder", "AnyScheme", "Instantiation"];
-
-/// Where a key list is named among these tokens, modules of tests apart: a path from one of the types to a variant (constants and
-/// functions are not written so), to all of them, or to several.
-fn named_key_lists(stream: &TokenStream) -> Vec<String> {
-    let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        match token {
-            TokenTree::Group(group) => {
-                let module_of_tests = at >= 2 && is_ident(&tokens[at - 2], "mod") && is_ident(&tokens[at - 1], "tests");
-                if !module_of_tests {
-                    found.extend(named_key_lists(&group.stream()));
-                }
+    /// Judges the items of `layer` that the path at the front of `tokens` names. A path that is `exported` by the crate's root
+    /// begins with the item.
+    fn uses_items(&mut self, tokens: &[TokenTree], layer: &str, exported: bool) {
+        let rule = ITEMS.iter().find(|(user, used, _)| *user == self.layer && used == &layer);
+        let Some((_, _, items)) = rule.filter(|_| !self.module.iter().any(|module| module == "tests")) else { return };
+        for path in paths(tokens, 0) {
+            match path.get(usize::from(!exported)) {
+                Some(item) if items.contains(&item.as_str()) => {}
+                Some(item) => self.wrong(&tokens[0], format_args!("uses {item} of {layer}, which it may not")),
+                None => self.wrong(&tokens[0], format_args!("takes {layer} as a whole")),
             }
-            TokenTree::Ident(ident) if KEY_LIST_NAMES.iter().any(|name| ident == name) => {
-                let [first, second, name, ..] = &tokens[at + 1..] else { continue };
-                if !(is_punct(first, ':') && is_punct(second, ':')) {
-                    continue;
-                }
-                let is_variant = match name {
-                    TokenTree::Ident(name) => {
-                        let name = name.to_string();
-                        name.starts_with(char::is_uppercase) && name.chars().any(char::is_lowercase)
-                    }
-                    TokenTree::Punct(all) => all.as_char() == '*',
-                    TokenTree::Group(_) | TokenTree::Literal(_) => true,
-                };
-                if is_variant {
-                    found.push(format!("{}: {ident}::{name}", ident.span().start().line));
-                }
-            }
-            _ => {}
         }
-    }
-    found
-}
-
-#[test]
-fn no_key_list_is_named_but_where_the_key_lists_are() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (lists, mut named, mut looked_at) = (root.join("src/page/keys"), Vec::new(), 0);
-    for folder in ["src", "../cli/src"] {
-        for file in files(&root.join(folder)) {
-            let of_tests = file.iter().any(|part| part == "tests" || part == "tests.rs");
-            if file.starts_with(&lists) || of_tests {
-                continue;
-            }
-            looked_at += 1;
-            named.extend(named_key_lists(&read(&file)).into_iter().map(|what| format!("{}:{what}", file.display())));
-        }
-    }
-    assert!(looked_at > 100, "the code is not where this test looks for it");
-    assert!(named.is_empty(), "{} names of key lists outside page/keys/:\n{}", named.len(), named.join("\n"));
-}
-
-#[test]
-fn names_of_key_lists_are_found_however_they_are_written() {
-    let named = |source: &str| named_key_lists(&source.parse().unwrap());
-    for source in [
-        "fn f() { match kind { KeyListKind::Plain => 1, _ => 2 } }",
-        "use crate::page::KeyListKind::*;",
-        "use crate::page::KeyListKind::{Plain, Head};",
-        "fn f() -> bool { layout == crate::db::types::KeyLayout::Fixed }",
-        "mod inner { const K: KeyListKind = page::KeyListKind::Pkb(2); }",
-        "matches!(list, KeyList::Blocks(_))",
-    ] {
-        assert_eq!(named(source).len(), 1, "{source}: {:?}", named(source));
-    }
-    for source in [
-        "fn f() -> KeyListKind { KeyListKind::USUAL.inner() }",
-        "fn f(tag: [u8; 3]) { KeyListKind::from_tag(tag); KeyLayout::ALL.len(); }",
-        "#[cfg(test)] mod tests { const K: KeyListKind = KeyListKind::Head; }",
-        "// KeyListKind::Plain\n/// [`KeyLayout::Head`]\nfn f() {}",
-        "enum Other { Plain } fn f() { Other::Plain }",
-    ] {
-        assert_eq!(named(source), Vec::<String>::new(), "{source}");
-    }
-}
-
-#[test]
-fn every_key_layout_names_a_document_that_is_there() {
-    for layout in duramen::db::types::KeyLayout::ALL {
-        let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(layout.documentation());
-        assert!(document.is_file(), "{layout}: {}", document.display());
     }
 }
 
@@ -389,4 +303,32 @@ fn uses_upwards_are_found_however_they_are_written() {
         assert_eq!(judge(module, source).len(), 1, "{module}: {source}: {:?}", judge(module, source));
     }
     assert_eq!(judge("io", "\nuse crate::log;"), ["2: io uses log, which is not below it"]);
+}
+
+#[test]
+fn items_that_a_layer_may_not_use_are_found_however_they_are_written() {
+    for (module, source) in [
+        ("query", "use crate::page::PageOp;"),
+        ("query", "use crate::{page::{Page, PageOp}, db::types::Key};"),
+        ("query", "fn f() { crate::page::apply(x) }"),
+        ("query", "use crate::page;"),
+        ("query", "use crate::page::{self, Page};"),
+        ("query", "use crate::page::*;"),
+        ("query::run", "use super::super::db::WriteTransaction;"),
+        ("query", "use crate::Database;"),
+        ("query", "use crate::store::Pool;"),
+        ("db::check", "use crate::page::PageOp;"),
+        ("store", "use crate::page::PageBuilder;"),
+    ] {
+        assert_eq!(judge(module, source).len(), 1, "{module}: {source}: {:?}", judge(module, source));
+    }
+    for (module, source) in [
+        ("query", "use crate::page::{KeyWindow, Page as P}; use crate::db::{ReadOnlyTable, types::{Key, Value}};"),
+        ("query::tests", "use crate::Database; use crate::page::PageOp;"),
+        ("query", "mod tests { use crate::db::Database; }"),
+        ("tree", "use crate::page::PageOp;"),
+    ] {
+        assert_eq!(judge(module, source), Vec::<String>::new(), "{module}: {source}");
+    }
+    assert_eq!(judge("query", "\nuse crate::page::PageOp;"), ["2: query uses PageOp of page, which it may not"]);
 }

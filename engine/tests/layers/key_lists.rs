@@ -1,0 +1,92 @@
+//! Only `page/keys/` names single key lists: everything else asks the table of them.
+
+use crate::tokens::{files, is_ident, is_path_separator, read};
+use proc_macro2::{TokenStream, TokenTree};
+use std::path::Path;
+
+/// Types whose variants are names of key lists.
+const KEY_LIST_NAMES: &[&str] =
+    &["KeyListKind", "KeyLayout", "KeyList", "KeyListBuilder", "AnyScheme", "Instantiation"];
+
+/// Where a key list is named among these tokens, modules of tests apart: a path from one of the types to a variant (constants and
+/// functions are not written so), to all of them, or to several.
+fn named_key_lists(stream: &TokenStream) -> Vec<String> {
+    let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => {
+                let module_of_tests = at >= 2 && is_ident(&tokens[at - 2], "mod") && is_ident(&tokens[at - 1], "tests");
+                if !module_of_tests {
+                    found.extend(named_key_lists(&group.stream()));
+                }
+            }
+            TokenTree::Ident(ident) if KEY_LIST_NAMES.iter().any(|name| ident == name) => {
+                let Some(name) = tokens.get(at + 3).filter(|_| is_path_separator(&tokens[at + 1..])) else { continue };
+                let is_variant = match name {
+                    TokenTree::Ident(name) => {
+                        let name = name.to_string();
+                        name.starts_with(char::is_uppercase) && name.chars().any(char::is_lowercase)
+                    }
+                    TokenTree::Punct(all) => all.as_char() == '*',
+                    TokenTree::Group(_) | TokenTree::Literal(_) => true,
+                };
+                if is_variant {
+                    found.push(format!("{}: {ident}::{name}", ident.span().start().line));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn no_key_list_is_named_but_where_the_key_lists_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (lists, mut named, mut looked_at) = (root.join("src/page/keys"), Vec::new(), 0);
+    for folder in ["src", "../cli/src", "../query/src"] {
+        for file in files(&root.join(folder)) {
+            let of_tests = file.iter().any(|part| part == "tests" || part == "tests.rs");
+            if file.starts_with(&lists) || of_tests {
+                continue;
+            }
+            looked_at += 1;
+            named.extend(named_key_lists(&read(&file)).into_iter().map(|what| format!("{}:{what}", file.display())));
+        }
+    }
+    assert!(looked_at > 100, "the code is not where this test looks for it");
+    assert!(named.is_empty(), "{} names of key lists outside page/keys/:\n{}", named.len(), named.join("\n"));
+}
+
+#[test]
+fn names_of_key_lists_are_found_however_they_are_written() {
+    let named = |source: &str| named_key_lists(&source.parse().unwrap());
+    for source in [
+        "fn f() { match kind { KeyListKind::Plain => 1, _ => 2 } }",
+        "use crate::page::KeyListKind::*;",
+        "use crate::page::KeyListKind::{Plain, Head};",
+        "fn f() -> bool { layout == crate::db::types::KeyLayout::Fixed }",
+        "mod inner { const K: KeyListKind = page::KeyListKind::Pkb(2); }",
+        "matches!(list, KeyList::Blocks(_))",
+    ] {
+        assert_eq!(named(source).len(), 1, "{source}: {:?}", named(source));
+    }
+    for source in [
+        "fn f() -> KeyListKind { KeyListKind::USUAL.inner() }",
+        "fn f(tag: [u8; 3]) { KeyListKind::from_tag(tag); KeyLayout::ALL.len(); }",
+        "#[cfg(test)] mod tests { const K: KeyListKind = KeyListKind::Head; }",
+        "// KeyListKind::Plain\n/// [`KeyLayout::Head`]\nfn f() {}",
+        "enum Other { Plain } fn f() { Other::Plain }",
+    ] {
+        assert_eq!(named(source), Vec::<String>::new(), "{source}");
+    }
+}
+
+#[test]
+fn every_key_layout_names_a_document_that_is_there() {
+    for layout in duramen::db::types::KeyLayout::ALL {
+        let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(layout.documentation());
+        assert!(document.is_file(), "{layout}: {}", document.display());
+    }
+}
