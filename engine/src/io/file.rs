@@ -3,7 +3,7 @@
 
 use super::Disk;
 use crate::base::{Error, Result};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +37,10 @@ impl FileDisk {
         if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
     }
 
+    fn metadata(&self) -> Result<Metadata> {
+        self.file.metadata().map_err(|e| self.io("cannot get the size of", e))
+    }
+
     fn io(&self, action: &'static str, source: std::io::Error) -> Error {
         Error::io(action, &self.path, source)
     }
@@ -44,8 +48,7 @@ impl FileDisk {
 
 impl Disk for FileDisk {
     fn size(&self) -> Result<u64> {
-        let metadata = self.file.metadata().map_err(|e| self.io("cannot get the size of", e))?;
-        Ok(metadata.len())
+        Ok(self.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -93,8 +96,7 @@ impl Disk for FileDisk {
     }
 
     fn allocated(&self) -> Result<u64> {
-        let metadata = self.file.metadata().map_err(|e| self.io("cannot get the size of", e))?;
-        Ok(metadata.blocks().saturating_mul(STAT_BLOCK))
+        Ok(self.metadata()?.blocks().saturating_mul(STAT_BLOCK))
     }
 }
 

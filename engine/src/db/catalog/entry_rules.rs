@@ -4,7 +4,7 @@
 use super::TableEntry;
 use crate::base::limits::MAX_KEY;
 use crate::base::{Error, Result};
-use crate::db::types::DynType;
+use crate::db::types::{DynType, WRONG_LENGTH};
 use crate::page::RecordListKind;
 
 /// What the keys and values of a table must be like.
@@ -19,9 +19,6 @@ pub(crate) struct EntryRules {
     /// To check the bytes themselves with, where they come from somebody who may not know the types.
     types: Option<(DynType, DynType)>,
 }
-
-/// Of bytes that are no encoding.
-const LENGTH: &str = "the number of bytes is not that of the type";
 
 impl EntryRules {
     /// For keys and values that are made by their types.
@@ -98,7 +95,7 @@ impl EntryRules {
     #[inline]
     pub(crate) fn check_value_len(&self, len: u64) -> Result<()> {
         match self.value_width {
-            Some(width) if width as u64 != len => Err(self.refused("values", &self.value_type, LENGTH)),
+            Some(width) if width as u64 != len => Err(self.refused("values", &self.value_type, WRONG_LENGTH)),
             _ => Ok(()),
         }
     }

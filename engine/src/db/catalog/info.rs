@@ -1,9 +1,9 @@
-//! [`TableInfo`]: the description of a table, for people and programs.
+//! [`TableInfo`]: the description of a table.
 
 use super::TableEntry;
 use crate::db::types::Separators;
+use crate::page::Codec;
 use crate::page::SeparatorRule;
-use duramen_codec::Codec;
 
 /// A table's name, types, size and layout.
 ///
@@ -28,22 +28,20 @@ pub struct TableInfo {
     pub key_type: String,
     /// The type of its values.
     pub value_type: String,
-    /// The length of every key in bytes, as the type had it when the table was made; `None` where it varies.
+    /// The length of every key in bytes, as the type gave it when the table was created; `None` if it varies.
     pub key_width: Option<usize>,
-    /// The same of every value.
+    /// The length of every value in bytes, likewise.
     pub value_width: Option<usize>,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// How its leaves keep keys: `plain`, `fixed`, `head`, `db2`, `wiredtiger`, `wiredtiger-best`,
-    /// `wiredtiger-both`, `myisam`, `pkb`, `pkb-heap` or `blocks`; `pkb:2` and so on where partial keys have another length
-    /// than five bytes, as they have in memory, and `blocks:128` where blocks are shorter than the codec takes them.
+    /// The layout of keys in the leaves, by its name: [`crate::db::types::KeyLayout::names`] lists the names.
     pub keys: &'static str,
-    /// How blocks of integer keys are compressed; `None` without blocks.
+    /// The codec of blocks of integer keys; `None` without blocks.
     pub codec: Option<Codec>,
-    /// The key that the table gives out next, if it gives out any ([`crate::TableDef::auto_increment`]); 0 once it has given
-    /// out the last.
+    /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]); 0 if it has assigned
+    /// the last one.
     pub next_key: Option<u64>,
-    /// How its separators are chosen: `full`, `tail`, or `tail:100` and so on with another radius than the usual one.
+    /// How separators are chosen, as [`crate::db::types::Separators`] is written: `full`, `tail` or, for example, `tail:100`.
     pub separators: String,
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct TableEntry {
     pub(crate) entries: u64,
     pub(crate) key_type: String,
     pub(crate) value_type: String,
-    /// The length of every encoding of the key type, `None` where it varies: of a program's own type nothing else says it.
+    /// The length of every encoded key; `None` if it varies. For a type of a program it is nowhere else.
     pub(crate) key_width: Option<usize>,
-    /// The same of the value type.
+    /// The length of every encoded value; `None` if it varies.
     pub(crate) value_width: Option<usize>,
-    /// The next key that the table gives out, if it gives out any; above every key that it ever had.
+    /// The next key that the table assigns, if it assigns keys. It is above every key that the table ever had.
     pub(crate) next_key: Option<u64>,
 }
 
@@ -58,14 +58,14 @@ pub(crate) fn table_key(name: &str) -> Vec<u8> {
     key
 }
 
-/// The name in a catalog key, if it is a table's.
+/// The name in a catalog key of a table; `None` for any other catalog key.
 pub(crate) fn table_name(key: &[u8]) -> Option<Result<String>> {
     let (prefix, name) = key.split_first()?;
     let name = || String::from_utf8(name.to_vec()).map_err(|_| corrupt("a table name that is not UTF-8"));
     (*prefix == TABLE_PREFIX).then(name)
 }
 
-/// The range of catalog keys that tables have.
+/// The range of the catalog keys of tables.
 pub(crate) fn all_tables() -> (Vec<u8>, Vec<u8>) {
     (vec![TABLE_PREFIX], vec![TABLE_PREFIX + 1])
 }
@@ -89,18 +89,18 @@ impl TableEntry {
         out
     }
 
-    /// Notes that a key is there, so that it is not given out again.
+    /// Records that a key exists, so that it is not assigned again.
     pub(crate) fn note_key(&mut self, key: &[u8]) {
         if let Some(next) = &mut self.next_key {
             let key = key.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-            // Behind the last key of all there is none to give out, which 0 stands for.
+            // 0 means that the last key is assigned.
             if *next != 0 && key >= *next {
                 *next = key.wrapping_add(1);
             }
         }
     }
 
-    /// Sees to it that no key below `next` is given out; 0: none at all.
+    /// Prevents that a key below `next` is assigned; with 0, that any key is.
     pub(crate) fn skip_keys(&mut self, next: u64) {
         if let Some(key) = self.next_key.as_mut().filter(|key| **key != 0) {
             *key = if next == 0 { 0 } else { next.max(*key) };
@@ -128,7 +128,7 @@ impl TableEntry {
             None => Some(None),
         };
         let (key_width, value_width) = (width()?, width()?);
-        // What such lists take is known by these alone.
+        // Such a record list needs the length of its values.
         let lies = |width: Option<usize>, most: usize| width.is_none_or(|width| width > most);
         let keys_lie = layout.leaf.has_one_length() && lies(key_width, MAX_KEY);
         if keys_lie || layout.records == RecordListKind::Fixed && lies(value_width, MAX_PAGE_SIZE) {

@@ -6,7 +6,7 @@ use crate::db::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::page::{KeyListKind, KeysToKeep, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 
-/// What a table to be created is like.
+/// The types, the layout and the options of a table that is created.
 pub(crate) struct TableSpec<'a> {
     pub(crate) key_type: &'a str,
     pub(crate) value_type: &'a str,
@@ -15,11 +15,11 @@ pub(crate) struct TableSpec<'a> {
     pub(crate) options: TableOptions,
 }
 
-/// Values up to this width are kept in arrays; beyond it a fixed-size list would leave no room for keys.
+/// The greatest length of values in a record list of fixed length. Longer values would leave no space for keys.
 const MAX_FIXED_RECORD: usize = 64;
 
 impl<'a> TableSpec<'a> {
-    /// A spec for types known by name only.
+    /// A table whose types are known only by name.
     pub(crate) fn of_names(key_type: &'a str, value_type: &'a str, options: TableOptions) -> Result<TableSpec<'a>> {
         let keys = DynType::named(key_type, options.key_width);
         let values = DynType::named(value_type, options.value_width);
@@ -39,8 +39,8 @@ impl<'a> TableSpec<'a> {
         Ok(TableSpec { key_type, value_type, key_width, value_width, options })
     }
 
-    /// The layout: what the options say, and what suits the types where they say nothing, in a database that is or is
-    /// not in memory and has pages of that size.
+    /// The layout for pages of this size: that of the options, or the default for the types. PkB has another default in
+    /// memory.
     pub(crate) fn layout(&self, in_memory: bool, page_size: usize) -> Result<TreeLayout> {
         let leaf = self.leaf(in_memory)?;
         let records = match self.value_width {
@@ -57,8 +57,7 @@ impl<'a> TableSpec<'a> {
                 });
             }
             Some(Separators::TailWithin(radius)) if radius > SeparatorRule::WIDEST => {
-                let expected = "tail:0 to tail:500, thousandths of a page".into();
-                return Err(Error::Option { option: "separators", value: format!("tail:{radius}"), expected });
+                return Err(Separators::refused(&Separators::TailWithin(radius).to_string()));
             }
             Some(Separators::TailWithin(radius)) => SeparatorRule::Tail { radius },
             Some(Separators::Full) => SeparatorRule::Full,
@@ -68,13 +67,13 @@ impl<'a> TableSpec<'a> {
         Ok(TreeLayout { leaf, inner: leaf.inner(), records, separators })
     }
 
-    /// The widest values that are kept in arrays: none of them may come to need a run, beside no key.
+    /// The greatest length of values in a record list of fixed length, such that no value needs a run beside any key.
     fn max_fixed_record(&self, page_size: usize) -> usize {
         let key = self.key_width.unwrap_or(max_inline_key(page_size) + 1);
         max_record(page_size, key).min(MAX_FIXED_RECORD)
     }
 
-    /// The first key that the table is to give out, if it is to give out any.
+    /// The first key that the table assigns, if it assigns keys.
     pub(crate) fn next_key(&self) -> Result<Option<u64>> {
         if self.options.auto_increment && !matches!(self.key_type, "u32" | "u64") {
             return Err(Error::Option {
@@ -94,7 +93,7 @@ impl<'a> TableSpec<'a> {
             return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
         let keys = KeysToKeep { key_type: self.key_type, width: self.key_width, codec, in_memory };
-        // Blocks have no short separators: who asks for these means whole keys.
+        // Blocks cannot be cut, so their separators are always whole keys.
         let whole = matches!(separators, None | Some(Separators::Full));
         asked.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
     }
@@ -104,7 +103,7 @@ impl<'a> TableSpec<'a> {
 mod tests {
     use super::*;
     use crate::page::BlockRule;
-    use duramen_codec::Codec;
+    use crate::page::Codec;
 
     fn leaf(key_type: &str, options: TableOptions) -> KeyListKind {
         TableSpec::of_names(key_type, "u64", options).unwrap().layout(false, 8192).unwrap().leaf

@@ -190,7 +190,7 @@ impl<'t> Salvage<'t> {
                     return entry(self.engine, key, record, f).map(Some);
                 }
                 Ok(Some(_)) => {
-                    let cause = Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order");
+                    let cause = self.out_of_order();
                     let (upper, _) = self.reach();
                     return self.skip_lost(upper, cause).map(|lost| Some(Salvaged::Lost(lost)));
                 }
@@ -234,7 +234,7 @@ impl<'t> Salvage<'t> {
             Ok(key) if key < self.position.as_slice() => why = None,
             Ok(key) if key < from.as_slice() => {
                 lost += 1;
-                why = Some(Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order"));
+                why = Some(self.out_of_order());
             }
             Ok(_) => {}
             Err(cause) if costs_a_range(&cause) => {
@@ -294,6 +294,10 @@ impl<'t> Salvage<'t> {
             (upper, end) => upper.or_else(|| end.clone()),
         };
         (upper, found)
+    }
+
+    fn out_of_order(&self) -> Error {
+        Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order")
     }
 
     /// What is lost from the position to `upper`, where it goes on.

@@ -1,8 +1,8 @@
 //! Creates databases. The file is written and locked under a temporary name and renamed when it is complete, so that a
 //! crash leaves no incomplete database.
 //!
-//! The lock is held from then until the database is closed. A file is removed only under its lock, so no other process
-//! can have opened it.
+//! The lock is held from the creation of the file until the database is closed. A file is removed only under its lock, so no
+//! other process can have opened it.
 
 use super::Opened;
 use super::options::Builder;
@@ -13,11 +13,11 @@ use crate::store::{self, Meta};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where the LSNs of a new database begin: after "never".
+/// The first LSN of a new database. LSN 0 means "never".
 pub(in crate::db) const FIRST_LSN: Lsn = Lsn(1);
 
 impl Builder {
-    /// Creates a database in a new file, or in an empty one, whose permissions it keeps (another file takes its name).
+    /// Creates a database in a new file. An empty file is replaced by the new one, which gets its permissions.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -31,14 +31,13 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Exists`] if the file is there already and not empty, [`Error::Locked`] if somebody else makes a database
-    /// of it.
+    /// [`Error::Exists`] if the file exists and is not empty, [`Error::Locked`] if another process creates a database there.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = FileVolume::for_file(path.as_ref())?;
         self.create_on(Arc::new(volume), &name)
     }
 
-    /// [`Builder::create`] on any volume: the same on a file system and on a simulated device.
+    /// [`Builder::create`] on any volume.
     ///
     /// ```
     /// use duramen::{Database, Error, io::MemoryVolume};
@@ -62,7 +61,7 @@ impl Builder {
         Ok(db)
     }
 
-    /// Opens a database for reading and writing, or creates it where there is none, or an empty file.
+    /// Opens a database for reading and writing. Creates it if there is no file, or an empty one.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -80,7 +79,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open`], but for [`Error::NotFound`].
+    /// As [`Builder::open`], except [`Error::NotFound`].
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = FileVolume::for_file(path.as_ref())?;
         self.open_or_create_on(Arc::new(volume), &name)
@@ -108,15 +107,15 @@ impl Builder {
                 opened => return opened,
             }
             match self.create_on(volume.clone(), name) {
-                // Somebody else was faster.
+                // Another process has created it meanwhile.
                 Err(Error::Exists { .. }) => {}
                 created => return created,
             }
         }
     }
 
-    /// Begins to create a database that is there when it is finished, and not before: in the end its file gets its name.
-    /// If it is dropped before, or the process dies, there is none. For databases that are of no use by half.
+    /// Begins to create a database whose file gets its name when [`NewDatabase::finish`] is called. If the `NewDatabase` is
+    /// dropped before, or the process ends, there is no database. Use it if a half-filled database is useless.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -182,7 +181,7 @@ pub struct NewDatabase {
 }
 
 impl NewDatabase {
-    /// The database, to be filled.
+    /// The database. Fill it before [`NewDatabase::finish`].
     ///
     /// ```
     /// let volume = std::sync::Arc::new(duramen::io::MemoryVolume::new());
@@ -194,7 +193,7 @@ impl NewDatabase {
         &self.db
     }
 
-    /// Closes the database and gives it its name; it is durable when this returns.
+    /// Closes the database and gives the file its name. Then the database is durable.
     ///
     /// ```
     /// let volume = std::sync::Arc::new(duramen::io::MemoryVolume::new());
@@ -205,8 +204,8 @@ impl NewDatabase {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Exists`] if something else has come to have the name, [`Error::Locked`] while clones of the database or
-    /// transactions of it are left, and what closing meets; there is no new database then.
+    /// [`Error::Exists`] if another file has got the name, [`Error::Locked`] if a clone of the database or a transaction is
+    /// still open, and the errors of [`Database::close`]. After an error there is no new database.
     pub fn finish(self) -> Result<()> {
         let NewDatabase { db, mut creation } = self;
         db.close()?;
@@ -219,25 +218,25 @@ impl NewDatabase {
     }
 }
 
-/// A file that shall be a database, and is removed when dropped before that is done.
+/// The file of a database that is being created. Dropping it before it is complete removes the file.
 #[derive(Debug)]
 struct Creation {
     volume: Arc<dyn Volume>,
-    /// What was asked for.
+    /// The name of the database.
     name: String,
-    /// What it is called.
+    /// The present name of the file.
     called: String,
     database_id: u128,
     lock: Arc<dyn LockGuard>,
-    /// The empty file whose place it takes.
+    /// The empty file that it replaces.
     empty: Option<Locked>,
-    /// Files that are named like its log, and were there before.
+    /// Files that existed before and have names of its log.
     old: Vec<String>,
     done: bool,
 }
 
 impl Creation {
-    /// Makes the file, under a name of its own.
+    /// Creates the file under a temporary name.
     fn begin(options: &Builder, volume: Arc<dyn Volume>, name: &str) -> Result<Creation> {
         let page_size = options.checked_page_size(false)?;
         let empty = empty_file(&*volume, name)?;
@@ -246,14 +245,14 @@ impl Creation {
             let database_id = new_database_id();
             let called = unfinished_name(name, database_id);
             let made = volume.create_beside(&called, name).map_err(|error| match error {
-                // Of the name that was asked for something can be known.
+                // An error names the path that the caller gave.
                 Error::Io { action, source, .. } => Error::Io { action, path: volume.path(name), source },
                 other => other,
             });
             drop(made?);
             let (disk, guard) = match volume.lock(&called, true) {
                 Ok(Locked { disk, guard }) => (disk, guard),
-                // Another creation takes it for abandoned and removes it.
+                // Another creation may remove the file as abandoned before it is locked.
                 Err(Error::Locked { .. } | Error::NotFound { .. }) => continue,
                 Err(error) => {
                     let _ = volume.remove(&called);
@@ -277,7 +276,7 @@ impl Creation {
         }
     }
 
-    /// Gives the file its name, for good.
+    /// Gives the file its name, durably.
     fn place(&mut self) -> Result<()> {
         match &self.empty {
             Some(empty) if empty.guard.is_of(&self.name)? => {
@@ -292,24 +291,24 @@ impl Creation {
         self.volume.sync()
     }
 
-    /// Opens it, to be written.
+    /// Opens the file for writing.
     fn open(&self, options: &Builder) -> Result<Database> {
         let path = self.volume.path(&self.called);
-        // By its name, which errors then tell.
+        // Opened by its name, because errors contain the name.
         let opened = store::open(self.volume.open(&self.called, OpenMode::Write)?, &path)?;
         if opened.1.database_id != self.database_id {
-            // Somebody who asks for no lock has removed it, and there is another one.
+            // A program without a lock has replaced the file.
             return Err(Error::Locked { path });
         }
         let opened = Opened::of(options, path, self.lock.clone(), opened);
         match options.start(opened, self.volume.clone(), &self.called)? {
             (db, None) => Ok(db),
-            // What can hold nothing, most often for want of room, shall not stand in the way of another try.
+            // A failed creation, most often without space, must not prevent another one.
             (_, Some(error)) => Err(error),
         }
     }
 
-    /// Leaves things as they were. What was removed meanwhile by somebody who asks for no lock has another's place.
+    /// Removes all files that were created. If a program without a lock has replaced the file, the new one stays.
     fn undo(&self) -> Result<()> {
         if !self.lock.is_of(&self.called)? {
             return Ok(());
@@ -329,24 +328,24 @@ impl Creation {
 impl Drop for Creation {
     fn drop(&mut self) {
         if !self.done {
-            // The failure that led here is the one to tell; what is left is in nobody's way.
+            // The caller returns the error that led here. The files that are left do no harm.
             let _ = self.undo();
         }
     }
 }
 
-/// What the names of a database's log segments begin with.
+/// The beginning of the names of the log segments of a database.
 fn segments(name: &str) -> String {
     format!("{name}-log.")
 }
 
-/// Removes the log of a database whose lock the caller holds, but not what is listed in `keep`.
+/// Removes the log of a database, except the files in `keep`. The caller holds the lock of the database.
 fn remove_log(volume: &dyn Volume, name: &str, keep: &[String]) -> Result<()> {
     let segments = volume.list(&segments(name))?;
     segments.iter().filter(|segment| !keep.contains(segment)).try_for_each(|segment| volume.remove(segment))
 }
 
-/// The length of a file; `None` where there is none.
+/// The length of a file; `None` if it does not exist.
 fn len(volume: &dyn Volume, name: &str) -> Result<Option<u64>> {
     match volume.open(name, OpenMode::Read) {
         Err(Error::NotFound { .. }) => Ok(None),
@@ -354,8 +353,8 @@ fn len(volume: &dyn Volume, name: &str) -> Result<Option<u64>> {
     }
 }
 
-/// The empty file that has the name, locked, so that nobody else makes a database of it; [`Error::Exists`] where it is not
-/// empty. The lock of a database is not asked for, which others may want at this moment.
+/// The empty file with this name, locked, so that no other process creates a database there; [`Error::Exists`] if it is not
+/// empty. A file that is not empty is not locked, because another process may be opening it.
 fn empty_file(volume: &dyn Volume, name: &str) -> Result<Option<Locked>> {
     let exists = || Error::Exists { path: volume.path(name) };
     match len(volume, name)? {
@@ -375,7 +374,7 @@ fn unfinished_name(name: &str, id: u128) -> String {
     format!("{name}.{id:032x}.new")
 }
 
-/// Removes what creations of this database have left that never came to their end. Those still at work hold a lock.
+/// Removes the files of abandoned creations of this database. A creation that is not abandoned holds a lock.
 fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
     for found in volume.list(&format!("{name}."))? {
         let id = found.get(name.len() + 1..).and_then(|rest| u128::from_str_radix(rest.get(..32)?, 16).ok());
@@ -385,7 +384,7 @@ fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
         if found != file && !found.starts_with(&segments(&file)) {
             continue;
         }
-        // The log is removed first: the file is there as long as any of it is, but for a power cut.
+        // The log is removed first, so that the file exists as long as a part of its log does, except after a power cut.
         match volume.lock(&file, true) {
             Ok(_held) => {
                 remove_log(volume, &file, &[])?;
@@ -398,8 +397,8 @@ fn remove_abandoned(volume: &dyn Volume, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// An id that no other database has: 128 bits from the system's random source, by way of the standard library's hash
-/// keys, and the time.
+/// A random id of 128 bits, from the time and the keys of the standard library's hasher, which come from the system's random
+/// source.
 fn new_database_id() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

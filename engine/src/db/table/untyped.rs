@@ -115,11 +115,10 @@ impl<'t> UntypedTable<'t> {
             return Err(refused("it does not assign keys: create it with auto_increment"));
         };
         let wide = self.state.entry.key_type == "u64";
-        let key = match (wide, u32::try_from(next)) {
-            (_, Ok(0)) => return Err(refused("it has given out its last key")),
-            (true, _) => next.to_be_bytes().to_vec(),
-            (false, Ok(next)) => next.to_be_bytes().to_vec(),
-            (false, Err(_)) => return Err(refused("it has given out its last key")),
+        let key = match u32::try_from(next) {
+            _ if wide && next > 0 => next.to_be_bytes().to_vec(),
+            Ok(next) if next > 0 => next.to_be_bytes().to_vec(),
+            _ => return Err(refused("it has assigned its last key")),
         };
         self.put(&key, value).map(|()| key)
     }

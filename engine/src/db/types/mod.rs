@@ -23,4 +23,5 @@ pub use def::TableDef;
 pub use dynamic::DynType;
 pub use options::{KeyLayout, Separators, TableOptions};
 pub use prefix::PrefixKey;
+pub(super) use value::WRONG_LENGTH;
 pub use value::{Key, KeyPart, Value};

@@ -1,11 +1,9 @@
-//! [`TableOptions`]: the options of a new table. The page layer implements them.
+//! [`TableOptions`]: the options of a new table. What they mean for a page is in the page layer.
 
 use crate::base::Error;
-use crate::page::BlockRule;
 pub use crate::page::KeyLayout;
-use duramen_codec::Codec;
+use crate::page::{BlockRule, Codec, SeparatorRule};
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// How long the separators in inner pages are.
@@ -19,19 +17,19 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Separators {
-    /// Whole keys, cut exactly in the middle of the page.
+    /// Separators are whole keys. A page is split exactly in its middle.
     Full,
-    /// Tail compression: the shortest string that divides the page within its middle third.
+    /// Tail compression. A page is split where the separator is shortest within its middle third.
     Tail,
-    /// The same with another radius: so many thousandths of the page on each side of its middle, at most 500.
+    /// Tail compression within another part of the page: so many thousandths of it on each side of its middle, at most 500.
     TailWithin(u16),
 }
 
-/// The options of one table; `None` lets the engine choose.
+/// The options of a table. The engine chooses those that are `None`.
 ///
-/// Left open, keys of type `u32`, `u64`, `i32` and `i64` are kept in [`KeyLayout::Blocks`] and others [`KeyLayout::Head`], and
-/// separators are [`Separators::Tail`], of blocks [`Separators::Full`]. Integer keys without an order to them, such as hashes,
-/// are written faster as [`KeyLayout::Fixed`], and take no more room. A table keeps the options it was created with.
+/// It chooses [`KeyLayout::Blocks`] and [`Separators::Full`] for keys of type `u32`, `u64`, `i32` and `i64`, and
+/// [`KeyLayout::Head`] and [`Separators::Tail`] for others. Use [`KeyLayout::Fixed`] for integer keys in random order, such as
+/// hashes: writes are faster, and the keys take no more space. A table keeps the options with which it was created.
 ///
 /// ```
 /// use duramen::db::types::{KeyLayout, TableOptions};
@@ -44,22 +42,21 @@ pub enum Separators {
 pub struct TableOptions {
     /// How pages keep their keys.
     pub keys: Option<KeyLayout>,
-    /// How blocks of integer keys are compressed. Left open, [`TableOptions::DEFAULT_CODEC`].
+    /// The codec of blocks of integer keys. The default is [`TableOptions::DEFAULT_CODEC`].
     pub codec: Option<Codec>,
     /// How long separators are.
     pub separators: Option<Separators>,
-    /// The table gives out keys of its own, 1, 2, 3 and so on: see [`crate::Table::push`]. Only for keys `u32` and `u64`.
+    /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or `u64`.
     pub auto_increment: bool,
-    /// The length of every key in bytes, where their type is a program's own and is known by its name only
-    /// ([`crate::WriteTransaction::create_untyped`]). Of all others the type says it.
+    /// The length of every key in bytes, for a type of a program of which only the name is known
+    /// ([`crate::WriteTransaction::create_untyped`]). Any other type has a length of its own.
     pub key_width: Option<usize>,
-    /// The same of every value.
+    /// The length of every value in bytes, in the same case.
     pub value_width: Option<usize>,
 }
 
 impl TableOptions {
-    /// The codec of blocks unless another is named: of those that are smaller than plain keys the one with the quickest
-    /// random inserts, lookups and sums.
+    /// The default codec of blocks. It has the fastest random inserts, lookups and sums of all codecs that compress.
     pub const DEFAULT_CODEC: Codec = BlockRule::DEFAULT_CODEC;
 }
 
@@ -79,7 +76,9 @@ impl FromStr for KeyLayout {
         let numbered = text.split_once(':').and_then(|(stem, part)| Some((KeyLayout::numbered(stem)?, stem, part)));
         match numbered {
             Some((layout, stem, part)) => {
-                number("keys", text, part, 1..=8, &format!("{stem}:1 to {stem}:8")).map(layout)
+                let expected = || format!("{stem}:1 to {stem}:8");
+                let part = part.parse().ok().filter(|part| (1..=8).contains(part));
+                part.map(layout).ok_or_else(|| refused("keys", text, expected()))
             }
             None => choose("keys", text, &KeyLayout::ALL),
         }
@@ -96,42 +95,38 @@ impl fmt::Display for Separators {
     }
 }
 
+impl Separators {
+    /// The error for a radius that is too large, or none.
+    pub(in crate::db) fn refused(text: &str) -> Error {
+        refused("separators", text, format!("tail:0 to tail:{}, thousandths of a page", SeparatorRule::WIDEST))
+    }
+}
+
 impl FromStr for Separators {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Separators, Error> {
         match text.strip_prefix("tail:") {
             Some(radius) => {
-                let expected = "tail:0 to tail:500, thousandths of a page";
-                number("separators", text, radius, 0..=500, expected).map(Separators::TailWithin)
+                let radius = radius.parse().ok().filter(|radius| *radius <= SeparatorRule::WIDEST);
+                radius.map(Separators::TailWithin).ok_or_else(|| Separators::refused(text))
             }
             None => choose("separators", text, &[Separators::Full, Separators::Tail]),
         }
     }
 }
 
-/// The number behind an option's name, if it is within bounds.
-fn number<T: FromStr + PartialOrd>(
-    option: &'static str,
-    text: &str,
-    number: &str,
-    bounds: RangeInclusive<T>,
-    expected: &str,
-) -> Result<T, Error> {
-    let wrong = || Error::Option { option, value: format!("\"{text}\""), expected: expected.to_owned() };
-    number.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(wrong)
-}
-
-/// The one of `all` whose name is `text`.
+/// The element of `all` whose name is `text`.
 fn choose<T: Copy + fmt::Display>(option: &'static str, text: &str, all: &[T]) -> Result<T, Error> {
     let names = || all.iter().map(T::to_string);
     match all.iter().zip(names()).find(|(_, name)| name == text) {
         Some((choice, _)) => Ok(*choice),
-        None => {
-            let expected = names().collect::<Vec<_>>().join(" or ");
-            Err(Error::Option { option, value: format!("\"{text}\""), expected })
-        }
+        None => Err(refused(option, text, names().collect::<Vec<_>>().join(" or "))),
     }
+}
+
+fn refused(option: &'static str, text: &str, expected: String) -> Error {
+    Error::Option { option, value: format!("\"{text}\""), expected }
 }
 
 #[cfg(test)]

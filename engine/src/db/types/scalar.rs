@@ -1,11 +1,11 @@
 //! Types of a fixed width: integers, floats, `bool`, `()` and byte arrays.
 
-use super::value::{Decoded, Key, KeyPart, Value};
+use super::value::{Decoded, Key, KeyPart, TUPLE_ENDS, Value, WRONG_LENGTH};
 use crate::base::bytes::take;
 
 /// `bytes` as an array, where the length is right.
 fn exact<const N: usize>(bytes: &[u8]) -> Decoded<&[u8; N]> {
-    bytes.try_into().map_err(|_| "the number of bytes is not that of the type")
+    bytes.try_into().map_err(|_| WRONG_LENGTH)
 }
 
 /// A type whose encoding is the same inside a tuple: its width alone says where it ends.
@@ -22,7 +22,7 @@ macro_rules! fixed_part {
 
             fn take_part<'a>(input: &mut &'a [u8]) -> Decoded<Self::Part<'a>> {
                 let width = Self::fixed_width().unwrap_or_default();
-                Self::decode(take(input, width).ok_or("the tuple is cut short")?)
+                Self::decode(take(input, width).ok_or(TUPLE_ENDS)?)
             }
         }
     };

@@ -3,7 +3,7 @@
 
 use super::dynamic::{DynType, Shape};
 use super::escape::{push_escaped, push_escaped_prefix, take_escaped};
-use super::value::{Decoded, Value};
+use super::value::{Decoded, TUPLE_ENDS, Value, WRONG_LENGTH};
 use crate::base::bytes::take;
 use crate::base::{Error, Result};
 use std::borrow::Cow;
@@ -120,12 +120,10 @@ impl Shape {
                     return Err(format!("it must be {}", (number.expected)()));
                 }
             }
-            Shape::Array(width) if text.len() == *width => out.extend_from_slice(text),
-            Shape::Array(width) => return Err(format!("it must have {width} bytes, not {}", text.len())),
-            Shape::Own { width: Some(width), .. } if text.len() != *width => {
+            Shape::Array(width) | Shape::Own { width: Some(width), .. } if text.len() != *width => {
                 return Err(format!("it must have {width} bytes, not {}", text.len()));
             }
-            Shape::Own { .. } => out.extend_from_slice(text),
+            Shape::Array(_) | Shape::Own { .. } => out.extend_from_slice(text),
             Shape::Tuple(parts) => encode_tuple(parts, text, out)?,
             Shape::Option(inner) => match text.strip_prefix(b"some:") {
                 Some(value) => {
@@ -148,7 +146,7 @@ impl Shape {
             Shape::Number(number) => (number.print)(bytes, out)?,
             Shape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
             Shape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => out.extend_from_slice(bytes),
-            Shape::Array(_) | Shape::Own { .. } => return Err("the number of bytes is not that of the type"),
+            Shape::Array(_) | Shape::Own { .. } => return Err(WRONG_LENGTH),
             Shape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
             Shape::Option(inner) => match bytes.split_first() {
                 Some((1, value)) => {
@@ -249,7 +247,7 @@ fn decode_tuple(parts: &[Shape], bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()>
     for (i, part) in parts.iter().enumerate() {
         let encoded = match part.width() {
             _ if i + 1 == parts.len() => Cow::Borrowed(input),
-            Some(width) => Cow::Borrowed(take(&mut input, width).ok_or("the tuple is cut short")?),
+            Some(width) => Cow::Borrowed(take(&mut input, width).ok_or(TUPLE_ENDS)?),
             None => take_escaped(&mut input)?,
         };
         text.clear();

@@ -62,19 +62,20 @@ impl Record<'_> {
             let bytes = take(input, 4).and_then(|bytes| bytes.try_into().ok())?;
             Some(PageId(u32::from_le_bytes(bytes)))
         };
+        let cut_short = |what: &str| bad(&format!("a {what} cut short"));
         match tag {
             TAG_OPERATION => {
-                let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
+                let page = page_id().ok_or_else(|| cut_short("page id"))?;
                 Ok(Record::Operation { page, op: PageOp::decode(input)? })
             }
             TAG_PLACE => {
-                let page = page_id().ok_or_else(|| bad("a page id cut short"))?;
+                let page = page_id().ok_or_else(|| cut_short("page id"))?;
                 let place = PlaceBytes::take(input).ok_or_else(|| bad("a bad place"))?;
                 Ok(Record::Place { page, place })
             }
             TAG_PROGRESS => {
-                let done = varint::take(input).ok_or_else(|| bad("a progress cut short"))?;
-                let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| bad("a progress cut short"))?;
+                let done = varint::take(input).ok_or_else(|| cut_short("progress"))?;
+                let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| cut_short("progress"))?;
                 Ok(Record::Progress { done, last: *last == 1 })
             }
             other => Err(bad(&format!("the unknown tag {other}"))),
