@@ -364,7 +364,7 @@ fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl
 
 /// The error that stops all writing if an allocation map is damaged.
 fn map_damaged(map: PageId, what: &str) -> Error {
-    let costs = "no entry is lost, but nothing can be written: copy the tables to a new database";
+    let costs = "no entry is lost: copy the tables to a new database";
     Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
 }
 
