@@ -1,8 +1,12 @@
 //! Promise: what was dropped or removed is freed beside writers and readers; however much there is, each part costs no more than
 //! its share.
 
+use duramen::io::MemoryVolume;
 use duramen::{Builder, Database, Durability, Result, TableDef};
-use std::sync::atomic::{AtomicBool, Ordering};
+use duramen_sim::{HookedVolume, Hooks};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
@@ -57,36 +61,58 @@ fn ranges_removed_one_by_one_beside_a_held_snapshot_are_seen_by_it_and_freed_aft
     Ok(())
 }
 
-/// What others detach while it frees what it has dropped itself is not its work.
+thread_local! {
+    static SLOW: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the log slow for one thread, so that the writer's lock goes to another one after each of its batches.
+#[derive(Debug)]
+struct SlowLog;
+
+impl Hooks for SlowLog {
+    fn before_write(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        if name.contains("-log") && SLOW.get() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
+
+/// What others detach while it frees what it has dropped itself is not its work. Each of their commits detaches more pages
+/// than it frees in a batch, so if it waited for that, it would end only after they do.
 #[test]
 fn a_compaction_ends_beside_a_writer_that_never_rests() -> Result<()> {
-    let db = options().checkpoint_bytes(4096).in_memory()?;
+    const TURNS: u32 = 500;
+    let volume = HookedVolume::new(Arc::new(MemoryVolume::new()), Arc::new(SlowLog));
+    let db = options().page_size(4096).create_on(Arc::new(volume), "t")?;
     let turn = |turn: u32| {
         let tx = db.begin_write()?;
         let mut table = tx.open_table(T)?;
         table.remove_range(..);
-        (0..200).try_for_each(|key| table.put(key, turn.to_be_bytes().as_slice()))?;
+        (0..2000).try_for_each(|key| table.put(key, turn.to_be_bytes().repeat(100).as_slice()))?;
         drop(table);
         tx.commit()
     };
     turn(0)?;
-    let (over, begun) = (AtomicBool::new(false), Instant::now());
-    std::thread::scope(|scope| {
-        let writers = [1, 2].map(|from| {
-            let (over, turn) = (&over, &turn);
-            scope.spawn(move || {
-                let mut number = from;
-                while !over.load(Ordering::Acquire) && begun.elapsed() < Duration::from_secs(20) {
-                    turn(number).unwrap();
-                    number += 2;
-                }
-            })
-        });
-        let compacted = db.compact(|_| ());
+    let (over, turns) = (AtomicBool::new(false), AtomicU32::new(0));
+    let work = || {
+        while !over.load(Ordering::Acquire) {
+            match turns.fetch_add(1, Ordering::AcqRel) {
+                TURNS.. => return,
+                number => turn(number).unwrap(),
+            }
+        }
+    };
+    let passed = std::thread::scope(|scope| {
+        // They wait for the lock, which the compaction has as long as it writes tables anew.
+        let mut writers = Vec::new();
+        SLOW.set(true);
+        let compacted = db.compact(|_| writers.extend((0..4).map(|_| scope.spawn(work))));
+        let passed = turns.load(Ordering::Acquire);
         over.store(true, Ordering::Release);
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        compacted
+        compacted.map(|_| passed)
     })?;
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(passed < TURNS, "it waited for the writers");
     Ok(())
 }
