@@ -17,6 +17,9 @@ use crate::txn::space::page_ids::{PageIds, ids_per_map};
 use crate::txn::versions::OwnedRecord;
 use std::io::{ErrorKind, Read};
 
+/// Bytes of what stands for a damaged large record; see [`damaged_record`].
+const DAMAGED_RECORD: usize = 8;
+
 /// A large record, decoded.
 #[derive(Clone, Copy)]
 struct Run {
@@ -28,8 +31,14 @@ struct Run {
 impl Run {
     fn decode(record: &[u8]) -> Result<Run> {
         let first = PageId(bytes::get_u32(record, 0));
+        let page = if first.is_none() { PageId::UNKNOWN } else { first };
+        if record.len() == DAMAGED_RECORD {
+            let what =
+                format!("a large value of table number {} is lost: its record was damaged", bytes::get_u32(record, 4));
+            return Err(Error::corrupt(page, what));
+        }
         if record.len() != LARGE_RECORD || first.is_none() {
-            return Err(Error::corrupt(first, "a large record that is no pointer to a run"));
+            return Err(Error::corrupt(page, "a large record that is no pointer to a run"));
         }
         let len = bytes::get_u32(record, 4) as usize;
         Ok(Run { first, len, checksum: bytes::get_u32(record, 8) })
@@ -181,6 +190,15 @@ pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBy
         adopted.retain(|(page, _)| page < first || page > last);
     }
     engine.release_pages(&pages);
+}
+
+/// What stands for a damaged large record as a before-image: the page and the table that its error names, and no run
+/// that could be freed.
+pub(crate) fn damaged_record(table: TableId, record: &[u8]) -> [u8; DAMAGED_RECORD] {
+    let mut damaged = [0; DAMAGED_RECORD];
+    bytes::put_u32(&mut damaged, 0, bytes::get_u32(record, 0));
+    bytes::put_u32(&mut damaged, 4, table.0);
+    damaged
 }
 
 /// The run of a large record that leads to what it must.

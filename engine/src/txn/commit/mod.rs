@@ -258,9 +258,9 @@ impl Engine {
         if !applier.is_seen() {
             return run.map_or(Ok(()), |run| run.free_now(self, applier));
         }
-        // Where no run is known nothing must be let go with the event.
-        let lost = large.filter(|_| run.is_none()).map(|_| Record { bytes: &[], large: true });
-        self.versions.add(table, key, applier.event_lsn(), lost.or(old));
+        let damaged = large.filter(|_| run.is_none()).map(|old| large::damaged_record(table, old.bytes));
+        let damaged = damaged.as_ref().map(|bytes| Record { bytes, large: true });
+        self.versions.add(table, key, applier.event_lsn(), damaged.or(old));
         run.map_or(Ok(()), |run| run.free_later(self, applier))
     }
 
