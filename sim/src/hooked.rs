@@ -19,6 +19,11 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// When `len` bytes at `offset` of the file `name` are said to be read soon.
+    fn will_read(&self, name: &str, offset: u64, len: u64) {
+        let _ = (name, offset, len);
+    }
+
     /// Before `len` bytes are written at `offset` of the file `name`.
     ///
     /// # Errors
@@ -143,6 +148,11 @@ impl<H: Hooks> Disk for HookedDisk<H> {
 
     fn reserve(&self, len: u64) -> Result<()> {
         self.inner.reserve(len)
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        self.hooks.will_read(&self.name, offset, len);
+        self.inner.will_read(offset, len);
     }
 
     fn allocated(&self) -> Result<u64> {

@@ -95,18 +95,28 @@ impl Disk for FileDisk {
         system::allocate(&self.file, len).map_err(|e| self.io("cannot reserve space for", e))
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        system::will_read(&self.file, offset, len);
+    }
+
     fn allocated(&self) -> Result<u64> {
         Ok(self.metadata()?.blocks().saturating_mul(STAT_BLOCK))
     }
 }
 
-/// Allocation calls of Linux. A file system that lacks one is no error: both are advice where it is so.
+/// Calls of Linux. A file system that lacks one is no error: all of them are advice.
 #[cfg(target_os = "linux")]
 mod system {
-    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
     use rustix::io::{Errno, retry_on_intr};
     use std::fs::File;
     use std::io::Result;
+    use std::num::NonZeroU64;
+
+    pub(super) fn will_read(file: &File, offset: u64, len: u64) {
+        // An error of the device comes back when the bytes are read.
+        NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
+    }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -125,11 +135,13 @@ mod system {
     }
 }
 
-/// Other systems: neither call is needed for correctness.
+/// Other systems: no call is needed for correctness.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::fs::File;
     use std::io::Result;
+
+    pub(super) fn will_read(_: &File, _: u64, _: u64) {}
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())

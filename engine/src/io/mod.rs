@@ -36,6 +36,11 @@ pub trait Disk: Send + Sync + Debug {
     fn resize(&self, len: u64) -> Result<()>;
     /// Reserves space, so that writes up to `len` do not fail on a full device, if the file system supports it.
     fn reserve(&self, len: u64) -> Result<()>;
+    /// Hints that these bytes will be read soon, so that the device can begin to read them. It is never an error and
+    /// changes no result.
+    fn will_read(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
     /// Bytes allocated on the device. There may be fewer than [`Disk::size`], if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }

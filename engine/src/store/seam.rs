@@ -162,6 +162,11 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// [`Error::Corrupt`] where the image is not the one that was written or holds no sound page.
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<Changed>>;
 
+    /// Hints that these pages will be read soon, so that the device can begin to read them all. It changes no result.
+    fn will_read(&self, pages: &[PageId]) {
+        let _ = pages;
+    }
+
     /// Whether a page can be one of so many packed bytes, as far as that is known without reading it.
     fn may_be(&self, id: PageId, packed: usize) -> bool {
         let _ = packed;

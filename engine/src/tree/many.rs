@@ -75,6 +75,7 @@ impl Tree {
         for level in (1..=height).rev() {
             self.step_down(store, level, keys)?;
         }
+        store.will_read(keys.chunk_by(|(_, a), (_, b)| a == b).filter_map(|same| Some(same.first()?.1)));
         self.look_into_leaves(store, keys, each)
     }
 

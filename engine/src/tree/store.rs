@@ -38,10 +38,18 @@ pub trait PageRead {
         let _ = id;
     }
 
-    /// Says that `id` will be read next, so that its first bytes may be fetched meanwhile.
+    /// Says that `id` will be read next, so that its first bytes may be fetched meanwhile. False if the page has to be read
+    /// from a device.
     #[inline(always)]
-    fn prefetch(&self, id: PageId) {
+    fn prefetch(&self, id: PageId) -> bool {
         let _ = id;
+        true
+    }
+
+    /// Hints that these pages will be read soon, so that those that are on a device can be read together.
+    #[inline(always)]
+    fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        let _ = pages;
     }
 }
 

@@ -349,6 +349,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     fn children(&mut self, page: Page<'_>, expected: &Expected) -> Result<()> {
         let (own_lower, own_upper) = fences(page);
+        self.store.will_read((0..page.count()).map(|slot| page.child(slot)));
         // The first child comes off the stack first, so that leaves are met in order.
         for slot in (0..page.count()).rev() {
             let image = |slot: usize| {

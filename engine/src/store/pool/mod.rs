@@ -351,13 +351,23 @@ impl Pool {
         }
     }
 
-    /// Brings the latch and the first lines of a page that is in memory closer, without waiting for anything; does
-    /// nothing for another page.
+    /// Brings the latch and the first lines of a page closer to the processor, without waiting for anything. False if the
+    /// page is not in memory.
     #[inline]
-    pub fn prefetch(&self, id: PageId) {
-        if let Some(frame) = self.place_of(id) {
-            prefetch::line(frame.address());
-            self.prefetch_part(frame, 0..PREFETCHED);
+    pub fn prefetch(&self, id: PageId) -> bool {
+        let Some(frame) = self.place_of(id) else { return false };
+        prefetch::line(frame.address());
+        self.prefetch_part(frame, 0..PREFETCHED);
+        true
+    }
+
+    /// Hints to the store that it will be asked for these pages soon. Pages that are in memory are left out.
+    pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        let Some(backing) = &self.backing else { return };
+        let missing: Vec<PageId> = pages.filter(|id| self.place_of(*id).is_none()).collect();
+        // A single page gains nothing: it is read at once.
+        if missing.len() > 1 {
+            backing.store.will_read(&missing);
         }
     }
 

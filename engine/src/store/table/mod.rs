@@ -39,6 +39,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
+/// Grains between two images that are read together: so few take less time than another request.
+const CLOSE: u64 = 32;
+
 /// Whether log records name the places of the images being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WriteKind {
@@ -244,6 +247,22 @@ impl PageStore for TableStore {
         let result = self.read_with(id, page, &mut buffer);
         self.buffers.lock().push(buffer);
         result.map(|found| found.then_some(Changed::NONE))
+    }
+
+    /// Images side by side are one request.
+    fn will_read(&self, pages: &[PageId]) {
+        let mut extents: Vec<Extent> = {
+            let state = self.state.lock();
+            pages.iter().filter_map(|id| Some(state.table.get(*id)?.location.place.extent())).collect()
+        };
+        extents.sort_unstable();
+        for run in extents.chunk_by(|before, next| next.first <= before.end().saturating_add(CLOSE)) {
+            if let [first, ..] = run
+                && let [.., last] = run
+            {
+                self.file.disk().will_read(first.offset(), last.offset() - first.offset() + last.len());
+            }
+        }
     }
 
     fn may_be(&self, id: PageId, packed: usize) -> bool {

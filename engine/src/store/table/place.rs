@@ -34,6 +34,11 @@ impl Extent {
     pub(crate) fn offset(self) -> u64 {
         self.first.saturating_mul(GRAIN as u64)
     }
+
+    /// Its length in bytes.
+    pub(crate) fn len(self) -> u64 {
+        self.grains.saturating_mul(GRAIN as u64)
+    }
 }
 
 /// The place of one image: first grain in bits 0..40, number of grains (1 to 255) in bits 40..48; the bits above are

@@ -50,8 +50,12 @@ impl PageRead for Pages<'_> {
     }
 
     #[inline]
-    fn prefetch(&self, id: PageId) {
-        self.0.prefetch(id);
+    fn prefetch(&self, id: PageId) -> bool {
+        self.0.prefetch(id)
+    }
+
+    fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        self.0.will_read(pages);
     }
 }
 
@@ -256,8 +260,8 @@ impl PageRead for Applier<'_> {
     }
 
     #[inline]
-    fn prefetch(&self, id: PageId) {
-        self.engine.pool.prefetch(id);
+    fn prefetch(&self, id: PageId) -> bool {
+        self.engine.pool.prefetch(id)
     }
 }
 

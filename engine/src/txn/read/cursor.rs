@@ -6,7 +6,7 @@
 
 use crate::base::{Lsn, Result};
 use crate::page::Record;
-use crate::tree::{KeyRange, LeafCopy, Target, Tree};
+use crate::tree::{KeyRange, LeafCopy, ReadAhead, Target, Tree};
 use crate::txn::commit::applier::Pages;
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
@@ -50,6 +50,7 @@ struct Window {
     live: bool,
     /// [`Engine::released`] before the leaf was copied.
     released: u64,
+    ahead: ReadAhead,
 }
 
 /// See the module's words.
@@ -207,7 +208,7 @@ impl<'a> Cursor<'a> {
             (_, Ok(slot) | Err(slot)) => slot,
         };
         if self.front.len() - self.front.next.min(self.front.len()) < SHORT {
-            self.front.prefetch_right(self.engine);
+            self.front.prefetch_right(self.engine, &self.tree);
         }
         Ok(())
     }
@@ -294,8 +295,8 @@ impl Window {
     fn empty() -> Window {
         let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         leaf.clear();
-        let body = Body::Leaf;
-        Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0 }
+        let (body, ahead) = (Body::Leaf, ReadAhead::default());
+        Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0, ahead }
     }
 
     /// The least key for which the window is right.
@@ -394,7 +395,7 @@ impl Window {
         let right = whole && self.leaf.load_right(tree, &Pages(&engine.pool))?;
         if right && engine.released.load(Ordering::Acquire) == self.released {
             (self.body, self.cut) = (Body::Leaf, None);
-            self.prefetch_right(engine);
+            self.prefetch_right(engine, tree);
             (self.next, self.sure) = (0, 0);
             let old = match view {
                 View::At(snapshot) => self.leaf.lsn() > snapshot,
@@ -415,10 +416,13 @@ impl Window {
         Ok(())
     }
 
-    fn prefetch_right(&self, engine: &Engine) {
+    fn prefetch_right(&mut self, engine: &Engine, tree: &Tree) {
         let right = self.leaf.page().right();
-        if self.live && !right.is_none() {
-            engine.pool.prefetch(right);
+        if self.live
+            && !right.is_none()
+            && let Some(upper) = self.leaf.upper()
+        {
+            self.ahead.step(tree, &Pages(&engine.pool), right, upper);
         }
     }
 

@@ -17,6 +17,10 @@ use logical::{LogicalTransaction, Pieces};
 use record::{LOGICAL, OPERATIONS, Record};
 use std::collections::BTreeSet;
 
+/// Limits of what redo reads of the log before it applies it: pages that are changed, and bytes.
+const AHEAD_PAGES: usize = 256;
+const AHEAD_BYTES: usize = 1 << 20;
+
 /// What redo found.
 #[derive(Debug, Default)]
 pub(crate) struct Redone {
@@ -85,21 +89,39 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    /// Replays every batch that `reader` gives.
+    /// Replays every batch that `reader` gives. It takes several batches at once, so that the pages that they change can
+    /// be read from the device together.
     pub(crate) fn run(mut self, reader: &mut LogReader) -> Result<Redone> {
         self.found.end = reader.end_state().lsn;
-        while let Some(batch) = reader.next()? {
-            match batch.kind {
-                OPERATIONS => self.operations(&batch)?,
-                LOGICAL => self.logical_piece(&batch)?,
-                other => {
-                    let what = format!("a batch of the unknown kind {other}");
-                    return Err(Error::CorruptLog { lsn: batch.start, what });
-                }
+        loop {
+            let (mut batches, mut pages, mut bytes) = (Vec::new(), BTreeSet::new(), 0);
+            while pages.len() < AHEAD_PAGES
+                && bytes < AHEAD_BYTES
+                && let Some(batch) = reader.next()?
+            {
+                changed_pages(&batch, &mut pages);
+                bytes += batch.payload.len();
+                batches.push(batch);
             }
-            self.found.end = batch.end;
+            if batches.is_empty() {
+                return Ok(self.found);
+            }
+            self.pool.will_read(pages.into_iter());
+            batches.iter().try_for_each(|batch| self.batch(batch))?;
         }
-        Ok(self.found)
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Result<()> {
+        match batch.kind {
+            OPERATIONS => self.operations(batch)?,
+            LOGICAL => self.logical_piece(batch)?,
+            other => {
+                let what = format!("a batch of the unknown kind {other}");
+                return Err(Error::CorruptLog { lsn: batch.start, what });
+            }
+        }
+        self.found.end = batch.end;
+        Ok(())
     }
 
     fn operations(&mut self, batch: &Batch) -> Result<()> {
@@ -262,6 +284,20 @@ impl<'a> Redo<'a> {
                 self.pool.forget(id);
                 self.store.drop_page(id);
             }
+        }
+    }
+}
+
+/// Adds the pages that the operations of a batch read. A record that cannot be decoded ends it: redo reports that.
+fn changed_pages(batch: &Batch, pages: &mut BTreeSet<PageId>) {
+    let mut input = if batch.kind == OPERATIONS { batch.payload.as_slice() } else { &[] };
+    while !input.is_empty() {
+        match Record::decode(&mut input, batch.start) {
+            Ok(
+                Record::Operation { op: PageOp::Format { .. }, .. } | Record::Place { .. } | Record::Progress { .. },
+            ) => {}
+            Ok(Record::Operation { page, .. }) => drop(pages.insert(page)),
+            Err(_) => return,
         }
     }
 }

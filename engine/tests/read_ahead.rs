@@ -1,0 +1,135 @@
+//! Promise: what reads many pages from the device says ahead which ones, so that the device can read them together; what
+//! is in the cache is not asked for, and a look at one key asks for nothing.
+
+use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::{Builder, Database, Result, TableDef};
+use duramen_sim::{HookedVolume, Hooks};
+use std::sync::{Arc, Mutex};
+
+const NAME: &str = "forest";
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("trees");
+const ENTRIES: u32 = 20_000;
+
+/// The reads of the database file, and which of them were hinted before.
+#[derive(Debug, Default)]
+struct Watch {
+    hinted: Mutex<Vec<(u64, u64)>>,
+    /// Reads, and those of them inside a hint.
+    reads: Mutex<(usize, usize)>,
+}
+
+impl Hooks for Watch {
+    fn before_read(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        if name == NAME {
+            let inside = |&(from, to): &(u64, u64)| from <= offset && offset + len as u64 <= to;
+            let hinted = self.hinted.lock().unwrap().iter().any(inside);
+            let mut reads = self.reads.lock().unwrap();
+            *reads = (reads.0 + 1, reads.1 + usize::from(hinted));
+        }
+        Ok(())
+    }
+
+    fn will_read(&self, name: &str, offset: u64, len: u64) {
+        assert_eq!(name, NAME);
+        self.hinted.lock().unwrap().push((offset, offset + len));
+    }
+}
+
+impl Watch {
+    /// Runs `work` and gives its result, how many reads it made, how many of them were hinted, and how many hints.
+    fn during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, usize, usize, usize)> {
+        self.hinted.lock().unwrap().clear();
+        *self.reads.lock().unwrap() = (0, 0);
+        let result = work()?;
+        let (reads, hinted) = *self.reads.lock().unwrap();
+        Ok((result, reads, hinted, self.hinted.lock().unwrap().len()))
+    }
+}
+
+fn options(cache: usize) -> Builder {
+    Database::builder().page_size(4096).cache(cache).background(false).checkpoint_bytes(1 << 30)
+}
+
+/// Keys in an order without order, as far as 1 in `of` of them.
+fn put(db: &Database, of: u32, value: u8) -> Result<()> {
+    let tx = db.begin_write()?;
+    let mut table = tx.open_table(TABLE)?;
+    let mut keys = (0..ENTRIES).map(|n| n * 7919 % ENTRIES).filter(|key| key % of == 0);
+    keys.try_for_each(|key| table.put(key, [value; 100].as_slice()))?;
+    drop(table);
+    tx.commit()
+}
+
+/// A database whose leaves are not in the order of their keys.
+fn built() -> Result<Arc<MemoryVolume>> {
+    let volume = Arc::new(MemoryVolume::new());
+    let db = options(1 << 20).create_on(volume.clone(), NAME)?;
+    (1..=3).try_for_each(|of| put(&db, 4 - of, 1))?;
+    db.close()?;
+    Ok(volume)
+}
+
+fn watched(volume: Arc<MemoryVolume>) -> (Arc<HookedVolume<Watch>>, Arc<Watch>) {
+    let watch = Arc::new(Watch::default());
+    (Arc::new(HookedVolume::new(volume, watch.clone())), watch)
+}
+
+#[test]
+fn a_scan_a_check_and_a_commit_hint_what_they_read() -> Result<()> {
+    let (volume, watch) = watched(built()?);
+    let db = options(1 << 16).open_on(volume.clone(), NAME)?;
+    let scan = || Ok(db.begin_read()?.open_table(TABLE)?.iter().filter(Result::is_ok).count());
+    let (entries, reads, hinted, _) = watch.during(scan)?;
+    assert_eq!(entries, ENTRIES as usize);
+    assert!(reads > 500 && hinted * 10 > reads * 9, "scan: {hinted} of {reads} reads were hinted");
+    let (report, reads, hinted, _) = watch.during(|| db.verify(|_| ()))?;
+    assert_eq!(report.findings, []);
+    assert!(reads > 500 && hinted * 10 > reads * 9, "verify: {hinted} of {reads} reads were hinted");
+    drop(db);
+    let db = options(64 << 20).open_on(volume, NAME)?;
+    let (_, reads, hinted, _) = watch.during(|| put(&db, 50, 2))?;
+    assert!(reads > 300 && hinted * 10 > reads * 9, "commit: {hinted} of {reads} reads were hinted");
+    Ok(())
+}
+
+#[test]
+fn what_is_in_the_cache_and_a_short_scan_hint_nothing() -> Result<()> {
+    let (volume, watch) = watched(built()?);
+    let db = options(64 << 20).open_on(volume, NAME)?;
+    let tx = db.begin_read()?;
+    let table = tx.open_table(TABLE)?;
+    let (_, reads, _, hints) = watch.during(|| table.get(77).map(drop))?;
+    assert!(reads > 0 && hints == 0, "{reads} reads of one key, {hints} hints");
+    let (_, reads, _, hints) = watch.during(|| table.range(5000..).take(30).try_for_each(|entry| entry.map(drop)))?;
+    assert!(reads > 0 && hints == 0, "{reads} reads of a short scan, {hints} hints");
+    let all = || table.iter().try_for_each(|entry| entry.map(drop));
+    all()?;
+    let (_, reads, _, hints) = watch.during(all)?;
+    assert_eq!((reads, hints), (0, 0));
+    let (_, reads, _, hints) = watch.during(|| put(&db, 50, 2))?;
+    assert_eq!((reads, hints), (0, 0));
+    Ok(())
+}
+
+#[test]
+fn recovery_hints_the_pages_that_the_log_changes() -> Result<()> {
+    let memory = built()?;
+    let db = options(64 << 20).open_on(memory.clone(), NAME)?;
+    (0..5).try_for_each(|value| put(&db, 7, value))?;
+    // As a killed process leaves it.
+    let killed = MemoryVolume::new();
+    for file in memory.list(NAME)? {
+        let disk = memory.open(&file, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
+        disk.read_at(0, &mut bytes)?;
+        killed.open(&file, OpenMode::CreateNew)?.write_at(0, &bytes)?;
+    }
+    let (volume, watch) = watched(Arc::new(killed));
+    let (db, reads, hinted, _) = watch.during(|| options(64 << 20).open_on(volume, NAME))?;
+    assert!(reads > 300 && hinted * 10 > reads * 8, "recovery: {hinted} of {reads} reads were hinted");
+    let tx = db.begin_read()?;
+    let table = tx.open_table(TABLE)?;
+    assert_eq!(table.get(7)?.unwrap().value(), [4; 100]);
+    assert_eq!(table.get(8)?.unwrap().value(), [1; 100]);
+    Ok(())
+}
