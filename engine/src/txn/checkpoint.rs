@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// What a checkpoint made of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Segments {
-    /// It goes on in a new segment; those that no recovery needs are gone.
-    Changed,
+    /// It goes on in a new segment, or stays in the old one only as long as a large transaction is applied. Segments that
+    /// no recovery needs are gone.
+    Rotated,
     /// There was no room for a new one: it goes on in the old one, which takes more and more room.
     Stuck,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Checkpoints {
 impl Engine {
     /// Takes a checkpoint of all that was committed before the call. Those who ask while one runs share the next one.
     pub(crate) fn checkpoint(&self) -> Result<Segments> {
-        let Some(store) = self.store.as_deref() else { return Ok(Segments::Changed) };
+        let Some(store) = self.store.as_deref() else { return Ok(Segments::Rotated) };
         let before = self.checkpoints.begun.load(Ordering::Acquire);
         let mut succeeded = self.checkpoints.succeeded.lock();
         self.check_poison()?;
@@ -48,7 +49,7 @@ impl Engine {
     }
 
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<Segments> {
-        let mut segments = Segments::Changed;
+        let mut segments = Segments::Rotated;
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits hardly wait for it.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;

@@ -212,7 +212,7 @@ impl Pool {
                     }
                 }
                 None => {
-                    if let Some(loaded) = self.load(id, Missing::Fails)? {
+                    if let Some(loaded) = self.load(id, Wanted::Stored)? {
                         return Ok(ReadGuard { page: RwLockWriteGuard::downgrade(loaded.page) });
                     }
                 }
@@ -222,15 +222,6 @@ impl Pool {
 
     /// A page under its exclusive latch; errors as for [`Pool::read`].
     pub fn latch(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.latch_or(id, Missing::Fails)
-    }
-
-    /// For redo: as [`Pool::latch`], but a page without an image is one of zeros (LSN 0).
-    pub fn latch_for_redo(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.latch_or(id, Missing::Zeros)
-    }
-
-    fn latch_or(&self, id: PageId, missing: Missing) -> Result<WriteGuard<'_>> {
         loop {
             match self.frame_of(id) {
                 Some(frame) => {
@@ -241,7 +232,7 @@ impl Pool {
                     }
                 }
                 None => {
-                    if let Some(loaded) = self.load(id, missing)? {
+                    if let Some(loaded) = self.load(id, Wanted::Stored)? {
                         return Ok(WriteGuard::new(loaded, &self.dirty, self.tracked));
                     }
                 }
@@ -261,7 +252,7 @@ impl Pool {
                     latched.bytes().fill(0);
                     latched
                 }
-                None => match self.load(id, Missing::Unasked)? {
+                None => match self.load(id, Wanted::New)? {
                     Some(latched) => latched,
                     None => continue,
                 },
@@ -388,10 +379,10 @@ impl Pool {
     }
 
     /// Reads a page into a frame of its own. `None`: another thread has entered the page meanwhile.
-    fn load(&self, id: PageId, missing: Missing) -> Result<Option<Latched<'_>>> {
+    fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
         // Asked first, lest an id from a damaged page make the translation grow beyond all memory.
-        if missing == Missing::Fails && !self.is_stored(id) {
+        if wanted == Wanted::Stored && !self.is_stored(id) {
             // Another thread may have made it just now.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such()) };
         }
@@ -401,7 +392,7 @@ impl Pool {
         guard.frame.touch();
         self.resident.fetch_add(1, Ordering::Relaxed);
         let result = match &self.backing {
-            Some(backing) if missing != Missing::Unasked => {
+            Some(backing) if wanted != Wanted::New => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
                 backing.store.read(id, guard.bytes())
             }
@@ -412,7 +403,7 @@ impl Pool {
                 guard.frame.set_changed(changed);
                 Ok(Some(guard))
             }
-            Ok(None) if missing != Missing::Fails => {
+            Ok(None) if wanted != Wanted::Stored => {
                 guard.frame.set_changed(Changed::ALL);
                 guard.bytes().fill(0);
                 Ok(Some(guard))
@@ -490,13 +481,13 @@ impl Pool {
     }
 }
 
-/// What to do about a page of which the store has no image.
+/// Which content a page that is not in memory is to have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Fails,
-    Zeros,
-    /// The page is new: zeros, whatever the store has.
-    Unasked,
+enum Wanted {
+    /// That of the image in the store.
+    Stored,
+    /// Zeros: the page is new, and the store is not asked.
+    New,
 }
 
 /// A chunk of the translation array. It comes zeroed from the system, so that what is never used takes no memory.

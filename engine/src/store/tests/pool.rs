@@ -17,7 +17,6 @@ on_each_store! {
     a_pinned_page_stays
     a_created_page_replaces_an_older_one_of_its_id
     a_forgotten_page_is_gone_and_its_frame_is_used_again
-    redo_finds_a_page_without_an_image_as_zeros
     prefetching_reads_nothing_in
     memory_is_bound_by_the_frames
     an_id_that_no_page_has_costs_no_memory
@@ -318,14 +317,6 @@ fn a_forgotten_page_is_gone_and_its_frame_is_used_again(kind: StoreKind) {
         bench.reads_as(id, 0, u64::from(id));
     }
     assert_eq!(bench.pool.stats().evictions, 0);
-}
-
-fn redo_finds_a_page_without_an_image_as_zeros(kind: StoreKind) {
-    let bench = bench(kind, 4);
-    bench.stored(0..1);
-    assert_eq!(&*bench.pool.latch_for_redo(PageId(0)).unwrap(), sample(0, 0, 0));
-    let guard = bench.pool.latch_for_redo(PageId(1)).unwrap();
-    assert!(guard.iter().all(|&byte| byte == 0));
 }
 
 fn prefetching_reads_nothing_in(kind: StoreKind) {
