@@ -1,8 +1,9 @@
 //! Replays the corpus of the page store's fuzz targets, whole and in every cut and flip.
 
-use duramen::base::PageId;
+use duramen::base::{PageId, TableId, bytes};
 use duramen::io::{Disk, MemoryDisk};
-use duramen::store::{DatabaseFile, PageStore, StoreKind, TableStore};
+use duramen::page::run_page;
+use duramen::store::{self, StoreKind};
 use duramen_fuzz::store::{damage_store, image, meta, page, page_table, read_store, superblock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,17 +87,22 @@ fn write_store_corpus() {
         std::fs::write(folder(target).join(name), data).unwrap();
     };
     let disk = Arc::new(MemoryDisk::new());
-    let file = DatabaseFile::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta()).unwrap();
-    let store = TableStore::open(file).unwrap();
+    let store = store::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta()).unwrap();
     let file = || {
         let mut bytes = vec![0; disk.size().unwrap() as usize];
         disk.read_at(0, &mut bytes).unwrap();
         bytes
     };
     put("read_store", "empty", &file());
-    for id in [0, 1, 2, 300, 301, 600] {
+    for id in [0, 1, 2, 301, 600] {
         store.write(PageId(id), &page(id, 5, id as usize)).unwrap();
     }
+    let mut packed = run_page(PageId(300), TableId(1), PageId::NONE, &[5; 300]);
+    bytes::put_u64(&mut packed, 0, 5);
+    // A location: the first grain in 40 bits, the number of grains, and the checksum.
+    let location = store.write_unlogged(PageId(300), &packed).unwrap();
+    let place = bytes::get_u64(&location, 0);
+    let (offset, len) = ((place & ((1 << 40) - 1)) as usize * 512, (place >> 40) as usize * 512);
     store.finish(store.freeze(), meta()).unwrap();
     store.file().write_meta(meta()).unwrap();
     store.shrink(0).unwrap();
@@ -104,12 +110,12 @@ fn write_store_corpus() {
     put("read_store", "pages", &whole);
     put("superblock", "both", &whole[..8192]);
     put("superblock", "first", &whole[..4096]);
-    let at = store.location(PageId(300)).unwrap();
-    let bytes = &whole[at.place.offset() as usize..][..at.place.len()];
-    put("image", "sound", &[&300u32.to_le_bytes(), &at.crc.to_le_bytes(), bytes].concat());
-    put("image", "older", &[&300u32.to_le_bytes(), &[1; 4], bytes].concat());
-    put("page_table", "directory", &at.encode().repeat(3));
-    let chunk: Vec<u8> = (0..256).flat_map(|slot| if slot % 3 == 0 { at.encode() } else { [0; 12] }).collect();
+    let image = &whole[offset..][..len];
+    put("image", "sound", &[&300u32.to_le_bytes(), &location[8..12], image].concat());
+    put("image", "older", &[&300u32.to_le_bytes(), &[1; 4], image].concat());
+    put("page_table", "directory", &location.repeat(3));
+    let chunk: Vec<u8> =
+        (0..256).flat_map(|slot| if slot % 3 == 0 { location.to_vec() } else { vec![0; 12] }).collect();
     put("page_table", "chunk", &chunk);
     let mut history: Vec<u8> = (1..16).chain([245]).chain(40..60).chain([203, 245, 7, 8, 255]).collect();
     put("damage_store", "undamaged", &history);

@@ -7,7 +7,7 @@
 //! * `pool`: [`Pool`] keeps pages in memory.
 //! * `seam`: [`PageStore`], what the pool and all above it know of a store.
 //! * `changed`: [`Changed`], the parts of a page that a store need not write again.
-//! * `table`: [`TableStore`] maps page ids to places in the file and writes every image to a new place.
+//! * `table`: `TableStore` maps page ids to places in the file and writes every image to a new place.
 //! * `file`, `superblock`, `syncs`: what every store's file has: superblocks that are the database's, and one way to sync.
 
 mod changed;
@@ -29,15 +29,14 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
-pub use table::TableStore;
-pub use table::image;
-pub use table::page_table::{decode_chunk, decode_directory};
-pub use table::place::{GRAIN, Location};
+#[doc(hidden)]
+pub use table::fuzzing;
 
 use crate::base::{Error, Result};
 use crate::io::Disk;
 use std::path::Path;
 use std::sync::Arc;
+use table::TableStore;
 
 /// Makes an empty store of a kind in an empty file and returns once it is durable. `path` is for messages only.
 pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<Arc<dyn PageStore>> {

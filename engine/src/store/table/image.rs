@@ -19,7 +19,7 @@ use crate::base::{Error, PageId, Result};
 use crate::page::Page;
 
 /// Bytes of an image's header.
-pub const IMAGE_HEADER: usize = 16;
+pub(crate) const IMAGE_HEADER: usize = 16;
 const PAGE: usize = 4;
 const LENGTH: usize = 8;
 const MARK: usize = 12;
@@ -27,7 +27,7 @@ const MARK_PACKED: u32 = u32::from_le_bytes([0, b'I', b'M', b'G']);
 
 /// The packed page inside an image whose checksum should be `crc` and whose page should be `page`;
 /// [`Error::Corrupt`] says in which way it is another.
-pub fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
+pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
     if stored != checksum(slice(image, 4, image.len())) || image.len() < IMAGE_HEADER {

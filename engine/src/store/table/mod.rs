@@ -6,9 +6,10 @@
 mod allocator;
 mod checkpoint;
 mod directory;
-pub mod image;
-pub(super) mod page_table;
-pub(super) mod place;
+pub mod fuzzing;
+mod image;
+mod page_table;
+mod place;
 mod region;
 mod relocate;
 mod rescue;
@@ -96,7 +97,7 @@ impl State {
 }
 
 /// The page store.
-pub struct TableStore {
+pub(crate) struct TableStore {
     file: DatabaseFile,
     pub(super) state: Mutex<State>,
     /// The file's length in bytes; held while it grows or shrinks.
@@ -125,7 +126,7 @@ impl TableStore {
     /// # Errors
     /// [`Error::CorruptMeta`] where the directory of the page table is damaged, where two pages lie at one place, or
     /// where the file is cut short.
-    pub fn open(file: DatabaseFile) -> Result<TableStore> {
+    pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
         let damaged = load_table(&file, &mut state, Reading::All)?;
         let damage = damaged.first().map(|chunk| describe_damage(*chunk));
@@ -147,7 +148,7 @@ impl TableStore {
     }
 
     /// Where a page's image is; `None` without one.
-    pub fn location(&self, id: PageId) -> Option<Location> {
+    pub(crate) fn location(&self, id: PageId) -> Option<Location> {
         self.state.lock().table.get(id).map(|entry| entry.location)
     }
 

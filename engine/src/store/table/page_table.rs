@@ -210,7 +210,7 @@ fn decode_locations(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
 }
 
 /// The locations in a chunk's bytes, one for each of its 256 pages; [`Error::CorruptMeta`] where they are none.
-pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
     if bytes.len() != CHUNK_BYTES {
         return Err(corrupt(format!("a chunk has {} bytes", bytes.len())));
     }
@@ -218,7 +218,7 @@ pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
 }
 
 /// The locations of the chunks in the directory's bytes; [`Error::CorruptMeta`] where they are none.
-pub fn decode_directory(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+pub(crate) fn decode_directory(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
     if !bytes.len().is_multiple_of(Location::BYTES) || bytes.len() > MAX_CHUNKS * Location::BYTES {
         return Err(corrupt(format!("its directory has {} bytes", bytes.len())));
     }

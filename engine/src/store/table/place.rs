@@ -3,7 +3,7 @@
 use crate::base::bytes::{get_u32, get_u64};
 
 /// Bytes of a grain, the unit in which the file is given out: the smallest block a device writes whole.
-pub const GRAIN: usize = 512;
+pub(crate) const GRAIN: usize = 512;
 /// Grains at the front of the file that belong to the two superblocks.
 pub(crate) const FIRST_GRAIN: u64 = 16;
 /// The largest grain number + 1: what 40 bits hold.
@@ -44,17 +44,17 @@ impl Extent {
 /// The place of one image: first grain in bits 0..40, number of grains (1 to 255) in bits 40..48; the bits above are
 /// zero. The file offset is the first grain times [`GRAIN`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place(u64);
+pub(crate) struct Place(u64);
 
 impl Place {
     /// The place of `grains` grains from grain `first`; `None` outside what a place can say.
-    pub fn new(first: u64, grains: u64) -> Option<Place> {
+    pub(crate) fn new(first: u64, grains: u64) -> Option<Place> {
         let fits = (FIRST_GRAIN..MAX_GRAINS).contains(&first) && (1..=255).contains(&grains);
         fits.then_some(Place(first | grains << LENGTH_SHIFT))
     }
 
     /// From its 64 bits; `None` where they are no place.
-    pub fn from_bits(bits: u64) -> Option<Place> {
+    pub(crate) fn from_bits(bits: u64) -> Option<Place> {
         if bits >> FLAG_SHIFT != 0 {
             return None;
         }
@@ -62,34 +62,29 @@ impl Place {
     }
 
     /// The 64 bits.
-    pub fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
     /// Its first grain.
-    pub fn first(self) -> u64 {
+    pub(crate) fn first(self) -> u64 {
         self.0 & FIRST_MASK
     }
 
     /// How many grains it has.
-    pub fn grains(self) -> u64 {
+    pub(crate) fn grains(self) -> u64 {
         self.0 >> LENGTH_SHIFT
     }
 
     /// Byte offset in the file.
-    pub fn offset(self) -> u64 {
+    pub(crate) fn offset(self) -> u64 {
         self.first() * GRAIN as u64
     }
 
     /// Its length in bytes.
     #[allow(clippy::cast_possible_truncation)] // at most 255
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.grains() as usize * GRAIN
-    }
-
-    /// Never: a place has at least one grain.
-    pub fn is_empty(self) -> bool {
-        false
     }
 
     pub(crate) fn extent(self) -> Extent {
@@ -99,19 +94,19 @@ impl Place {
 
 /// Where a page's image is and the checksum it must have: what a location record of the log carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Location {
+pub(crate) struct Location {
     /// Where.
-    pub place: Place,
+    pub(crate) place: Place,
     /// CRC-32C of the image; see [`super::image`].
-    pub crc: u32,
+    pub(crate) crc: u32,
 }
 
 impl Location {
     /// Bytes of a location in a log record or a page table chunk: place u64, checksum u32.
-    pub const BYTES: usize = 12;
+    pub(crate) const BYTES: usize = 12;
 
     /// Its bytes, little-endian.
-    pub fn encode(self) -> [u8; Location::BYTES] {
+    pub(crate) fn encode(self) -> [u8; Location::BYTES] {
         let mut bytes = [0; Location::BYTES];
         crate::base::bytes::put_u64(&mut bytes, 0, self.place.bits());
         crate::base::bytes::put_u32(&mut bytes, 8, self.crc);
@@ -119,7 +114,7 @@ impl Location {
     }
 
     /// Reads what [`Location::encode`] wrote; `None` for bytes that are no location.
-    pub fn decode(bytes: &[u8]) -> Option<Location> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Location> {
         if bytes.len() < Location::BYTES {
             return None;
         }
@@ -145,7 +140,7 @@ mod tests {
         fn any_bits_are_a_place_or_none(bits: u64) {
             if let Some(place) = Place::from_bits(bits) {
                 prop_assert_eq!(place.bits(), bits);
-                prop_assert!(place.first() >= FIRST_GRAIN && !place.is_empty());
+                prop_assert!(place.first() >= FIRST_GRAIN && place.grains() > 0);
             }
         }
     }

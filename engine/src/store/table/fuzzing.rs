@@ -1,0 +1,22 @@
+//! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use this.
+
+use super::image;
+use super::page_table::{decode_chunk, decode_directory};
+use crate::base::{PageId, Result};
+
+/// Decodes `bytes` as the directory and as a chunk of a page table, and encodes the locations again. Empty if the bytes
+/// are neither.
+pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let decoded = [decode_directory(bytes), decode_chunk(bytes)].into_iter().flatten();
+    decoded
+        .map(|locations| locations.into_iter().flat_map(|at| at.map_or([0; 12], |at| at.encode())).collect())
+        .collect()
+}
+
+/// The packed page in an image that should have this page id and checksum.
+///
+/// # Errors
+/// [`crate::Error::Corrupt`].
+pub fn open_image(bytes: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
+    image::open_image(bytes, page, crc)
+}
