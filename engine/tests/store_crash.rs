@@ -5,7 +5,7 @@
 use duramen::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use duramen::io::{OpenMode, Volume};
 use duramen::page::{run_page, unpack};
-use duramen::store::{self, Changed, Meta, PageStore, StoreKind};
+use duramen::store::{self, ChangedParts, Meta, PageStore, StoreKind};
 use duramen_sim::{FailingVolume, Fault, Trigger};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,7 +82,7 @@ impl Run {
         let mut new = Pages::new();
         for id in ids {
             self.version += 1;
-            writer.push(PageId(id), new.entry(id).or_insert(page(id, self.version)), Changed::ALL);
+            writer.push(PageId(id), new.entry(id).or_insert(page(id, self.version)), ChangedParts::ALL);
         }
         writer.write()?;
         self.pages.extend(new);

@@ -1,4 +1,4 @@
-//! Power cuts: which states of the device the history allows at a given moment, and how one is chosen.
+//! Power cuts: the states of the device that are possible at an event of the history, and the choice of one of them.
 //!
 //! The rules, which `docs/durability.md` states as assumptions about real devices: what was synced is there; a device
 //! block holds one of the versions that it has had since, or, where it was being written, a mixture of them by
@@ -10,28 +10,28 @@ use crate::state::{File, State};
 use crate::volume::FailingVolume;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A power cut: when, and what becomes of what was not synced.
+/// A power cut: its time, and its effect on the changes that were not synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// The event in flight: those before it had returned, itself and the later ones had not. The length of the
     /// history stands for a cut after everything.
     pub event: usize,
-    /// What becomes of the changes that no sync had made durable.
+    /// Its effect on the changes that no sync had made durable.
     pub choice: CutChoice,
 }
 
 /// What a power cut does to the changes that were not synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CutChoice {
-    /// All are lost, and the event in flight has done nothing.
+    /// All are lost, and the event in flight had no effect.
     DropUnsynced,
-    /// All are there, and the event in flight has done nothing.
+    /// All are durable, and the event in flight had no effect.
     KeepAll,
     /// Each device block, each length and each name has the state of some moment since its last sync, chosen by the
     /// seed; the event in flight takes part.
     Random(u64),
-    /// All are there, and the event in flight has been done by half: a write torn between sectors, a sync that got
-    /// through to some sectors only, any other change done or not.
+    /// All are durable, and the event in flight was partly done: a write torn between sectors, a sync of some sectors only,
+    /// any other change done or not.
     Torn(u64),
 }
 
@@ -42,8 +42,8 @@ impl FailingVolume {
         self.with(|state| FailingVolume::from_state(after(state, cut)))
     }
 
-    /// The cuts worth trying: each event of the history cut in each way, with `seeds` seeds for the random ones.
-    /// Left out are those that must give the same as one listed.
+    /// The cuts worth testing: each event of the history cut in each way, with `seeds` seeds for the random ones. Cuts with
+    /// the same result as another one are left out.
     pub fn cuts(&self, seeds: u64) -> Vec<Cut> {
         self.with(|state| {
             let mut cuts = Vec::new();
@@ -174,7 +174,7 @@ pub(crate) fn scatter_some(pending: Option<(&Image, Vec<&Change>)>, rng: &mut fa
     scatter(durable, &changes, 0.25, rng)
 }
 
-/// Does the change in flight by half.
+/// Does a part of the change in flight.
 fn tear(content: &mut Image, change: &Change, rng: &mut fastrand::Rng) {
     let Change::Write { offset, data } = change else {
         if rng.bool() {
@@ -205,7 +205,7 @@ fn tear(content: &mut Image, change: &Change, rng: &mut fastrand::Rng) {
     }
 }
 
-/// What a change does to one device block.
+/// The effect of a change on one device block.
 struct Effect<'a> {
     /// Which of the pending changes it belongs to.
     change: usize,
@@ -284,8 +284,8 @@ fn scatter(durable: &Image, changes: &[&Change], torn: f64, rng: &mut fastrand::
     if changes.is_empty() {
         return content;
     }
-    // States in which nearly all, or nearly nothing, has arrived are as likely as those in between: many a mistake
-    // shows only when a single block is missing, or is there alone.
+    // States with nearly all changes, or nearly none, are as likely as those in between: some mistakes show only if a single
+    // block is missing, or is the only one.
     let mode = rng.u8(0..3);
     let moment = |rng: &mut fastrand::Rng, least: usize, most: usize| match mode {
         0 if rng.u8(0..20) > 0 => least,

@@ -1,6 +1,6 @@
-//! The death of a process on a machine that goes on: what the next process finds. The system has all that was written, and
-//! reads see it; what no sync has covered is still to come to the device, and what a failed one has lost never will. What
-//! a power cut makes of that later is decided in `crash`.
+//! The death of a process on a machine that goes on, and the files that the next process finds. The system has all bytes
+//! that were written, and reads return them. Bytes that no sync has covered may still reach the device; bytes that a failed
+//! sync has lost never will. `crash` decides the effect of a later power cut.
 
 use crate::history::{Change, Event, FileId};
 use crate::image::{DEVICE_BLOCK, Image};
@@ -8,12 +8,12 @@ use crate::state::{File, State};
 use crate::volume::FailingVolume;
 use std::sync::Arc;
 
-/// The end of a process: when, and how.
+/// The end of a process: its time and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Death {
     /// The event in flight: those before it had returned. The length of the history stands for a death after everything.
     pub event: usize,
-    /// What becomes of the event in flight.
+    /// The effect on the event in flight.
     pub how: Manner,
 }
 
@@ -35,7 +35,7 @@ impl FailingVolume {
         self.with(|state| FailingVolume::from_state(after(state, death)))
     }
 
-    /// The deaths worth trying: at each event, and for each sync of a file one by its failure.
+    /// The deaths worth testing: one at each event, and for each sync of a file one by its failure.
     pub fn deaths(&self, seed: u64) -> Vec<Death> {
         self.with(|state| {
             let mut deaths = Vec::new();

@@ -1,6 +1,6 @@
-//! Which calls of a simulated disk fail or lie, and when. What a failure does is in `state`.
+//! Which calls of a simulated disk fail, or succeed without effect, and when. The effect of a failure is in `state`.
 
-/// A way in which a disk lets its user down.
+/// A way in which a disk fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A sync of a file or of the folder returns an error. Of the file's unsynced changes some are on the device from
@@ -22,28 +22,28 @@ impl Fault {
     const COUNT: usize = 5;
 }
 
-/// When a fault strikes: which of the calls of its kind.
+/// Which of the calls of its kind a fault hits.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     skip: u64,
     times: u64,
     prefix: String,
-    /// How often it has struck.
+    /// How many calls it has hit.
     struck: u64,
 }
 
 impl Trigger {
-    /// At the next call only.
+    /// The next call only.
     pub fn once() -> Trigger {
         Trigger { skip: 0, times: 1, prefix: String::new(), struck: 0 }
     }
 
-    /// At every call from now on.
+    /// Every call from now on.
     pub fn always() -> Trigger {
         Trigger { times: u64::MAX, ..Trigger::once() }
     }
 
-    /// Not any more.
+    /// No call.
     pub fn never() -> Trigger {
         Trigger { times: 0, ..Trigger::once() }
     }
@@ -54,7 +54,7 @@ impl Trigger {
         Trigger { skip: calls, ..self }
     }
 
-    /// Looks only at files that were opened by a name that begins with `prefix`; the folder itself has the name "".
+    /// Hits only files that were opened by a name that begins with `prefix`; the folder itself has the name "".
     #[must_use]
     pub fn on(self, prefix: impl Into<String>) -> Trigger {
         Trigger { prefix: prefix.into(), ..self }
@@ -90,12 +90,12 @@ impl Triggers {
         self.0[fault as usize] = trigger;
     }
 
-    /// How often `fault` has struck since its trigger was set.
+    /// How many calls `fault` has hit since its trigger was set.
     pub(crate) fn struck(&self, fault: Fault) -> u64 {
         self.0[fault as usize].struck
     }
 
-    /// Counts a call on the file `name`; true if `fault` strikes.
+    /// Counts a call on the file `name`; true if `fault` hits it.
     pub(crate) fn strikes(&mut self, fault: Fault, name: &str) -> bool {
         self.0[fault as usize].strikes(name)
     }

@@ -1,14 +1,14 @@
-//! What has happened to a simulated device, in order, and what of it was durable when. It only records and looks up;
-//! what a power cut makes of it is decided in `crash`.
+//! The history of a simulated device: its events in order, and which of them were durable at each time. It records and
+//! looks up; `crash` decides the effect of a power cut.
 
 use crate::image::Image;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Names a file's content for the life of a volume; a name in the folder leads to one.
+/// Identifies the content of a file for the life of a volume. A name in the folder refers to one.
 pub(crate) type FileId = usize;
 
-/// The folder: names and what they lead to.
+/// The folder: the names and the contents that they refer to.
 pub(crate) type Names = BTreeMap<String, FileId>;
 
 /// A change to a file's content.
@@ -84,7 +84,7 @@ pub(crate) enum Event {
     Mark(u64),
 }
 
-/// What was durable from some event on.
+/// The durable version from some event on.
 #[derive(Debug)]
 struct Durable<T> {
     /// How many events had happened.
@@ -128,8 +128,8 @@ impl<T> Versions<T> {
         &self.changes[..self.changes.partition_point(|&event| event < events)]
     }
 
-    /// What was durable when `events` events had happened, and the events before then that were pending. `None`: it
-    /// did not exist yet.
+    /// The durable version after `events` events, and the events before then that were pending. `None` if there was no
+    /// version yet.
     pub(crate) fn at(&self, events: usize) -> Option<(&T, &[usize])> {
         let found = self.durable.partition_point(|durable| durable.events <= events).checked_sub(1)?;
         let durable = &self.durable[found];

@@ -1,5 +1,5 @@
-//! A folder in which something happens at each call, over any other folder: what happens is said by [`Hooks`]. Nothing
-//! of what the other folder does may be decided here.
+//! A folder over any other folder that calls [`Hooks`] at each call. The behaviour of the other folder must not be changed
+//! here.
 
 use duramen::Result;
 use duramen::io::{Disk, Locked, OpenMode, Volume};
@@ -7,19 +7,18 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What happens beside the calls that a [`HookedVolume`] hands on. Each hook does nothing unless it is written; an
-/// error from one stands for an error of the call.
+/// The hooks of a [`HookedVolume`]. By default each does nothing. An error of a hook becomes the error of the call.
 pub trait Hooks: Debug + Send + Sync + 'static {
     /// Before `len` bytes at `offset` of the file `name` are read.
     ///
     /// # Errors
-    /// What the reader shall get instead of bytes.
+    /// The error of the read.
     fn before_read(&self, name: &str, offset: u64, len: usize) -> Result<()> {
         let _ = (name, offset, len);
         Ok(())
     }
 
-    /// When `len` bytes at `offset` of the file `name` are said to be read soon.
+    /// At the hint that `len` bytes at `offset` of the file `name` will be read soon.
     fn will_read(&self, name: &str, offset: u64, len: u64) {
         let _ = (name, offset, len);
     }
@@ -27,7 +26,7 @@ pub trait Hooks: Debug + Send + Sync + 'static {
     /// Before `len` bytes are written at `offset` of the file `name`.
     ///
     /// # Errors
-    /// What the writer shall get, nothing being written.
+    /// The error of the write; nothing is written then.
     fn before_write(&self, name: &str, offset: u64, len: usize) -> Result<()> {
         let _ = (name, offset, len);
         Ok(())
@@ -36,7 +35,7 @@ pub trait Hooks: Debug + Send + Sync + 'static {
     /// Before the file `name` is synced; `None` stands for the folder.
     ///
     /// # Errors
-    /// What the caller shall get, nothing being synced.
+    /// The error of the sync; nothing is synced then.
     fn before_sync(&self, name: Option<&str>) -> Result<()> {
         let _ = name;
         Ok(())
@@ -45,13 +44,13 @@ pub trait Hooks: Debug + Send + Sync + 'static {
     /// After the folder's names have been read, before the caller sees them.
     ///
     /// # Errors
-    /// What the caller shall get instead of names.
+    /// The error of the listing.
     fn after_list(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A folder that calls its hooks and otherwise is the folder under it.
+/// A folder that calls its hooks, and passes all calls to the folder below it.
 #[derive(Debug)]
 pub struct HookedVolume<H> {
     inner: Arc<dyn Volume>,

@@ -1,15 +1,14 @@
-//! The content of a file, shared between its versions block by block, so that keeping one version for every sync of
-//! a long run costs little. No events, no choices and no failures: those belong to `history` and `crash`.
+//! The content of a file. Versions share their blocks, so that a version for every sync of a long run takes little memory.
+//! Events, choices and failures must not be here: they are in `history` and `crash`.
 
 use std::sync::Arc;
 
-/// Bytes of a device block: what the device and the system's cache move at once.
+/// Bytes of a device block, the unit of the device and of the system's cache.
 pub const DEVICE_BLOCK: usize = 4096;
-/// Bytes of a sector: what the device writes whole or not at all.
+/// Bytes of a sector, which the device writes as a whole or not at all.
 pub const SECTOR: usize = 512;
 
-/// What a trimmed byte reads as. The contract of a disk allows anything; this is not zero, so that nobody comes to
-/// rely on zeros.
+/// The value of a trimmed byte. A disk may return any value; this one is not zero, so that no code relies on zeros.
 const TRIMMED: u8 = 0xA7;
 
 /// Blocks that are shared, and copied before a change, together.
@@ -112,7 +111,7 @@ impl Image {
 
     /// Changes block `index` in place; the length stays.
     pub(crate) fn edit(&mut self, index: usize, change: impl FnOnce(&mut Bytes)) {
-        // Taken out first, so that a block that nobody else holds is not copied.
+        // Taken out first, so that a block that is not shared is not copied.
         let held = self.block(index).is_some().then(|| {
             let chunk = Arc::make_mut(&mut self.chunks[index / CHUNK]);
             let old = std::mem::take(&mut chunk[index % CHUNK]);
@@ -127,7 +126,7 @@ impl Image {
         self.set(index, Block::Data(bytes));
     }
 
-    /// Copies out what is there; zeros behind the end.
+    /// Reads into a buffer; zeros after the end.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
         for part in parts(offset, buf.len()) {
             let to = &mut buf[part.at..part.at + part.len];
@@ -138,7 +137,7 @@ impl Image {
         }
     }
 
-    /// Copies in, growing the length if need be.
+    /// Writes bytes; the length grows if it must.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         for part in parts(offset, data.len()) {
             let from = &data[part.at..part.at + part.len];
@@ -196,7 +195,7 @@ impl Image {
     }
 }
 
-/// What a trim does to bytes that it cannot give back.
+/// The effect of a trim on bytes whose block it cannot free.
 pub(crate) fn spoil(bytes: &mut [u8]) {
     bytes.fill(TRIMMED);
 }

@@ -1,14 +1,14 @@
-//! Disks for tests: one that fails on purpose, and the model that says what must survive.
+//! Simulated disks for tests, and a model of the data that must survive a crash.
 //!
-//! * [`FailingVolume`] is a folder in memory that records every change. [`FailingVolume::crash`] gives the folder as
-//!   a power cut at any event could have left it; [`FailingVolume::cuts`] lists the cuts worth trying.
-//!   [`FailingVolume::outlive`] gives the folder as the next process finds it when one has died and the machine goes on.
-//! * [`Fault`] and [`Trigger`] make calls fail, or lie, while the engine runs.
-//! * [`HookedVolume`] does something beside the calls to another folder, as [`Hooks`] say; a [`Meter`] counts bytes.
-//! * [`model::Model`] remembers what was committed and judges what a recovery has found.
+//! * [`FailingVolume`] is a folder in memory that records every change. [`FailingVolume::crash`] returns the folder as
+//!   a power cut at any event could have left it; [`FailingVolume::cuts`] lists the cuts worth testing.
+//!   [`FailingVolume::outlive`] returns the folder after the death of a process on a machine that goes on.
+//! * [`Fault`] and [`Trigger`] make calls fail, or succeed without effect, while the engine runs.
+//! * [`HookedVolume`] calls [`Hooks`] beside the calls to another folder; a [`Meter`] counts bytes.
+//! * [`model::Model`] records the commits and checks the content of a recovered database.
 //!
-//! Everything is decided by seeds, so that a failing case can be run again. What is assumed of a real device is
-//! written in `docs/durability.md`. Nothing here may know what the engine writes: it sees files and bytes.
+//! All choices follow from seeds, so that a failing case can be repeated. The assumptions about real devices are in
+//! `docs/durability.md`. This crate sees files and bytes; it must not know what the engine writes.
 
 mod crash;
 mod death;

@@ -1,4 +1,4 @@
-//! Counting the bytes that are read from and written to the files of a folder. It changes nothing of what they do.
+//! Counts the bytes that are read from and written to the files of a folder.
 
 use crate::Hooks;
 use duramen::Result;

@@ -1,5 +1,5 @@
-//! What a database must hold after a crash, kept as plainly as possible: a list of commits and ordered maps. It
-//! judges a recovered database by its content alone and knows nothing of files.
+//! The content that a database must have after a crash, as simply as possible: a list of commits and ordered maps. It
+//! checks a recovered database by its content alone; files must not be here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,7 +66,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Does it to `tables`.
+    /// Applies the change to `tables`.
     pub fn apply(&self, tables: &mut Tables) {
         match self {
             Change::Create { table } => {
@@ -117,7 +117,7 @@ fn remove_range(content: &mut Table, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>)
     });
 }
 
-/// How many commits lie between two states that are kept whole.
+/// The number of commits between two states that are kept as a whole.
 const STRIDE: usize = 32;
 
 /// Every commit of a run, in order.
@@ -141,12 +141,12 @@ impl Model {
         Model { commits: Vec::new(), now: Tables::new(), kept: vec![Tables::new()] }
     }
 
-    /// No commits yet, on top of what there is already.
+    /// No commits yet, after a content that is there already.
     pub fn beginning_with(tables: Tables) -> Model {
         Model { commits: Vec::new(), now: tables.clone(), kept: vec![tables] }
     }
 
-    /// Notes a commit, before it is asked of the database, and gives its number, from 1: the mark to set once it is
+    /// Adds a commit before it is made in the database. Returns its number, from 1: the mark to set when the commit is
     /// acknowledged.
     pub fn commit(&mut self, changes: Vec<Change>) -> u64 {
         changes.iter().for_each(|change| change.apply(&mut self.now));
@@ -193,7 +193,7 @@ impl Model {
     }
 }
 
-/// A recovered database is not what any allowed number of commits gives.
+/// A recovered database has not the content after any allowed number of commits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
     /// Commits that had to be there.

@@ -1,5 +1,5 @@
-//! The running device: files, names, locks, and the history of what was done to them. It carries out what `volume`
-//! asks, failures included; what survives a power cut is decided in `crash`.
+//! The running device: files, names, locks, and their history. It does the calls of `volume`, and their failures. `crash`
+//! decides what survives a power cut.
 
 use crate::crash;
 use crate::fault::{Fault, Triggers};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// A file, named or not.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// What reads see.
+    /// The content that reads return.
     pub(crate) visible: Image,
-    /// What reads saw when the history began.
+    /// The content that reads returned when the history began.
     first: Image,
     /// After how many events a sync has failed for the first time: from then on reads may see changes that it has lost, so
     /// that a sync does not make durable what they see.
@@ -104,7 +104,7 @@ impl State {
         Some((durable, changes.collect()))
     }
 
-    /// What reads saw of `file` after `events` events, where that was not what a sync would have made durable.
+    /// The content of `file` that reads returned after `events` events, if a sync would have made another one durable.
     pub(crate) fn seen_astray(&self, file: FileId, events: usize) -> Option<Image> {
         let target = &self.files[file];
         target.diverged.filter(|&since| since <= events)?;

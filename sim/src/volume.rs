@@ -1,5 +1,5 @@
-//! The simulated folder and its files as the engine sees them, and the switches that a test sets. The choices of a
-//! power cut are in `crash`.
+//! The simulated folder and its files, as the engine uses them, and the settings of a test. The choices of a power cut are
+//! in `crash`.
 
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
@@ -51,7 +51,7 @@ impl FailingVolume {
         self.with(|state| state.events.len())
     }
 
-    /// Appends `mark` to the history, so that a cut can be told what had been acknowledged before it.
+    /// Appends `mark` to the history, so that a test knows what was acknowledged before a cut.
     pub fn mark(&self, mark: u64) {
         self.state.lock().events.push(Event::Mark(mark));
     }
@@ -89,7 +89,7 @@ impl FailingVolume {
         self.state.lock().triggers.set(fault, trigger);
     }
 
-    /// How often `fault` has struck since [`FailingVolume::inject`] was last told about it.
+    /// How many calls `fault` has hit since the last [`FailingVolume::inject`] of it.
     pub fn struck(&self, fault: Fault) -> u64 {
         self.with(|state| state.triggers.struck(fault))
     }

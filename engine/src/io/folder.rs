@@ -88,7 +88,7 @@ impl FileVolume {
             OpenMode::Write => OFlags::RDWR,
             OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // A pipe that nobody writes to must not make anybody wait; of a file that flag asks nothing.
+        // Opening a pipe without a writer must not wait. The flag has no effect on files.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
         match (opened, mode) {

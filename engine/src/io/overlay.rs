@@ -223,7 +223,7 @@ impl Volume for OverlayVolume {
         Ok(())
     }
 
-    /// Always shared, as whoever only reads has it: nothing is ever written below.
+    /// Always a shared lock: nothing is written to the folder below.
     fn lock(&self, name: &str, _exclusive: bool) -> Result<Locked> {
         let Locked { disk, guard } = self.below.lock(name, false)?;
         Ok(Locked { disk: self.over(name, || Ok(disk))?, guard })

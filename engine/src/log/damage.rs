@@ -9,7 +9,7 @@
 use super::LogShape;
 use super::batch::{BATCH_HEADER, BatchHeader};
 use super::segment::{SEGMENT_HEADER, SegmentHeader};
-use super::window::Window;
+use super::window::FileWindow;
 use crate::base::{Lsn, Result, bytes};
 
 const STEP: u64 = 64 * 1024;
@@ -17,7 +17,7 @@ const STEP: u64 = 64 * 1024;
 /// Searches a segment after `offset`, where the batch that should start at `lsn` is invalid, for a header with a
 /// durable LSN beyond `lsn`. Returns the start of that batch. It tries every byte offset once.
 pub(super) fn find_later(
-    window: &mut Window,
+    window: &mut FileWindow,
     segment: &SegmentHeader,
     seed: u32,
     offset: u64,

@@ -4,7 +4,7 @@
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
 use super::survey::Survey;
-use super::window::Window;
+use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
 use crate::base::{Error, Lsn, Result};
 use crate::io::OpenMode;
@@ -73,8 +73,8 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
     Ok(Some(reader))
 }
 
-fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<Window> {
-    Window::new(config.volume.open(&segment::name(config, header.number), OpenMode::Read)?)
+fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<FileWindow> {
+    FileWindow::new(config.volume.open(&segment::name(config, header.number), OpenMode::Read)?)
 }
 
 /// The position of a reader.
@@ -96,7 +96,7 @@ pub struct LogReader {
     /// The segments to read, in order; each up to the start of the next.
     pub(super) plan: Vec<SegmentHeader>,
     index: usize,
-    window: Window,
+    window: FileWindow,
     offset: u64,
     end: LogEnd,
     seed: u32,

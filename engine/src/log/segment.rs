@@ -15,7 +15,7 @@
 //!
 //! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`].
 
-use super::window::Window;
+use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::{Error, Lsn, Result, bytes, checksum::checksum};
 use crate::io::{Disk, OpenMode};
@@ -42,7 +42,7 @@ pub(super) struct SegmentHeader {
 
 /// The kind of a file that has the name of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(super) enum SegmentFile {
     /// A segment of this database.
     Ours(SegmentHeader),
     /// A valid segment of another database.
@@ -103,10 +103,10 @@ pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &Segment
 
 /// Reads the header of segment `number`. [`Error::FormatVersion`] if it is a segment of this database in another
 /// format.
-pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
+pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<SegmentFile> {
     let name = name(config, number);
-    let mut window = Window::new(config.volume.open(&name, OpenMode::Read)?)?;
-    let Some(block) = window.get(0, USED)? else { return Ok(Found::Cut) };
+    let mut window = FileWindow::new(config.volume.open(&name, OpenMode::Read)?)?;
+    let Some(block) = window.get(0, USED)? else { return Ok(SegmentFile::Cut) };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
     let shape = match bytes::get_u32(block, 36) {
         0 => Some(LogShape::Packed),
@@ -115,14 +115,14 @@ pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
     };
     if bytes::get_u64(block, 0) == MAGIC && sound {
         if bytes::get_u128(block, 16) != config.database {
-            return Ok(Found::Foreign);
+            return Ok(SegmentFile::Foreign);
         }
         let found = bytes::get_u32(block, 8);
         if found != VERSION {
             return Err(Error::FormatVersion { path: config.volume.path(&name), found, supported: VERSION });
         }
         if let Some(shape) = shape.filter(|_| bytes::get_u32(block, 32) == number) {
-            return Ok(Found::Ours(SegmentHeader {
+            return Ok(SegmentFile::Ours(SegmentHeader {
                 epoch: bytes::get_u32(block, 12),
                 number,
                 shape,
@@ -131,11 +131,11 @@ pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<Found> {
             }));
         }
     }
-    Ok(if has_content(&mut window)? { Found::Damaged } else { Found::Cut })
+    Ok(if has_content(&mut window)? { SegmentFile::Damaged } else { SegmentFile::Cut })
 }
 
 /// True if any byte after the header block is not zero.
-fn has_content(window: &mut Window) -> Result<bool> {
+fn has_content(window: &mut FileWindow) -> Result<bool> {
     let mut at = SEGMENT_HEADER;
     while at < window.size() {
         let len = window.size().saturating_sub(at).min(DEVICE_BLOCK);

@@ -13,7 +13,7 @@
 //! * Reading begins in the last segment that starts at or before the redo point. Segments missing before it were
 //!   removed.
 
-use super::segment::{self, Found, SegmentHeader};
+use super::segment::{self, SegmentFile, SegmentHeader};
 use super::{LogConfig, LogPosition};
 use crate::base::Result;
 
@@ -37,10 +37,10 @@ impl Survey {
         for number in segment::numbers(config)? {
             survey.highest = number;
             match segment::inspect(config, number)? {
-                Found::Ours(header) => survey.ours.push(header),
-                Found::Foreign => {}
-                Found::Cut => survey.cut.push(number),
-                Found::Damaged => survey.damaged = Some(number),
+                SegmentFile::Ours(header) => survey.ours.push(header),
+                SegmentFile::Foreign => {}
+                SegmentFile::Cut => survey.cut.push(number),
+                SegmentFile::Damaged => survey.damaged = Some(number),
             }
         }
         survey.ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));

@@ -8,17 +8,17 @@ const STEP: u64 = 256 * 1024;
 
 /// Reads a file of fixed size through a buffer.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct FileWindow {
     disk: Arc<dyn Disk>,
     size: u64,
     at: u64,
     held: Vec<u8>,
 }
 
-impl Window {
+impl FileWindow {
     /// Looks at `disk` as long as it is now.
-    pub(super) fn new(disk: Arc<dyn Disk>) -> Result<Window> {
-        Ok(Window { size: disk.size()?, disk, at: 0, held: Vec::new() })
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Result<FileWindow> {
+        Ok(FileWindow { size: disk.size()?, disk, at: 0, held: Vec::new() })
     }
 
     /// The file's length in bytes.

@@ -7,7 +7,7 @@
 
 use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
 use super::group_commit::GroupCommit;
-use super::segment::{self, Found, SEGMENT_HEADER, SegmentHeader};
+use super::segment::{self, SEGMENT_HEADER, SegmentFile, SegmentHeader};
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
@@ -275,9 +275,9 @@ impl Log {
             tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect()
         };
         let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
-            Ok(Found::Ours(_)) => true,
-            Ok(Found::Foreign) => false,
-            Ok(Found::Cut | Found::Damaged) | Err(_) => known.contains(number),
+            Ok(SegmentFile::Ours(_)) => true,
+            Ok(SegmentFile::Foreign) => false,
+            Ok(SegmentFile::Cut | SegmentFile::Damaged) | Err(_) => known.contains(number),
         };
         numbers.iter().copied().filter(is_ours).collect()
     }

@@ -2,22 +2,22 @@
 
 use std::ops::Range;
 
-/// One bit for each of [`Changed::SEGMENTS`] segments of equal length.
+/// One bit for each of [`ChangedParts::SEGMENTS`] segments of equal length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Changed(pub(super) [u64; 2]);
+pub struct ChangedParts(pub(super) [u64; 2]);
 
-impl Changed {
+impl ChangedParts {
     /// Segments of a page: of 32 bytes where a page has 4 KiB.
     pub const SEGMENTS: usize = 128;
     /// Nothing.
-    pub const NONE: Changed = Changed([0; 2]);
+    pub const NONE: ChangedParts = ChangedParts([0; 2]);
     /// Everything, or there is no base.
-    pub const ALL: Changed = Changed([u64::MAX; 2]);
+    pub const ALL: ChangedParts = ChangedParts([u64::MAX; 2]);
 
     /// Where two states of a page differ.
-    pub fn between(before: &[u8], after: &[u8]) -> Changed {
-        let len = (after.len() / Changed::SEGMENTS).max(1);
-        let mut changed = Changed::NONE;
+    pub fn between(before: &[u8], after: &[u8]) -> ChangedParts {
+        let len = (after.len() / ChangedParts::SEGMENTS).max(1);
+        let mut changed = ChangedParts::NONE;
         for (segment, (before, after)) in before.chunks(len).zip(after.chunks(len)).enumerate() {
             if before != after
                 && let Some(word) = changed.0.get_mut(segment / 64)
@@ -30,9 +30,9 @@ impl Changed {
 
     /// The bytes of the segments, of a page of that size, in order.
     pub fn ranges(self, page_size: usize) -> impl Iterator<Item = Range<usize>> {
-        let len = page_size / Changed::SEGMENTS;
+        let len = page_size / ChangedParts::SEGMENTS;
         let has = move |segment: &usize| self.0.get(segment / 64).is_some_and(|word| word >> (segment % 64) & 1 == 1);
-        (0..Changed::SEGMENTS).filter(has).map(move |segment| segment * len..(segment + 1) * len)
+        (0..ChangedParts::SEGMENTS).filter(has).map(move |segment| segment * len..(segment + 1) * len)
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
             let mut after = before.clone();
             hits.iter().for_each(|(at, mask)| after[at % (1 << shift)] ^= mask);
             let mut copy = before.clone();
-            let changed = Changed::between(&before, &after);
+            let changed = ChangedParts::between(&before, &after);
             for range in changed.ranges(before.len()) {
                 prop_assert_ne!(&before[range.clone()], &after[range.clone()]);
                 copy[range.clone()].copy_from_slice(&after[range]);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn everything_is_the_whole_page() {
-        assert_eq!(Changed::ALL.ranges(4096).map(|range| range.len()).sum::<usize>(), 4096);
-        assert_eq!(Changed::NONE.ranges(4096).count(), 0);
+        assert_eq!(ChangedParts::ALL.ranges(4096).map(|range| range.len()).sum::<usize>(), 4096);
+        assert_eq!(ChangedParts::NONE.ranges(4096).count(), 0);
     }
 }

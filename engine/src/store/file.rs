@@ -1,5 +1,5 @@
-//! A database's file as every store has it: the two superblocks at its front, and its syncs. What is behind the
-//! superblocks belongs to the store.
+//! The file of a database, for every store: the two superblocks at its front, and its syncs. The bytes after the
+//! superblocks belong to the store.
 
 use super::StoreKind;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
@@ -19,9 +19,9 @@ pub struct DatabaseFile {
     kind: StoreKind,
     /// The valid superblock. Locked during a whole checkpoint or superblock write.
     current: Mutex<Chosen>,
-    /// Both superblocks have at least this high water; 0 as long as one is not known.
+    /// Both superblocks have at least this high water; 0 as long as that of one is unknown.
     high_water: AtomicU32,
-    /// What [`DatabaseFile::make_known`] was asked for: no later superblock may have less.
+    /// The greatest high water that [`DatabaseFile::make_known`] was called with: no later superblock may have less.
     raised: AtomicU32,
     syncs: Syncs,
 }
@@ -88,43 +88,42 @@ impl DatabaseFile {
         &self.path
     }
 
-    /// What the superblock says now. Waits for a checkpoint that is being finished.
+    /// The layers' part of the valid superblock. Waits for a checkpoint that is being finished.
     pub fn meta(&self) -> Meta {
         self.current.lock().superblock.meta
     }
 
-    /// What the store has in the superblock.
+    /// The store's own bytes in the superblock.
     pub(super) fn own(&self) -> Vec<u8> {
         self.current.lock().superblock.own.clone()
     }
 
-    /// Which of the two superblocks is damaged, if one is: the other one counts. The next superblock to be written takes
-    /// its place.
+    /// The number of the damaged superblock, if one of the two is damaged. The next superblock is written over it.
     pub fn damaged_superblock(&self) -> Option<usize> {
         let current = self.current.lock();
         current.other_damaged.then(|| 1 - current.slot.min(1))
     }
 
-    /// Returns once all that was written before the call is durable. After a failure nothing can be made durable any more:
-    /// this and every later call gives [`crate::Error::Poisoned`].
+    /// Returns once everything that was written before the call is durable. After a failure nothing can be made durable:
+    /// this and every later call returns [`crate::Error::Poisoned`].
     pub fn sync(&self) -> Result<()> {
         self.syncs.sync(self.disk())
     }
 
-    /// Refuses once a sync has failed.
+    /// An error once a sync has failed.
     pub fn check_failed(&self) -> Result<()> {
         self.syncs.check()
     }
 
-    /// Keeps all others from writing a superblock, so that what is written before it belongs to it.
+    /// Takes the right to write the next superblock, and to write before it what it will refer to.
     pub(super) fn change(&self) -> Result<Change<'_>> {
         let current = self.current.lock();
         self.check_failed()?;
         Ok(Change { file: self, current })
     }
 
-    /// Writes a superblock and leaves to the store what it has in it: to mark a clean database as in use, or the other way
-    /// round. Returns once it is durable.
+    /// Writes a superblock with the store's bytes unchanged: to mark a clean database as in use, or the other way round.
+    /// Returns once it is durable.
     pub fn write_meta(&self, meta: Meta) -> Result<()> {
         let mut change = self.change()?;
         let own = change.own().to_vec();
@@ -133,26 +132,26 @@ impl DatabaseFile {
 
     /// Makes the superblock that was chosen at opening durable. Call it before anything else is written.
     ///
-    /// It may be in the system's cache alone: the process that wrote it was killed before it had synced, or its sync has
-    /// failed, and then no sync will write it any more. So it is written again, with the same bytes, to its own slot, and
-    /// synced. What it leads to is durable: that was synced before it was written. Until this returns the device may
-    /// choose the other superblock, so nothing that one leads to may be overwritten, nor its slot, nor its log removed.
+    /// It may be only in the system's cache: the process that wrote it was killed before its sync, or the sync failed, and
+    /// then no later sync writes it. So it is written again, with the same bytes, to its own slot, and synced. Everything
+    /// that it refers to was synced before it was written. Until this returns, the device may still have the other
+    /// superblock as the valid one. So its slot, and whatever it refers to, must not be overwritten, nor its log removed.
     pub fn secure(&self) -> Result<()> {
         let Change { current, .. } = self.change()?;
         self.disk.write_at((current.slot * SUPERBLOCK) as u64, &current.superblock.encode())?;
         self.sync()
     }
 
-    /// The log may name pages below this one; from there on [`DatabaseFile::make_known`] must be called before.
+    /// The log may name pages below this one. Before it names others, [`DatabaseFile::make_known`] must be called.
     fn ids_known(&self) -> u32 {
         self.high_water.load(Ordering::Acquire).saturating_add(ID_SLACK)
     }
 
-    /// Sees to it that both superblocks know of every page below `high`, as far as the log, which is going to name them,
-    /// needs that: see [`ID_SLACK`].
+    /// Raises the high water of both superblocks, if it must be raised before the log may name pages below `high`; see
+    /// [`ID_SLACK`].
     ///
     /// # Errors
-    /// Errors of writing: the log must not name them then.
+    /// Errors of writing. The log must not name these pages then.
     pub fn make_known(&self, high: u32) -> Result<()> {
         while high > self.ids_known() {
             let mut change = self.change()?;
@@ -171,7 +170,7 @@ pub(super) struct Change<'f> {
 }
 
 impl Change<'_> {
-    /// What the store has in the superblock so far.
+    /// The store's own bytes in the superblock so far.
     pub(super) fn own(&self) -> &[u8] {
         &self.current.superblock.own
     }

@@ -1,14 +1,14 @@
-//! Where pages live: the buffer pool, the seam below it, and the page stores.
+//! The buffer pool, the page stores below it, and the trait between them.
 //!
-//! Nothing here knows what a page means beyond its id, its LSN and whether its bytes are sound, but for two things that
-//! `page` is asked: whether it is an inner page, by the pool that keeps those longer, and which page size an allocation map
-//! tells, by the rescue where no superblock does. Keys, trees, the log's records and transactions must never appear.
+//! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more things: the
+//! pool, which keeps inner pages longer, whether a page is an inner one; the rescue, if there is no superblock, the page
+//! size that an allocation map names. Keys, trees, transactions and the records of the log must not be in this layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
-//! * `seam`: [`PageStore`], what the pool and all above it know of a store.
-//! * `changed`: [`Changed`], the parts of a page that a store need not write again.
-//! * `table`: `TableStore` maps page ids to places in the file and writes every image to a new place.
-//! * `file`, `superblock`, `syncs`: what every store's file has: superblocks that are the database's, and one way to sync.
+//! * `seam`: [`PageStore`], the trait of all page stores.
+//! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
+//! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
+//! * `file`, `superblock`, `syncs`: the file of a database, with its superblocks and its syncs, whatever store is in it.
 
 mod changed;
 mod file;
@@ -21,7 +21,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use changed::Changed;
+pub use changed::ChangedParts;
 pub use file::DatabaseFile;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;

@@ -1,4 +1,4 @@
-//! Opening a file whose superblocks or whose store are damaged, to read what is left.
+//! Opens a file whose superblocks or whose store are damaged, to read the pages that can still be read.
 
 use super::file::DatabaseFile;
 use super::superblock::{self, Chosen, FRONT, Meta};
@@ -9,21 +9,21 @@ use crate::io::{Disk, read_what_can_be};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store that was opened for what is left of it.
+/// A store that was opened with [`open_damaged`].
 pub struct RescuedStore {
     /// The store.
     pub store: Arc<dyn PageStore>,
-    /// What the superblock says, or where there is none what may be so.
+    /// The superblock's values; without a superblock, values for a database that was closed in order.
     pub meta: Meta,
-    /// Which superblock that is.
+    /// Which superblock has these values.
     pub superblock: Believed,
-    /// Pages were found by their images alone: of some, the newest may be lost.
+    /// Pages were found by their images alone. The newest image of a page may be lost, and an older one be found.
     pub guessed: bool,
     /// Every page id is smaller.
     pub ids_end: u32,
-    /// No LSN of a page that was found is greater, and none of `meta`.
+    /// No LSN in `meta`, or of a page that was found by its image, is greater.
     pub last: Lsn,
-    /// What was damaged.
+    /// The damage found.
     pub damage: Vec<Damage>,
 }
 
@@ -38,21 +38,21 @@ pub enum Believed {
     None,
 }
 
-/// Whether a store's own notes are asked where pages are.
+/// Whether the store's own structures are used to find pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trust {
-    /// As far as they are sound.
+    /// The structures are used as far as they are sound.
     Notes,
-    /// No: they may be old. The newest image of each page counts.
+    /// They may be old and are not used. The newest image of each page is taken.
     Images,
 }
 
-/// Opens a file as far as it can be read, to read it. `page_size` counts where neither a superblock nor an allocation map
-/// says it.
+/// Opens a file for reading as far as it can be read. `page_size` is used if neither a superblock nor an allocation map
+/// names one.
 ///
 /// # Errors
-/// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image either; what the device
-/// says.
+/// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image either; errors of the
+/// device.
 pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
     read_what_can_be(&*disk, 0, &mut front);

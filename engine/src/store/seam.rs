@@ -1,8 +1,8 @@
-//! The seam between the buffer pool, with all that is above it, and a page store.
+//! [`PageStore`], the trait between the buffer pool and a page store.
 //!
-//! A store keeps pages by their ids. Where it writes them, and what it notes about that, is known to the store alone: a
-//! place is bytes that nobody else reads ([`PlaceBytes`]). The layers above decide when a page is written, that the log
-//! is ahead of it, and which pages are free.
+//! A store keeps pages by their ids. Only the store knows where it writes them: a place is bytes that no other layer reads
+//! ([`PlaceBytes`]). The layers above decide when a page is written and which pages are free, and make the log durable
+//! first.
 //!
 //! Every store promises:
 //!
@@ -11,17 +11,17 @@
 //! * At opening, each page that the last checkpoint had exists, with the image that it had then or a later one. So the
 //!   image of a page that has been dropped stays until the next checkpoint is durable.
 //!
-//! All methods may be called from several threads. Of two writes of one page, and of a write and
-//! [`PageStore::drop_page`] of the same page, the later to return wins: the caller keeps them apart.
+//! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
+//! [`PageStore::drop_page`] for a page that is being written.
 
-use super::changed::Changed;
+use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::superblock::Meta;
 use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result};
 use std::ops::Deref;
 
-/// The page stores that there are.
+/// The kinds of page stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StoreKind {
     /// Copy on write with a page table: `table`.
@@ -53,7 +53,7 @@ impl StoreKind {
     }
 }
 
-/// Where a page is that was written outside the log: what the log carries of it and only the store can read.
+/// The place of a page that was written outside the log. The log carries it, and only the store can read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlaceBytes {
     len: u8,
@@ -71,13 +71,13 @@ impl PlaceBytes {
         Some(PlaceBytes { len: u8::try_from(place.len()).ok()?, bytes })
     }
 
-    /// Appends it to what goes to the log: its length, then its bytes.
+    /// Appends its length and its bytes to a log record.
     pub fn encode(self, out: &mut Vec<u8>) {
         out.push(self.len);
         out.extend_from_slice(&self);
     }
 
-    /// Takes what [`PlaceBytes::encode`] wrote off the front of `input`; `None` for anything else.
+    /// Decodes a place from the front of `input` and removes it there; `None` if there is none.
     pub fn take(input: &mut &[u8]) -> Option<PlaceBytes> {
         let len = take(input, 1)?.first().copied()?;
         PlaceBytes::new(take(input, usize::from(len))?)
@@ -92,20 +92,20 @@ impl Deref for PlaceBytes {
     }
 }
 
-/// A moment between two batches, as [`PageStore::freeze`] has noted it.
+/// The state between two batches that [`PageStore::freeze`] has noted.
 #[derive(Debug)]
 pub struct Frozen(pub(super) u64);
 
-/// What a store holds, in bytes and pages.
+/// The size of a store's parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StoreStats {
     /// Length of the file.
     pub file_bytes: u64,
-    /// Images that count.
+    /// Images that are the newest of their pages.
     pub live_bytes: u64,
-    /// Bytes inside the file that may be written to at once.
+    /// Bytes inside the file that can be written at once.
     pub free_bytes: u64,
-    /// All the rest: superseded images that wait for a checkpoint, and what the store notes for itself.
+    /// The rest: superseded images that wait for a checkpoint, and the store's own structures.
     pub other_bytes: u64,
     /// Pages that have an image.
     pub pages: u64,
@@ -115,7 +115,7 @@ pub struct StoreStats {
 
 /// A sound image that was found in the file.
 pub struct FoundImage<'a> {
-    /// The page that it says it is.
+    /// The page id in it.
     pub page: PageId,
     /// Its LSN.
     pub lsn: Lsn,
@@ -123,26 +123,26 @@ pub struct FoundImage<'a> {
     pub packed: &'a [u8],
 }
 
-/// Which image of a page is its base, from which [`Changed`] counts, once a write has succeeded.
+/// Which image of a page is its base after a successful write. [`ChangedParts`] counts from the base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Base {
     /// The image that is being written.
     Moves,
-    /// The same as before: the store writes only what differs from it.
+    /// The same image as before: the store writes only the differences from it.
     Stays,
 }
 
-/// Pages to be written together. Dropped before [`PageWriter::write`], it writes nothing.
+/// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
     /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, if the store
     /// [wants to know](PageStore::wants_changes).
-    fn push(&mut self, id: PageId, page: &[u8], changed: Changed) -> Base;
+    fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
     /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has changed.
     fn write(self: Box<Self>) -> Result<()>;
 }
 
-/// A page store; see the module's documentation for what all of them promise.
+/// A page store. The documentation of the module says what every store promises.
 pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// The file, with superblocks and syncs.
     fn file(&self) -> &DatabaseFile;
@@ -150,24 +150,25 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Whether a page has an image.
     fn exists(&self, id: PageId) -> bool;
 
-    /// Whether the pool tells which parts of a page have changed. It then copies each page before a change, to compare.
+    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a change,
+    /// to compare.
     fn wants_changes(&self) -> bool {
         false
     }
 
-    /// Reads a page into `page`, which has the length of a page, and says where it differs from its base. `None`: it has
-    /// no image, `page` is untouched.
+    /// Reads a page into `page`, which has the length of a page, and returns where it differs from its base. `None` if the
+    /// page has no image; `page` is then unchanged.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the image is not the one that was written or holds no sound page.
-    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<Changed>>;
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>>;
 
     /// Hints that these pages will be read soon, so that the device can begin to read them all. It changes no result.
     fn will_read(&self, pages: &[PageId]) {
         let _ = pages;
     }
 
-    /// Whether a page can be one of so many packed bytes, as far as that is known without reading it.
+    /// False if a page certainly does not have this length when packed. The page is not read.
     fn may_be(&self, id: PageId, packed: usize) -> bool {
         let _ = packed;
         self.exists(id)
@@ -179,12 +180,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Writes one page, all of it.
     fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
         let mut writer = self.writer();
-        writer.push(id, page, Changed::ALL);
+        writer.push(id, page, ChangedParts::ALL);
         writer.write()
     }
 
-    /// Writes a packed page outside the log. Its place belongs in a log record before which the file has been synced, and
-    /// lasts until a checkpoint.
+    /// Writes a packed page outside the log and returns its place for a log record. The file must be synced before that
+    /// record is written. The place stays valid until a checkpoint.
     fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes>;
 
     /// Forgets a page that has been freed. Its id may be used again at once.
@@ -196,35 +197,34 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// No page has this id or a greater one.
     fn ids_end(&self) -> u32;
 
-    /// Begins a checkpoint: notes what there is as of now. Call it between two batches. It writes nothing. Only the newest
-    /// freeze can be finished.
+    /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest freeze
+    /// can be finished.
     fn freeze(&self) -> Frozen;
 
-    /// Makes durable what was frozen, and all images written before, with `meta` as the superblock's; lets go of what only
-    /// the checkpoint before led to.
+    /// Makes the frozen state and all images written before it durable, with `meta` in the superblock. Frees everything that
+    /// only the checkpoint before refers to.
     ///
-    /// On an error the last durable checkpoint stands and a new freeze may be tried, unless a sync failed.
+    /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
-    /// Keeps the place of a log record at `lsn` that redo has yet to come to from being given out. Recovery calls it for
-    /// every such record at or past the table LSN before it writes its first page; what is never installed is free again
-    /// after the next checkpoint.
+    /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every such
+    /// record at or after the table LSN before it writes its first page. A place that is never installed is free again after
+    /// the next checkpoint.
     ///
     /// # Errors
     /// [`Error::CorruptLog`] where there is no such place.
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()>;
 
-    /// Redo of a log record at `lsn`: the page's image is at `place`. `false`: it is lost, and all that is left is wanted.
+    /// Redo of a log record at `lsn`: the page's image is at `place`. False in a rescue if the image is lost.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where that place is another's, [`Error::CorruptLog`] where there is no such place.
+    /// [`Error::CorruptMeta`] where that place belongs to another page, [`Error::CorruptLog`] where there is no such place.
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool>;
 
-    /// Makes sure that so many pages, whatever is in them, can be written without the device running full, and a checkpoint
-    /// after them.
+    /// Reserves space on the device for writing this number of pages, of any content, and for a checkpoint after them.
     ///
     /// # Errors
-    /// [`Error::Full`]; nothing is promised then.
+    /// [`Error::Full`]; nothing is reserved then.
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
@@ -234,30 +234,30 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         Ok(0)
     }
 
-    /// Cuts off the end of the file that nothing uses, but leaves room for so many pages.
+    /// Truncates the unused end of the file, but leaves room for this number of pages.
     fn shrink(&self, pages: u64) -> Result<()> {
         let _ = pages;
         Ok(())
     }
 
-    /// How far a bulk load best fills its pages where `fill`, a part of 1, is asked for.
+    /// The best fill for the pages of a bulk load, near `fill`, a part of 1.
     fn best_fill(&self, fill: f32) -> f32 {
         fill
     }
 
-    /// What is damaged of what the store notes for itself: pages can be read, but none must be written.
+    /// The damage to the store's own structures. Pages can be read, but must not be written.
     fn damage(&self) -> Option<Error> {
         None
     }
 
-    /// It was opened for what is left of it: what is damaged is left out, and what is found is believed.
+    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every image found is believed.
     fn is_rescued(&self) -> bool {
         false
     }
 
-    /// Calls `visit` with every sound image in the file: those that count, and old ones that nothing has overwritten yet.
+    /// Calls `visit` with every sound image in the file: the newest ones, and old ones that are not yet overwritten.
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()>;
 
-    /// What it holds now.
+    /// Its sizes now.
     fn stats(&self) -> StoreStats;
 }

@@ -1,7 +1,7 @@
-//! The two superblocks at the front of the file: what names the database and its page store, and bytes that only that
-//! store understands.
+//! The two superblocks at the front of the file. They name the database and its page store, and contain some bytes that
+//! only that store understands.
 //!
-//! Bytes in, values out; nothing here reads or writes a device. The layout is in `docs/format.md`.
+//! This file encodes and decodes; it must not read or write a device. The layout is in `docs/format.md`.
 
 use super::StoreKind;
 use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
@@ -23,8 +23,8 @@ use std::path::Path;
 pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
 /// The format version that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
-/// The log names no page so far, or further, beyond the high water of either superblock: whoever comes that far with new
-/// pages writes both anew first. So a page id that is nobody's is told before anything is made for it.
+/// The log names no page that is this many ids, or more, above the high water of either superblock: the writer raises the
+/// high water of both first. So a wrong page id in the log is detected before any memory is allocated for it.
 pub const ID_SLACK: u32 = 1 << 20;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 4096;
@@ -50,10 +50,10 @@ const OWN: usize = 84;
 const CHECKSUM: usize = SUPERBLOCK - 4;
 const FLAG_CLEAN: u32 = 1;
 
-/// What the layers above keep in the superblock.
+/// The part of a superblock that belongs to the layers above the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meta {
-    /// Names the database for ever; the log carries it, too.
+    /// Identifies the database. It never changes, and the log has it, too.
     pub database_id: u128,
     /// Bytes of a page.
     pub page_size: usize,
@@ -63,24 +63,24 @@ pub struct Meta {
     pub epoch: u32,
     /// Redo starts here.
     pub redo: Lsn,
-    /// The store knows every place and every free page that the log names before this LSN.
+    /// The store knows every place and every free page that is in the log before this LSN.
     pub table: Lsn,
-    /// No LSN given out so far is larger; those of the next epoch begin after it.
+    /// No LSN so far is larger. The LSNs of the next epoch begin after it.
     pub last: Lsn,
     /// Every page id that the store has is smaller.
     pub high_water: u32,
 }
 
-/// A whole superblock: the caller's part and the store's own.
+/// A whole superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// The caller's part.
+    /// The part of the layers above.
     pub meta: Meta,
-    /// Which store the pages are in.
+    /// The page store.
     pub kind: StoreKind,
-    /// One more at each writing; of two good superblocks the one with the greater sequence counts.
+    /// One more at each write. Of two sound superblocks the one with the greater number is valid.
     pub sequence: u64,
-    /// What the store has written for itself, at most [`MAX_OWN`] bytes; nothing in a new database.
+    /// The store's own bytes, at most [`MAX_OWN`]; none in a new database.
     pub own: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ fn look(bytes: &[u8]) -> Slot {
     }
 }
 
-/// The bytes of one of the two superblocks, as far as the file has them.
+/// The bytes of one of the two superblocks; fewer if the file is short.
 fn half(front: &[u8], slot: usize) -> &[u8] {
     let at = |slot: usize| front.len().min(slot * SUPERBLOCK);
     slice(front, at(slot), at(slot + 1))

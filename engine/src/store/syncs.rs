@@ -1,5 +1,5 @@
-//! Syncs of the database's file: one at a time, and none after one has failed. What is written before which sync is for
-//! others to say.
+//! Syncs of the database's file: one at a time, and none after one has failed. The caller decides what is written before
+//! which sync.
 
 use crate::base::{Error, Result};
 use crate::io::Disk;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one way to sync a file.
 ///
-/// The system reports a lost write to one sync alone, and holds it for written afterwards: of two syncs beside each other,
-/// or one after the other, the second may succeed without what the first has lost.
+/// The system reports a lost write to only one sync, and takes it for written afterwards. Of two syncs at the same time, or
+/// one after the other, the second may therefore succeed without the bytes that the first has lost.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// How many have begun; the number of each.
@@ -22,13 +22,13 @@ pub(super) struct Syncs {
 }
 
 impl Syncs {
-    /// Returns once all that was written to `disk` before the call is durable; a sync of another thread that begins after
-    /// the call is as good as an own one.
+    /// Returns once everything that was written to `disk` before the call is durable. A sync of another thread that begins
+    /// after the call is enough.
     pub(super) fn sync(&self, disk: &dyn Disk) -> Result<()> {
         self.sync_after(self.begun.load(Ordering::Acquire), disk)
     }
 
-    /// The same, where the first `before` syncs had begun when it was asked for.
+    /// As [`Syncs::sync`], for a call before which `before` syncs had begun.
     fn sync_after(&self, before: u64, disk: &dyn Disk) -> Result<()> {
         let mut succeeded = self.succeeded.lock();
         self.check()?;
@@ -44,7 +44,7 @@ impl Syncs {
         Ok(())
     }
 
-    /// Refuses once a sync has failed.
+    /// An error once a sync has failed.
     pub(super) fn check(&self) -> Result<()> {
         match self.failed.get() {
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),

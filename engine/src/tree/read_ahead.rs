@@ -1,5 +1,5 @@
-//! Reading ahead for a walk over leaves that are not in memory: the store is told early which leaves come next, so that
-//! the device reads several of them at once. Nothing depends on it but time.
+//! Reading ahead for a walk over leaves that are not in memory: it hints early which leaves come next, so that the device
+//! reads several of them at once. No result depends on it.
 
 use super::search::Target;
 use super::{PageRead, Tree};
@@ -10,7 +10,7 @@ use crate::base::{PageId, Result};
 const FIRST: usize = 4;
 const MOST: usize = 64;
 
-/// What a walk has hinted.
+/// The hints of one walk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadAhead {
     /// Leaves that come next and were hinted.

@@ -1,9 +1,9 @@
-//! Making room: which frame to take from its page. A clock over the frames, with latches only tried for, so that a
-//! thread that holds latches of its own never waits for another's.
+//! Eviction: a clock over the frames chooses the page to evict. It only tries to take latches, so that a thread that holds
+//! latches never waits here for the latch of another thread.
 //!
-//! Clean pages go first; then changed ones whose log is durable; then, after one sync of the log, any whose batch is in
-//! the log. A page of the batch that is being applied is never written out. A pool that keeps inner pages gives one up
-//! only after it has gone through all frames several times and found no other page.
+//! Clean pages are evicted first; then changed pages whose log is durable; then, after one sync of the log, any whose
+//! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages evicts
+//! one only after it has gone through all frames several times and found no other page.
 
 use super::frame::{CLEAN, Latched, NO_PAGE};
 use super::{Backing, Pool};
@@ -12,38 +12,38 @@ use crate::page::Page;
 use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
 
-/// How many changed pages are passed by in the hope of a clean one, and of one whose log is durable.
-const CLEAN_HOPE: usize = 16;
-const DURABLE_HOPE: usize = 64;
-/// How often the whole pool is searched while other threads hold what could be taken.
+/// How many changed pages a search passes over to find a clean one, and how many more to find one whose log is durable.
+const PASS_FOR_CLEAN: usize = 16;
+const PASS_FOR_DURABLE: usize = 64;
+/// How often the whole pool is searched while other threads use all frames that could be evicted.
 const ROUNDS: usize = 200;
 
-/// How often a search goes through all frames: once to clear the reference bits, then enough to pass from each hope to the
-/// next.
+/// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the changed
+/// pages above.
 const TURNS: usize = 5;
-/// So many of these turns pass by inner pages, if the pool keeps them.
+/// In this many turns inner pages are passed over, if the pool keeps them.
 const SPARING: usize = 4;
 
-/// What one search has seen.
+/// The counts of one search.
 #[derive(Default)]
 struct Sweep {
     /// Frames looked at.
     looked: usize,
-    /// Changed pages passed by.
+    /// ChangedParts pages passed over.
     passed: usize,
-    /// Frames that another thread was using: it may be done soon.
+    /// Another thread was using a frame: it may release it soon.
     busy: bool,
-    /// Why a changed page could not be written: from there on only clean ones are taken.
+    /// Why a changed page could not be written. From then on only clean pages are evicted.
     error: Option<Error>,
 }
 
-/// True for pages that lead to others: inner ones, and leaves that have parts of their keys only.
-fn leads_on(page: Page<'_>) -> bool {
+/// True for pages that refer to other pages: inner pages, and leaves whose keys are in a key heap.
+fn has_references(page: Page<'_>) -> bool {
     page.is_inner() || page.is_leaf() && page.keys_are_out_of_line()
 }
 
 impl Pool {
-    /// Takes a frame from its page.
+    /// Evicts a page and returns its frame.
     pub(super) fn evict(&self) -> Result<(u32, Latched<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
@@ -87,7 +87,10 @@ impl Pool {
         if guard.id().0 == NO_PAGE {
             return None;
         }
-        if self.keeps_inner && sweep.looked <= SPARING * self.capacity() && leads_on(Page::new(guard.page.as_bytes())) {
+        if self.keeps_inner
+            && sweep.looked <= SPARING * self.capacity()
+            && has_references(Page::new(guard.page.as_bytes()))
+        {
             return None;
         }
         if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {
@@ -102,10 +105,10 @@ impl Pool {
         Some((index, guard))
     }
 
-    /// Writes a changed page so that its frame can be taken; false: not this one.
+    /// Writes a changed page so that its frame can be reused; false if another page should be evicted instead.
     fn write_victim(&self, backing: &Backing, guard: &Latched<'_>, sweep: &mut Sweep) -> bool {
         let half = (self.capacity() / 2).max(1);
-        let (clean, durable) = (CLEAN_HOPE.min(half), DURABLE_HOPE.min(half));
+        let (clean, durable) = (PASS_FOR_CLEAN.min(half), PASS_FOR_DURABLE.min(half));
         sweep.passed += 1;
         if sweep.error.is_some() || sweep.passed <= clean {
             return false;

@@ -1,15 +1,14 @@
-//! Writing changed pages out while they stay in memory: the background cleaner and the flush of a checkpoint, both as
-//! plain functions. When they run is decided above.
+//! Writes changed pages that stay in memory: for the background cleaner, and for checkpoints. The caller decides when.
 //!
-//! A page is copied under its shared latch, and the copy is written without any latch. Until that has ended the frame
-//! is marked as being written: nobody evicts it, and freeing its page waits, so that no older image ever replaces a
-//! newer one in the page table. One flush runs at a time.
+//! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as being
+//! written: it is not evicted, and freeing its page waits, so that no older image replaces a newer one in the page table.
+//! One flush runs at a time.
 
 use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
-use crate::store::{Base, Changed};
+use crate::store::{Base, ChangedParts};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,13 +19,13 @@ const LATCH_WAIT: Duration = Duration::from_millis(1);
 /// How long a checkpoint waits for a batch that is being applied to come to its end.
 const BATCH_WAIT: Duration = Duration::from_secs(60);
 
-/// Buffers of a flush, used again and again.
+/// Buffers of a flush, which are reused.
 #[derive(Default)]
 pub(super) struct Flusher {
     candidates: Vec<(PageId, u32)>,
 }
 
-/// What became of the pages of one group.
+/// The result for the pages of one group.
 #[derive(Clone, Copy, Default)]
 struct Outcome {
     written: usize,
@@ -39,12 +38,12 @@ struct Claim<'p> {
     frame: &'p Frame,
     /// Its first change.
     rec: u64,
-    changed: Changed,
+    changed: ChangedParts,
     base: Base,
 }
 
-/// Frames that are marked as being written. Dropping it ends that, also after a panic: who wants to free such a page waits
-/// for it.
+/// Frames that are marked as being written. Dropping it removes the marks, even after a panic, because a thread that frees
+/// such a page waits for that.
 struct Claimed<'p> {
     pool: &'p Pool,
     frames: Vec<Claim<'p>>,
@@ -97,8 +96,8 @@ impl Pool {
         Ok(left)
     }
 
-    /// The cleaner: writes up to `max` changed pages that the clock will come to next and whose log is durable already,
-    /// so that eviction finds clean ones. Returns how many it has written.
+    /// The cleaner: writes up to `max` changed pages that the clock comes to next and whose log is durable, so that eviction
+    /// finds clean pages. Returns how many it has written.
     pub fn clean_step(&self, max: usize) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
         let mut guard = self.flusher.lock();
@@ -157,7 +156,7 @@ impl Pool {
             let changed = frame.take_changed();
             let base = writer.push(id, &page, changed);
             newest = newest.max(lsn);
-            // Changes from here on, which need the exclusive latch, make it dirty anew.
+            // A later change, under the exclusive latch, makes it dirty again.
             frame.writing.store(true, Ordering::Release);
             frame.mark_clean(&self.dirty);
             claimed.frames.push(Claim { frame, rec, changed, base });

@@ -1,8 +1,8 @@
-//! A frame: room for one page in memory with its latch and what eviction and flushing note about it; and the guards
-//! through which a page is seen. Which page is in which frame is the pool's business.
+//! A frame: memory for one page, with its latch and the fields for eviction and flushing; and the guards through which a
+//! page is read and changed. Which page is in which frame must not be decided here.
 
 use crate::base::{Lsn, PageId};
-use crate::store::Changed;
+use crate::store::ChangedParts;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -10,31 +10,31 @@ use zerocopy::IntoBytes;
 
 /// The id of a frame that holds no page. No page has it.
 pub(super) const NO_PAGE: u32 = u32::MAX;
-/// The rec LSN of a frame whose page is as the store has it.
+/// The rec LSN of a frame whose page is the same in the store.
 pub(super) const CLEAN: u64 = u64::MAX;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
-/// Bytes of a frame before its latch: latch and page follow so that the page begins on a cache line.
+/// Padding before the latch, so that the page after the latch begins on a cache line.
 const UNUSED: usize = LINE - size_of::<usize>() - 34;
 
-/// One frame: a cache line of its own, and right behind it the words of the page. So a page is found as soon as its
-/// frame is, and the two are often fetched from memory as one.
+/// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor often
+/// fetches both together.
 #[repr(C, align(64))]
 pub(super) struct Frame<W: ?Sized = [u64]> {
     /// The page in it; changed only under the exclusive latch.
     pub(super) id: AtomicU32,
-    /// Not evicted while this is not 0; raised only under a latch.
+    /// The page is not evicted while this is not 0. Raised only under a latch.
     pub(super) pins: AtomicU32,
-    /// LSN of the first change that the store does not have (the rec LSN), or [`CLEAN`]. Lowered under the exclusive
-    /// latch by changes, set to [`CLEAN`] under a latch by those who write the page out.
+    /// LSN of the first change that the store does not have (the rec LSN), or [`CLEAN`]. A change lowers it under the
+    /// exclusive latch; writing the page sets it to [`CLEAN`] under a latch.
     pub(super) rec: AtomicU64,
-    /// Where the page differs from its base, if its store wants to know. Changed under the exclusive latch by changes, under
-    /// a latch by those who write the page out.
+    /// Where the page differs from its base, if its store needs to know. A change sets it under the exclusive latch, writing
+    /// the page under a latch.
     changed: [AtomicU64; 2],
-    /// Used since the clock hand last passed.
+    /// The page was used since the clock hand last passed.
     pub(super) referenced: AtomicBool,
-    /// A copy of it is on its way to the store: it must be neither evicted nor given to another page.
+    /// A flush is writing a copy of the page: the frame must not be reused.
     pub(super) writing: AtomicBool,
     unused: [u8; UNUSED],
     pub(super) latch: RwLock<W>,
@@ -57,7 +57,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
 }
 
 impl Frame {
-    /// Where it lies, its page [`LINE`] bytes behind; for prefetching only.
+    /// Its address; its page is [`LINE`] bytes after it. For prefetching only.
     #[inline(always)]
     pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self).cast::<u8>().addr()
@@ -69,8 +69,8 @@ impl Frame {
         self.id.load(Ordering::Relaxed) == id.0
     }
 
-    /// Notes that the page is in use. The line is written only when that is news, so that readers on other cores
-    /// keep it.
+    /// Notes that the page is in use. It writes only if that was not noted before, so that the cache line stays shared
+    /// between cores.
     #[inline(always)]
     pub(super) fn touch(&self) {
         if !self.referenced.load(Ordering::Relaxed) {
@@ -87,14 +87,14 @@ impl Frame {
         }
     }
 
-    /// Notes where the page differs from its base, and nothing else.
-    pub(super) fn set_changed(&self, changed: Changed) {
+    /// Sets where the page differs from its base.
+    pub(super) fn set_changed(&self, changed: ChangedParts) {
         self.take_changed();
         self.add_changed(changed);
     }
 
-    /// Notes more of where the page differs from its base.
-    pub(super) fn add_changed(&self, changed: Changed) {
+    /// Adds to where the page differs from its base.
+    pub(super) fn add_changed(&self, changed: ChangedParts) {
         for (word, bits) in self.changed.iter().zip(changed.0) {
             if bits != 0 {
                 word.fetch_or(bits, Ordering::AcqRel);
@@ -102,12 +102,12 @@ impl Frame {
         }
     }
 
-    /// Where the page differs from its base, which is now the page as it is, unless that is taken back.
-    pub(super) fn take_changed(&self) -> Changed {
-        Changed(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
+    /// Returns where the page differs from its base, and resets it: the page as it is becomes the base.
+    pub(super) fn take_changed(&self) -> ChangedParts {
+        ChangedParts(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
     }
 
-    /// Notes that the store has everything, or that nobody needs it any more.
+    /// Notes that the store has all changes, or that they are not needed.
     pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
         let before = self.rec.swap(CLEAN, Ordering::AcqRel);
         dirty.fetch_sub(u64::from(before != CLEAN), Ordering::Relaxed);
@@ -151,13 +151,13 @@ pub struct WriteGuard<'a> {
     frame: &'a Frame,
     /// The pool's count of changed pages.
     dirty: &'a AtomicU64,
-    /// The page as it was latched, if its store wants to know what changes. All changes go through this guard, so that none
-    /// can be missed.
+    /// The page when it was latched, if its store needs to know the changes. All changes go through this guard, so none is
+    /// missed.
     before: Option<Box<[u64]>>,
 }
 
 impl<'a> WriteGuard<'a> {
-    /// For changes, which are `tracked` or not.
+    /// A guard for changes. `tracked`: the store needs to know them.
     #[inline(always)]
     pub(super) fn new(latched: Latched<'a>, dirty: &'a AtomicU64, tracked: bool) -> WriteGuard<'a> {
         let Latched { page, frame } = latched;
@@ -168,7 +168,7 @@ impl<'a> WriteGuard<'a> {
     #[cold]
     #[inline(never)]
     fn note_changes(&self, before: &[u64]) {
-        self.frame.add_changed(Changed::between(before.as_bytes(), self.page.as_bytes()));
+        self.frame.add_changed(ChangedParts::between(before.as_bytes(), self.page.as_bytes()));
     }
 }
 
@@ -187,7 +187,7 @@ impl WriteGuard<'_> {
         PageId(self.frame.id.load(Ordering::Relaxed))
     }
 
-    /// To be called with each change: `lsn` is the LSN of the operation that made it.
+    /// Call it after each change. `lsn` is the LSN of the operation.
     pub fn mark_dirty(&mut self, lsn: Lsn) {
         self.frame.mark_dirty(lsn, self.dirty);
     }

@@ -1,13 +1,13 @@
 //! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with its
-//! page behind it, so that memory is taken as pages come: at first little at a time, later an eighth to a sixteenth of what
-//! there is, so that slabs soon are huge pages. Which page is in which frame must never be known here.
+//! page after it. The first slabs are small; later ones are an eighth to a sixteenth of the memory so far, so that slabs
+//! soon fill huge pages. Which page is in which frame must not be in this file.
 
 use super::frame::{Frame, LINE};
 use super::growing::Growing;
 use super::huge::HugeSlice;
 use std::sync::OnceLock;
 
-/// Bytes of the pages of the first slabs, as far as their number of frames allows, and of the largest.
+/// Bytes of the pages of the first slabs, within the limits of their number of frames, and of the largest slabs.
 const SLAB: (usize, usize) = (1 << 18, 1 << 24);
 /// The least and the most frames of the first slabs, as powers of two.
 const SLAB_BITS: (u32, u32) = (2, 9);
@@ -22,7 +22,7 @@ macro_rules! slabs {
         }
 
         impl Slab {
-            /// A slab of so many frames; pages of no such size get none.
+            /// A slab of this number of frames; none for another page size.
             fn new(page_size: usize, frames: usize) -> Slab {
                 match page_size {
                     $($page_size => Slab::$name(HugeSlice::new(frames, Frame::empty)),)*
@@ -44,7 +44,7 @@ slabs! {
     Bytes256 256, Bytes512 512, KiB1 1024, KiB2 2048, KiB4 4096, KiB8 8192, KiB16 16384, KiB32 32768, KiB64 65536
 }
 
-/// Where frames are: which slab has which.
+/// The sizes of the slabs, from which the slab of a frame follows.
 #[derive(Clone, Copy)]
 struct Steps {
     /// The first slabs have `1 << bits` frames.
@@ -58,7 +58,7 @@ impl Steps {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // fewer slabs than frames; and usize has 64 bits wherever it can matter
     fn locate(self, index: u32) -> (u32, usize, u64) {
-        // As if there had been one size less before: then the leading bits of the sum tell the size and the slab.
+        // With the frames of one smaller size added, the leading bits of the sum are the size and the slab.
         let at = u64::from(index) + (1 << (self.bits + STEP_BITS));
         let bits = (at.ilog2() - STEP_BITS).min(self.most);
         let slab = (u64::from(bits - self.bits) << STEP_BITS) + (at >> bits) - (1 << STEP_BITS);
@@ -66,7 +66,7 @@ impl Steps {
     }
 }
 
-/// See the module's words.
+/// The frames of a pool.
 pub(super) struct Frames {
     page_size: usize,
     steps: Steps,

@@ -1,5 +1,5 @@
-//! An array that grows without moving: chunks that double in size, each made when one of its elements is first asked
-//! for. Reading takes no lock. It never shrinks.
+//! An array that grows without moving its elements: its chunks double in size, and each is allocated at the first access to
+//! one of its elements. Reading takes no lock. The array never shrinks.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,5 @@
-//! A fixed number of values side by side in memory that begins where a huge page may begin, and for which the system is asked
-//! for huge pages. What the values are must never be known here.
+//! A fixed number of values in memory that is aligned for huge pages, and for which the system is asked for huge pages. The
+//! meaning of the values must not be in this file.
 //!
 //! Why it is worth the `unsafe`: pages of 4 KiB are too many for the processor to remember where they are. Of a million keys
 //! in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8 us instead of 2.2 to 2.7,
@@ -48,7 +48,7 @@ impl<T> HugeSlice<T> {
     }
 }
 
-/// A wish: where the system does not grant it, pages are of the usual size.
+/// Advice: if the system does not follow it, pages have the usual size.
 fn ask_for_huge_pages(first: NonNull<u8>, layout: Layout) {
     #[cfg(target_os = "linux")]
     {
@@ -67,7 +67,7 @@ impl<T> Deref for HugeSlice<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values have been written from `first` on, and nobody else has them.
+        // SAFETY: `len` values have been written from `first` on, and nothing else refers to them.
         unsafe { NonNull::slice_from_raw_parts(self.first, self.len).as_ref() }
     }
 }

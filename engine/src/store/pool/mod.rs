@@ -1,11 +1,12 @@
-//! The buffer pool: which page is in which frame, and the ways to get at it. Choosing victims is in `evict`, writing
-//! pages out in `flush`; nothing here knows what a page means.
+//! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
+//! reuse, and `flush` writes pages. The meaning of a page must not be in this folder.
 //!
-//! Array translation: one array from page id to frame, no hash table. A frame's page changes only under its exclusive
-//! latch, so whoever holds a latch and finds the id he came for has the page. A thread that misses takes a frame,
-//! latches it and enters it in the array before it reads: others who want the page wait at that latch.
+//! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
+//! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame has
+//! the page. If the page is missing, the thread takes a frame, latches it and enters it in the array before it reads.
+//! Other threads that need the page wait for that latch.
 //!
-//! A pool that is the whole database needs no array: each page has the frame of its id, for ever.
+//! The pool of an in-memory database has no array: the frame number of each page is its id.
 
 mod evict;
 mod flush;
@@ -17,7 +18,7 @@ pub(super) mod prefetch;
 
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
-use crate::store::{Changed, PageStore};
+use crate::store::{ChangedParts, PageStore};
 use flush::Flusher;
 use frame::{Frame, LINE, Latched, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
@@ -30,23 +31,23 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use zerocopy::FromZeros;
 
-/// Bytes of a page that are prefetched: of a page of a few KiB the header, the fences and the heads of its keys.
+/// Bytes of a page that are prefetched: in a page of a few KiB the header, the fences and the heads of its keys.
 const PREFETCHED: usize = 768;
 
-/// What is behind the pool: the store that keeps the pages and the log that must be ahead of them.
+/// The store that the pool reads and writes pages in, and the log that must be durable before a page is written.
 pub struct Backing {
     /// Where pages are read from and written to.
     pub store: Arc<dyn PageStore>,
-    /// How far the log has come.
+    /// How much of the log is appended and durable.
     pub watermark: Arc<dyn Watermark>,
 }
 
-/// What the pool has done since it was made, and what it holds.
+/// Counts of the pool since it was created, and its sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolStats {
     /// Pages read from the store.
     pub misses: u64,
-    /// Pages given up to make room.
+    /// Pages evicted.
     pub evictions: u64,
     /// Pages written to the store.
     pub writes: u64,
@@ -56,7 +57,7 @@ pub struct PoolStats {
     pub bytes: u64,
 }
 
-/// Counts, each on its own; they order nothing.
+/// Counts. They need no order among each other.
 #[derive(Default)]
 struct Counters {
     misses: AtomicU64,
@@ -72,17 +73,17 @@ pub struct Pool {
     frames: Frames,
     /// No more frames than this.
     capacity: u32,
-    /// Inner pages stay as long as any other page can go.
+    /// Inner pages are evicted only if no other page can be.
     keeps_inner: bool,
     /// The store wants to know which parts of pages change.
     tracked: bool,
-    /// Frames that have their memory; without a store those of all ids up to the highest there was.
+    /// Frames that have memory; without a store the highest page id so far + 1.
     used: AtomicU32,
     /// Pages in memory.
     resident: AtomicU64,
     /// Frames with memory and without a page, for any page; none without a store.
     free: Mutex<Vec<u32>>,
-    /// Where the clock stands; counts on for ever.
+    /// The position of the clock hand. It only grows; the remainder is the frame.
     hand: AtomicU64,
     /// Pages with changes that the store does not have.
     dirty: AtomicU64,
@@ -99,13 +100,13 @@ impl Pool {
         Pool::assemble(backing.store.file().page_size(), capacity, Some(backing))
     }
 
-    /// A pool that is the whole database: it grows with it and gives up nothing.
+    /// The pool of an in-memory database: it grows and evicts nothing.
     pub fn in_memory(page_size: usize) -> Pool {
         Pool::assemble(page_size, NO_PAGE - 1, None)
     }
 
-    /// Whether inner pages stay as long as any other page can go. Else they go as all do, when they have not been used for
-    /// long.
+    /// Sets whether inner pages are evicted only if no other page can be. Otherwise they are evicted as all pages are, when
+    /// they have not been used for long.
     #[must_use]
     pub fn keeping_inner(self, keeps_inner: bool) -> Pool {
         Pool { keeps_inner, ..self }
@@ -141,7 +142,7 @@ impl Pool {
         self.capacity as usize
     }
 
-    /// The frame that has a page if it is in memory. It may be another's by now, or nobody's.
+    /// The frame of a page, if it has one. Only a latch makes sure that the frame still holds the page.
     #[inline(always)]
     fn place_of(&self, id: PageId) -> Option<&Frame> {
         if self.backing.is_none() {
@@ -157,10 +158,11 @@ impl Pool {
         self.place_of(id).filter(|frame| self.backing.is_some() || frame.holds(id))
     }
 
-    /// A page under its shared latch. Waits while another thread changes it or reads it in.
+    /// A page under its shared latch. Waits while another thread changes it or reads it.
     ///
-    /// Errors: [`Error::Corrupt`] where the store has no such page or a damaged one, [`Error::CacheFull`] where there is
-    /// no room for it, and what the device says.
+    /// # Errors
+    /// [`Error::Corrupt`] if the store has no such page or a damaged one, [`Error::CacheFull`] if no frame can be evicted,
+    /// and errors of the device.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         match self.place_of(id).and_then(|frame| Self::read_in(frame, id)) {
@@ -175,8 +177,8 @@ impl Pool {
         self.fetch_parts(id, [0..PREFETCHED, 0..0])
     }
 
-    /// The same, where these bytes of the page are what will be wanted, whose beginning is among them: all are on their way
-    /// before the latch is asked for.
+    /// As [`Pool::fetch`], if the caller knows which bytes of the page it will read. They must contain the page's beginning.
+    /// All are prefetched before the latch is taken.
     #[inline(always)]
     pub fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
         let frame = self.place_of(id);
@@ -200,7 +202,7 @@ impl Pool {
         })
     }
 
-    /// Comes round again only after another thread has evicted or loaded the page in between.
+    /// Repeats only if another thread has evicted or loaded the page in between.
     #[cold]
     #[inline(never)]
     fn read_missing(&self, id: PageId) -> Result<ReadGuard<'_>> {
@@ -240,15 +242,15 @@ impl Pool {
         }
     }
 
-    /// A page of zeros under its exclusive latch, for a page that is about to be formatted. The store is not asked, and
-    /// an older version that is still in memory is given up.
+    /// A page of zeros under its exclusive latch, to be formatted by the caller. The store is not read. A page of that id in
+    /// memory is overwritten.
     pub fn create(&self, id: PageId) -> Result<WriteGuard<'_>> {
         loop {
             let latched = match self.latch_settled(id) {
                 Some(mut latched) => {
                     latched.frame.mark_clean(&self.dirty);
                     latched.frame.touch();
-                    latched.frame.set_changed(Changed::ALL);
+                    latched.frame.set_changed(ChangedParts::ALL);
                     latched.bytes().fill(0);
                     latched
                 }
@@ -302,15 +304,15 @@ impl Pool {
         }
     }
 
-    /// Gives up a page that has been freed, changed or not. Returns once no older image of it is on its way to the
-    /// store, so that [`PageStore::drop_page`] may follow.
+    /// Removes a page that has been freed from memory, changed or not. Returns once no flush is writing the page, so that
+    /// [`PageStore::drop_page`] may follow.
     pub fn forget(&self, id: PageId) {
         if let Some(guard) = self.latch_settled(id) {
             self.give_up(guard);
         }
     }
 
-    /// Latches a page that is in memory once nobody is writing it out; `None`: it is not in memory.
+    /// Latches a page in memory once no flush is writing it; `None` if it is not in memory.
     fn latch_settled(&self, id: PageId) -> Option<Latched<'_>> {
         loop {
             let frame = self.frame_of(id)?;
@@ -326,13 +328,13 @@ impl Pool {
         }
     }
 
-    /// Waits for a flush to end, or a little while.
+    /// Waits for a flush to end, but at most a millisecond.
     fn await_written(&self) {
         let mut lock = self.written.0.lock();
         self.written.1.wait_for(&mut lock, Duration::from_millis(1));
     }
 
-    /// Brings closer what [`Pool::prefetch`] would have to wait for: where the page is.
+    /// Prefetches the entry of the translation array that [`Pool::prefetch`] will need.
     #[inline]
     pub fn prefetch_place_of(&self, id: PageId) {
         if self.backing.is_some()
@@ -342,8 +344,7 @@ impl Pool {
         }
     }
 
-    /// Brings the latch and the first lines of a page closer to the processor, without waiting for anything. False if the
-    /// page is not in memory.
+    /// Prefetches the latch and the first cache lines of a page, without waiting. False if the page is not in memory.
     #[inline]
     pub fn prefetch(&self, id: PageId) -> bool {
         let Some(frame) = self.place_of(id) else { return false };
@@ -362,14 +363,14 @@ impl Pool {
         }
     }
 
-    /// The way from the bytes of a page to another page, for asking for parts of that one; `None` where it is not in memory.
+    /// For prefetching parts of page `id` at the same offsets as in `page`; `None` if page `id` is not in memory.
     #[inline]
     pub fn ahead(&self, page: &[u8], id: PageId) -> Option<Ahead> {
         let frame = self.place_of(id)?;
         Some(Ahead::between(page.as_ptr().addr(), frame.address().wrapping_add(LINE)))
     }
 
-    /// Brings bytes of a frame's page closer.
+    /// Prefetches bytes of a frame's page.
     #[inline(always)]
     fn prefetch_part(&self, frame: &Frame, part: Range<usize>) {
         let page = frame.address().wrapping_add(LINE);
@@ -378,12 +379,12 @@ impl Pool {
         }
     }
 
-    /// Reads a page into a frame of its own. `None`: another thread has entered the page meanwhile.
+    /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
     fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
-        // Asked first, lest an id from a damaged page make the translation grow beyond all memory.
+        // Before the array grows: an id from a damaged page could make it too large for the memory.
         if wanted == Wanted::Stored && !self.is_stored(id) {
-            // Another thread may have made it just now.
+            // Another thread may have created it meanwhile.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such()) };
         }
         let taken = if self.backing.is_some() { self.take_any(id)? } else { self.take_own(id)? };
@@ -404,7 +405,7 @@ impl Pool {
                 Ok(Some(guard))
             }
             Ok(None) if wanted != Wanted::Stored => {
-                guard.frame.set_changed(Changed::ALL);
+                guard.frame.set_changed(ChangedParts::ALL);
                 guard.bytes().fill(0);
                 Ok(Some(guard))
             }
@@ -415,7 +416,7 @@ impl Pool {
         }
     }
 
-    /// A frame for a page, exclusively latched and entered in the array. `None`: another thread has entered one.
+    /// A frame for a page, exclusively latched and entered in the array. `None` if another thread has entered one.
     fn take_any(&self, id: PageId) -> Result<Option<Latched<'_>>> {
         let no_such = || Error::corrupt(id, "there is no such page");
         let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
@@ -428,7 +429,7 @@ impl Pool {
         Ok(None)
     }
 
-    /// The frame of a page's own, exclusively latched. `None`: another thread has made the page.
+    /// The frame whose number is the page id, exclusively latched. `None` if another thread has created the page.
     fn take_own(&self, id: PageId) -> Result<Option<Latched<'_>>> {
         let frame = if id.0 < self.capacity { self.frames.grow(id.0) } else { None };
         let frame = frame.ok_or(Error::CacheFull { frames: self.capacity() })?;
@@ -446,12 +447,12 @@ impl Pool {
         };
         let Some(index) = free.or_else(fresh) else { return self.evict() };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
-        // At most a thread that came too late for the page that was here holds this latch, and not for long.
+        // Another thread can hold this latch only for a short time: it looked for the page that was here before.
         let page = frame.latch.write();
         Ok((index, Latched { page, frame }))
     }
 
-    /// Takes the page out of a frame, whose index is returned if it is for any page now.
+    /// Removes the page from a frame. Returns the frame's index if any page can use the frame.
     fn unmap(&self, guard: &Latched<'_>) -> Option<u32> {
         let id = guard.id();
         guard.frame.mark_clean(&self.dirty);
@@ -468,7 +469,7 @@ impl Pool {
         self.free.lock().extend(index);
     }
 
-    /// What it holds and has done.
+    /// Its counts and sizes.
     pub fn stats(&self) -> PoolStats {
         let used = self.used.load(Ordering::Relaxed);
         PoolStats {
@@ -490,7 +491,7 @@ enum Wanted {
     New,
 }
 
-/// A chunk of the translation array. It comes zeroed from the system, so that what is never used takes no memory.
+/// A chunk of the translation array. The system zeroes it on first use, so that unused parts take no memory.
 fn unmapped(len: usize) -> Box<[AtomicU32]> {
     let fresh = <[AtomicU32]>::new_box_zeroed_with_elems(len);
     fresh.unwrap_or_else(|_| (0..len).map(|_| AtomicU32::new(0)).collect())

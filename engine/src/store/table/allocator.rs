@@ -1,10 +1,9 @@
-//! Which grains of the file are free, and which of them to give out next. Knows nothing of pages, and nothing of the
-//! file but its length in grains.
+//! The free map: which grains of the file are free, and which of them to allocate next. Pages and I/O must not be here.
 //!
-//! A bitmap, 1 bit for a grain of 512 bytes, in regions of 1 MiB, of which only those are kept that have a used grain: its
-//! size follows from what is used (1/4096 of the regions that is in) however fragmented, and however long, the file is.
-//! Lowest place first, so that the end of the file empties and can be cut off. For each length the lowest region that may
-//! have such a run is remembered, so that full regions are not searched again and again.
+//! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in memory.
+//! So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free place is
+//! allocated first, so that the end of the file becomes free and can be truncated. For each length the map remembers the
+//! lowest region that may have such a run, so that full regions are not searched again.
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
@@ -17,7 +16,7 @@ pub(crate) struct PlaceAllocator {
     slots: BTreeMap<usize, Slot>,
     /// How many regions there are; those without a slot are free.
     count: usize,
-    /// For each length: no region before this one has a free run so long.
+    /// For each length: no region before this one has a free run of that length.
     lowest: Vec<usize>,
     used: u64,
     longest_places: LongestPlaces,
@@ -29,12 +28,12 @@ struct Slot {
     region: Region,
     /// An upper bound of its longest free run.
     longest: u32,
-    /// Its longest places; `None` where it has changed since they were counted.
+    /// Its longest places; `None` if it has changed since they were counted.
     longest_places: Option<u32>,
 }
 
-/// How many images of the greatest length the regions have room for. However the gaps lie, placing an image that is no
-/// longer takes at most one of these longest places, so that so many images will find their places.
+/// How many images of the greatest length the regions have room for. Wherever the gaps are, an image takes at most one of
+/// these places. So at least this number of images of any length finds room.
 #[derive(Debug)]
 struct LongestPlaces {
     /// Grains of a longest place.
@@ -63,7 +62,7 @@ fn join(region: usize, at: u32) -> u64 {
 }
 
 impl PlaceAllocator {
-    /// A file in which only the superblocks' grains are used. No image will be longer than `longest_place` grains.
+    /// The map of a file in which only the superblocks' grains are used. No image is longer than `longest_place` grains.
     pub(crate) fn new(longest_place: u32) -> PlaceAllocator {
         let longest_places = LongestPlaces { grains: longest_place, changed: Vec::new(), total: 0 };
         let lowest = vec![0; REGION as usize + 1];
@@ -100,7 +99,7 @@ impl PlaceAllocator {
                 self.longest_places.total += u64::from(count);
             }
         }
-        // Of what lies beyond the end nothing counts; regions without a slot are free.
+        // Grains beyond the end do not count. Regions without a slot are free.
         let (last, within) = split(end).unwrap_or_default();
         let (mut beyond, mut behind) = (0, 0);
         for slot in self.slots.range(last..).map(|(_, slot)| slot) {
@@ -112,8 +111,7 @@ impl PlaceAllocator {
         self.longest_places.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
     }
 
-    /// Takes exactly these grains. False, with nothing changed, where one of them is in use or beyond what a file
-    /// can have.
+    /// Allocates exactly these grains. False, with nothing changed, if one of them is in use or beyond the largest file.
     pub(crate) fn claim(&mut self, extent: Extent) -> bool {
         if extent.grains == 0 || extent.end() > MAX_GRAINS {
             return false;
@@ -166,7 +164,7 @@ impl PlaceAllocator {
         true
     }
 
-    /// Gives grains back; they may be given out at once.
+    /// Frees grains. They may be allocated again at once.
     pub(crate) fn release(&mut self, extent: Extent) {
         let mut freed = 0;
         for piece in pieces(extent) {
@@ -205,14 +203,14 @@ impl PlaceAllocator {
         found
     }
 
-    /// Takes the lowest free run of `grains` that ends at or before grain `limit`; `None` where there is none.
+    /// Allocates the lowest free run of `grains` that ends at or before grain `limit`; `None` if there is none.
     pub(crate) fn allocate_below(&mut self, grains: u64, limit: u64) -> Option<Extent> {
         let first = self.find(u32::try_from(grains).ok().filter(|&grains| (1..=REGION).contains(&grains))?)?;
         let extent = Extent { first, grains };
         (extent.end() <= limit && self.claim(extent)).then_some(extent)
     }
 
-    /// Takes `grains` grains in one piece; `None` when the file cannot be larger.
+    /// Allocates `grains` grains in one piece; `None` if the file cannot be larger.
     pub(crate) fn allocate(&mut self, grains: u64) -> Option<Extent> {
         let first = match u32::try_from(grains) {
             Ok(small) if small <= REGION => self.find(small).unwrap_or_else(|| join(self.count, 0)),
@@ -234,9 +232,8 @@ impl PlaceAllocator {
         join(start, 0)
     }
 
-    /// Takes places for images of `sizes` grains each (at most a region each), in their order and next to one another as
-    /// far as the gaps allow; their first grains are appended to `firsts`. False, with nothing taken, when the file
-    /// cannot be larger.
+    /// Allocates places for images of `sizes` grains each (at most a region each), in their order and side by side as far as
+    /// the gaps allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file cannot be larger.
     pub(crate) fn allocate_batch(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
         let before = firsts.len();
         let mut rest = sizes;

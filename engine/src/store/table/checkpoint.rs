@@ -1,10 +1,9 @@
-//! Making the page table durable: freeze it, write what changed to new places, swap the superblock. When to do so, and
-//! what must have been flushed before, is for the layers above.
+//! Makes the page table durable: freezes it, writes the changed chunks to new places, and writes a superblock that refers
+//! to them. The layers above decide when, and flush pages first.
 //!
-//! What the last durable superblock reaches is never overwritten: a place superseded since then is in quarantine, and
-//! leaves it only when a later superblock is durable. A checkpoint that fails half way changes nothing of that: what
-//! it captured is captured again by the next, and if it is unknown which superblock the device has, then both page
-//! tables stay whole.
+//! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in quarantine
+//! until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one captures the same
+//! chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
 use super::directory::Directory;
 use super::page_table::{CHUNK_BYTES, Captured, encode_directory};
@@ -16,7 +15,7 @@ use crate::store::Frozen;
 use crate::store::superblock::Meta;
 use std::sync::Arc;
 
-/// What one checkpoint has written.
+/// The places that one checkpoint has written.
 struct Written {
     /// The new places of the captured chunks, in their order; `None` for those without any image.
     homes: Vec<Option<Location>>,
@@ -24,7 +23,7 @@ struct Written {
 }
 
 impl TableStore {
-    /// Captures the page table as it is now: copies the changed chunks (3 KiB for 256 pages).
+    /// Captures the page table: copies the changed chunks (3 KiB for 256 pages).
     pub(super) fn freeze(&self) -> Frozen {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -38,8 +37,8 @@ impl TableStore {
         Frozen(state.freezes)
     }
 
-    /// Writes chunks and directory, syncs (all images written before are durable then, too), writes the superblock, syncs,
-    /// and lets the places go that were superseded before the freeze.
+    /// Writes chunks and directory, syncs (which also makes all images before them durable), writes the superblock, syncs, and
+    /// frees the places that were superseded before the freeze.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
@@ -64,7 +63,7 @@ impl TableStore {
         };
         let before = Directory::decode(change.own())?;
         if let Err(error) = change.write(meta, written.directory.encode()) {
-            // The device may have it or not: nothing may overwrite what it leads to.
+            // It is unknown whether the device has it: nothing that it refers to may be overwritten.
             self.state.lock().quarantine.append(&mut taken);
             return Err(error);
         }
@@ -72,7 +71,7 @@ impl TableStore {
         Ok(())
     }
 
-    /// Writes the captured chunks and a directory that leads to them; `taken` are the places used.
+    /// Writes the captured chunks and a directory of them. `taken` becomes the places used.
     fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<Written> {
         let grains = grains_of(CHUNK_BYTES);
         let count = captured.iter().filter(|chunk| chunk.bytes.is_some()).count();
@@ -103,7 +102,7 @@ impl TableStore {
         Ok(Written { homes, directory })
     }
 
-    /// After the superblock is durable: the new homes count, what only the old table reached is free.
+    /// After the superblock is durable: sets the new homes, and frees the places that only the old table used.
     fn conclude(&self, captured: &[Captured], written: &Written, directory: Extent) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -120,7 +119,7 @@ impl TableStore {
     }
 }
 
-/// The directory that a checkpoint will write: the new homes where chunks were captured, the old ones elsewhere.
+/// The directory of a checkpoint: the new homes of the captured chunks, the old homes of the others.
 fn directory(state: &State, captured: &[Captured], new: &[Option<Location>]) -> Vec<u8> {
     let mut homes: Vec<Option<Location>> = (0..state.table.chunks()).map(|index| state.table.home(index)).collect();
     for (chunk, &home) in captured.iter().zip(new) {

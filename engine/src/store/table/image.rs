@@ -1,4 +1,4 @@
-//! Images: a page as it lies in the file, with its header and checksum. Bytes only; where they lie is not known here.
+//! Images: a page as it is in the file, with a header and a checksum. The place of an image must not be in this file.
 //!
 //! | at | bytes | field |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
-//! The page table keeps the checksum, too: an image that is sound but not the one that was written last (a lost or
-//! misdirected write) is found by it. In the header it lets a file without its page table be read.
+//! The page table has the checksum, too. So a sound image that is not the one written last is detected, after a lost or
+//! misdirected write. The checksum in the header serves to read a file without its page table.
 
 use super::place::{GRAIN, Location, Place};
 use crate::base::bytes::{get_u32, put_u32, slice};
@@ -25,8 +25,8 @@ const LENGTH: usize = 8;
 const MARK: usize = 12;
 const MARK_PACKED: u32 = u32::from_le_bytes([0, b'I', b'M', b'G']);
 
-/// The packed page inside an image whose checksum should be `crc` and whose page should be `page`;
-/// [`Error::Corrupt`] says in which way it is another.
+/// The packed page in an image that should have the checksum `crc` and the page id `page`; [`Error::Corrupt`] if it has
+/// not.
 pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
@@ -34,10 +34,10 @@ pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> 
         return corrupt("its image has a wrong checksum");
     }
     if get_u32(image, PAGE) != page.0 {
-        return corrupt(&format!("its place holds page {}", get_u32(image, PAGE)));
+        return corrupt(&format!("there is page {} at its place", get_u32(image, PAGE)));
     }
     if stored != crc {
-        return corrupt("its place holds an older image: the last write was lost");
+        return corrupt("there is an older image at its place: the last write was lost");
     }
     if get_u32(image, MARK) != MARK_PACKED {
         return corrupt("its image has an unknown encoding");
@@ -48,8 +48,8 @@ pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> 
     }
 }
 
-/// The image that begins where `bytes` begin, if one does: its page, its checksum and the packed page in it. For finding
-/// images without a page table.
+/// The page id, the checksum and the packed page of the image at the front of `bytes`; `None` if there is no image. This
+/// finds images without a page table.
 pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, &[u8])> {
     let header = bytes.get(..IMAGE_HEADER).filter(|header| get_u32(header, MARK) == MARK_PACKED)?;
     let len = Some(get_u32(header, LENGTH) as usize).filter(|len| *len <= page_size)?;
@@ -67,7 +67,7 @@ struct Entry {
     first: u64,
 }
 
-/// Images to be written together, one after another in one buffer that is used again and again.
+/// Images to be written together, one after another in a buffer that is reused.
 #[derive(Debug, Default)]
 pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
@@ -131,7 +131,7 @@ impl ImageBatch {
         }
     }
 
-    /// Stretches of the buffer that go to the file in one piece: (first grain, bytes).
+    /// The parts of the buffer that are written to the file in one piece each: (first grain, bytes).
     pub(crate) fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> + '_ {
         self.entries.chunk_by(|a, b| a.first + u64::from(a.grains) == b.first).filter_map(|run| {
             let (first, last) = (run.first()?, run.last()?);

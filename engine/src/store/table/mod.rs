@@ -1,7 +1,7 @@
 //! The `table` page store: reads a page's image from its place and writes new images to new places.
 //!
-//! What is durable is decided in `checkpoint`; when a page must be written, and the write-ahead rule, are the buffer
-//! pool's. One lock guards the page table and the free map together; it is never held while the device works.
+//! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead rule.
+//! One lock guards the page table and the free map together. It is never held during I/O.
 
 mod allocator;
 mod checkpoint;
@@ -19,7 +19,7 @@ mod tests;
 
 pub(super) use rescue::begins_with_images;
 
-use super::changed::Changed;
+use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Sets a page's entry and lets the place that it had go as early as is safe.
+    /// Sets a page's entry. Frees its old place as early as is safe.
     fn supersede(&mut self, id: PageId, new: Option<Entry>) {
         if let Some(old) = self.table.set(id, new) {
             let same = new.is_some_and(|new| new.location.place == old.location.place);
@@ -102,12 +102,12 @@ pub(crate) struct TableStore {
     pub(super) state: Mutex<State>,
     /// The file's length in bytes; held while it grows or shrinks.
     len: Mutex<u64>,
-    /// For reading, used again and again.
+    /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// For writing, likewise.
+    /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
-    /// What of the page table could not be read: its pages are lost, and where they lie is unknown.
+    /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
     damage: Option<String>,
     rescued: bool,
 }
@@ -119,7 +119,7 @@ impl std::fmt::Debug for TableStore {
 }
 
 impl TableStore {
-    /// Opens what is in the file. Nothing is written.
+    /// Opens the store in a file. Nothing is written.
     ///
     /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
     ///
@@ -178,8 +178,8 @@ impl TableStore {
         open_image(buffer, id, at.crc)
     }
 
-    /// Writes images to new places, next to one another as far as possible, and leads the page table to them; nothing
-    /// is synced. On an error no page of the batch has moved.
+    /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is synced.
+    /// On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, kind: WriteKind) -> Result<()> {
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
@@ -219,12 +219,12 @@ impl TableStore {
         location.place.extent().end() <= *self.len.lock() / GRAIN as u64
     }
 
-    /// The location of a log record. `None`: the file has been cut short, and the rest of it is wanted.
+    /// The location in a log record. `None` in a rescue of a truncated file, if the location is beyond its end.
     fn location_of(&self, place: PlaceBytes, lsn: Lsn) -> Result<Option<Location>> {
         let corrupt = |what| Err(Error::CorruptLog { lsn, what });
         match Location::decode(&place).filter(|_| place.len() == Location::BYTES) {
             None => corrupt("a record with a place that cannot be one".to_owned()),
-            // The image was on the device before the log named it: a place that the file does not reach is none.
+            // The image was on the device before its place was in the log: a place beyond the end of the file is wrong.
             Some(location) if self.reaches(location) => Ok(Some(location)),
             Some(_) if self.rescued => Ok(None),
             Some(Location { place, .. }) => {
@@ -243,11 +243,11 @@ impl PageStore for TableStore {
         self.location(id).is_some()
     }
 
-    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<Changed>> {
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
         let mut buffer = self.buffers.lock().pop().unwrap_or_default();
         let result = self.read_with(id, page, &mut buffer);
         self.buffers.lock().push(buffer);
-        result.map(|found| found.then_some(Changed::NONE))
+        result.map(|found| found.then_some(ChangedParts::NONE))
     }
 
     /// Images side by side are one request.
@@ -345,7 +345,7 @@ impl PageStore for TableStore {
         TableStore::shrink(self, pages)
     }
 
-    /// To where images end with a grain: the next one would be taken whole for a few bytes.
+    /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
     fn best_fill(&self, fill: f32) -> f32 {
         let (page, grain, header) = (self.file.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
         let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
@@ -387,7 +387,7 @@ struct ImageWriter<'s> {
 }
 
 impl PageWriter for ImageWriter<'_> {
-    fn push(&mut self, id: PageId, page: &[u8], _changed: Changed) -> Base {
+    fn push(&mut self, id: PageId, page: &[u8], _changed: ChangedParts) -> Base {
         self.images.push(id, page);
         Base::Moves
     }
@@ -405,7 +405,7 @@ impl Drop for ImageWriter<'_> {
     }
 }
 
-/// Bytes that claim to be another page are told by the id that was asked for.
+/// The error with the page id that was asked for, if the bytes name another one.
 fn name(id: PageId, error: Error) -> Error {
     match error {
         Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
@@ -417,18 +417,18 @@ fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
-/// What is wrong with a chunk of the page table whose checksum is wrong.
+/// The message for a chunk of the page table whose checksum is wrong.
 fn describe_damage(chunk: usize) -> String {
     let first = chunk * CHUNK_PAGES;
     format!("its chunk {chunk}, of pages {first} to {}, has a wrong checksum", first + CHUNK_PAGES - 1)
 }
 
-/// How much of a page table must be sound.
+/// Which damage to a page table is an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// All, but for the checksums of chunks.
+    /// Any, except for a chunk with a wrong checksum.
     All,
-    /// What is not is left out.
+    /// None: damaged parts are left out.
     WhatIsLeft,
 }
 
@@ -481,14 +481,14 @@ fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Resul
                 return Err(corrupt(format!("the image of page {id} is longer than a page")));
             }
             let claimed = claim(allocator, end, location.place.extent(), || format!("page {id}"));
-            // Reading the page will tell.
+            // Reading the page reports it.
             claimed.or_else(|error| if lenient { Ok(()) } else { Err(error) })
         })?;
     }
     Ok(damaged)
 }
 
-/// Reads a chunk of the page table; false where its checksum is wrong.
+/// Reads a chunk of the page table; false if its checksum is wrong.
 fn read_chunk(
     disk: &dyn Disk,
     file_end: u64,

@@ -1,8 +1,8 @@
-//! The page table: for each page id where its image is and which checksum it has. In memory, and the bytes of its
-//! chunks; it neither allocates places nor touches the device.
+//! The page table: the place and the checksum of each page's image, in memory, and the encoding of its chunks. This file
+//! must not allocate places or access the device.
 //!
-//! 12 bytes a page. A chunk covers 256 pages; on the device it is 256 locations of 12 bytes (zeros: no image), and the
-//! directory is one such location for each chunk (zeros: no chunk).
+//! A page takes 12 bytes. A chunk covers 256 pages. On the device it is 256 locations of 12 bytes (zeros: no image). The
+//! directory has one such location for each chunk (zeros: no chunk).
 
 use super::place::{Location, Place};
 use crate::base::bytes::{get_u64, put_u32, put_u64};
@@ -14,11 +14,11 @@ pub(crate) const CHUNK_PAGES: usize = 256;
 pub(crate) const CHUNK_BYTES: usize = CHUNK_PAGES * Location::BYTES;
 /// No directory has more chunks: page ids have 32 bits.
 const MAX_CHUNKS: usize = 1 << 24;
-/// In memory only: the image was written since the last freeze and no log record names it, so that its place can be
-/// used again as soon as it is superseded.
+/// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is free
+/// as soon as the image is superseded.
 const FRESH: u64 = 1 << 63;
 
-/// What the table knows of a page's image.
+/// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) location: Location,
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
 struct Chunk {
     places: [u64; CHUNK_PAGES],
     crcs: [u32; CHUNK_PAGES],
-    /// Where the last durable checkpoint has it.
+    /// Its location in the last durable checkpoint.
     home: Option<Location>,
     changed: bool,
 }
@@ -104,7 +104,7 @@ impl PageTable {
         Some(chunk)
     }
 
-    /// The chunks changed since they were last captured, as they are now. Their entries are fresh no more.
+    /// Copies the chunks that have changed since the last capture. Their entries are not fresh afterwards.
     pub(crate) fn capture(&mut self) -> Vec<Captured> {
         let mut captured = Vec::new();
         for (index, chunk) in self.chunks.iter_mut().enumerate() {
@@ -123,17 +123,17 @@ impl PageTable {
         }
     }
 
-    /// Where the last durable checkpoint has a chunk.
+    /// The location of a chunk in the last durable checkpoint.
     pub(crate) fn home(&self, index: usize) -> Option<Location> {
         self.chunks.get(index)?.as_deref()?.home
     }
 
-    /// Notes where a chunk lies now; returns where it lay before.
+    /// Sets the location of a chunk and returns the one before.
     pub(crate) fn set_home(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
         std::mem::replace(&mut self.chunk(index)?.home, home)
     }
 
-    /// Takes in a chunk read from the device: `load` is called with each page that has an image.
+    /// Loads a chunk that was read from the device. `load` is called with each page that has an image.
     pub(crate) fn load_chunk(
         &mut self,
         index: usize,
@@ -209,7 +209,7 @@ fn decode_locations(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
         .collect()
 }
 
-/// The locations in a chunk's bytes, one for each of its 256 pages; [`Error::CorruptMeta`] where they are none.
+/// Decodes the locations in a chunk, one for each of its 256 pages; [`Error::CorruptMeta`] if the bytes are no chunk.
 pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
     if bytes.len() != CHUNK_BYTES {
         return Err(corrupt(format!("a chunk has {} bytes", bytes.len())));
@@ -217,7 +217,7 @@ pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
     decode_locations(bytes)
 }
 
-/// The locations of the chunks in the directory's bytes; [`Error::CorruptMeta`] where they are none.
+/// Decodes the locations of the chunks in a directory; [`Error::CorruptMeta`] if the bytes are no directory.
 pub(crate) fn decode_directory(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
     if !bytes.len().is_multiple_of(Location::BYTES) || bytes.len() > MAX_CHUNKS * Location::BYTES {
         return Err(corrupt(format!("its directory has {} bytes", bytes.len())));

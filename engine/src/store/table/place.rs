@@ -1,12 +1,12 @@
-//! Places: where in the file an image is, counted in grains. Arithmetic only; no policy of which place to take.
+//! Places: where in the file an image is, counted in grains. Which place an image gets must not be decided here.
 
 use crate::base::bytes::{get_u32, get_u64};
 
-/// Bytes of a grain, the unit in which the file is given out: the smallest block a device writes whole.
+/// Bytes of a grain, the unit of allocation in the file: the smallest block that a device writes as a whole.
 pub(crate) const GRAIN: usize = 512;
 /// Grains at the front of the file that belong to the two superblocks.
 pub(crate) const FIRST_GRAIN: u64 = 16;
-/// The largest grain number + 1: what 40 bits hold.
+/// The largest grain number + 1: grain numbers have 40 bits.
 pub(crate) const MAX_GRAINS: u64 = 1 << 40;
 const FIRST_MASK: u64 = MAX_GRAINS - 1;
 const LENGTH_SHIFT: u32 = 40;
@@ -17,7 +17,7 @@ pub(crate) fn grains_of(bytes: usize) -> u64 {
     bytes.div_ceil(GRAIN) as u64
 }
 
-/// A run of grains of any length: what the allocator gives and takes back.
+/// A run of grains of any length, the unit of the allocator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Extent {
     pub(crate) first: u64,
@@ -47,13 +47,13 @@ impl Extent {
 pub(crate) struct Place(u64);
 
 impl Place {
-    /// The place of `grains` grains from grain `first`; `None` outside what a place can say.
+    /// The place of `grains` grains from grain `first`; `None` if a number is out of range.
     pub(crate) fn new(first: u64, grains: u64) -> Option<Place> {
         let fits = (FIRST_GRAIN..MAX_GRAINS).contains(&first) && (1..=255).contains(&grains);
         fits.then_some(Place(first | grains << LENGTH_SHIFT))
     }
 
-    /// From its 64 bits; `None` where they are no place.
+    /// The place that these 64 bits encode; `None` if they are no place.
     pub(crate) fn from_bits(bits: u64) -> Option<Place> {
         if bits >> FLAG_SHIFT != 0 {
             return None;
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// Where a page's image is and the checksum it must have: what a location record of the log carries.
+/// The place of a page's image and the checksum of the image. Log records and the page table contain locations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Location {
     /// Where.
@@ -113,7 +113,7 @@ impl Location {
         bytes
     }
 
-    /// Reads what [`Location::encode`] wrote; `None` for bytes that are no location.
+    /// Decodes a location; `None` if the bytes are none.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Location> {
         if bytes.len() < Location::BYTES {
             return None;

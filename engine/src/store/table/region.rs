@@ -1,4 +1,4 @@
-//! One region of the file: a bitmap of its grains. Finds free runs in it; knows nothing of other regions.
+//! One region of the file: a bitmap of its grains, and the search for free runs in it. Other regions must not be here.
 
 /// Grains of a region: 1 MiB of file. No image crosses the border of a region.
 pub(crate) const REGION: u32 = 2048;

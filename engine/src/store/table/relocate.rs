@@ -1,5 +1,4 @@
-//! Moving images towards the front of the file so that its end can be cut off. It only moves and cuts; which steps a
-//! compaction takes is decided above.
+//! Moves images towards the front of the file, and truncates the file. The layers above decide the steps of a compaction.
 
 use super::TableStore;
 use super::page_table::CHUNK_BYTES;
@@ -10,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 impl TableStore {
-    /// Up to `most` pages whose images lie highest, the highest first, but none that lies where the file would end
-    /// if it had no gaps.
+    /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have without
+    /// gaps are left out.
     fn tail_pages(&self, most: usize) -> Vec<PageId> {
         let state = self.state.lock();
         let dense = state.allocator.used();
@@ -27,9 +26,9 @@ impl TableStore {
         highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect()
     }
 
-    /// Moves the highest images to lower places, and has the next checkpoint write every chunk of the page table anew
-    /// that lies beyond a file without gaps. Pages that do not move lie as low as can be. The places that the others
-    /// leave are free after the next checkpoint.
+    /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again that are
+    /// beyond the length of a file without gaps. A page that does not move has the lowest place that there is for it. The
+    /// places that become empty are free after the next checkpoint.
     pub(super) fn relocate(&self, most: usize) -> Result<usize> {
         let mut buffer = Vec::new();
         let mut moved = 0;
@@ -69,8 +68,8 @@ impl TableStore {
         }
     }
 
-    /// Cuts the file after its last used grain, but leaves room for so many images behind it. What a checkpoint has yet
-    /// to let go counts as used.
+    /// Truncates the file after its last used grain, but leaves room for this number of images. Places that wait for a
+    /// checkpoint count as used.
     pub(super) fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
         let mut state = self.state.lock();
@@ -79,7 +78,7 @@ impl TableStore {
         if end < *len {
             state.allocator.trim();
             drop(state);
-            // A place given out from here on lies beyond `end` and waits for `len` before it is written.
+            // A place allocated after this is beyond `end`, and its writer waits for the lock of `len`.
             self.file.disk().resize(end)?;
             *len = end;
         }

@@ -1,8 +1,8 @@
-//! Opening a file whose superblocks or page table are damaged: each image says which page it is, so that what the page
-//! table does not tell is found by looking at the whole file. What a page means must never be known here.
+//! Opens a file whose superblocks or page table are damaged. Each image contains its page id, so a search through the
+//! whole file finds the pages that the page table does not name. The meaning of a page must not be in this file.
 //!
-//! Of the images of one page the one with the greatest LSN counts. It is the newest, unless that one is damaged: then an
-//! older one is found, which is why a page table that is sound is always believed, and this only asked about the rest.
+//! Of the images of one page the one with the greatest LSN is taken. If the newest image is damaged, that is an older one.
+//! So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::image::{IMAGE_HEADER, sound_image};
 use super::page_table::{CHUNK_PAGES, Entry};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const PIECE: usize = REGION as usize * GRAIN;
 
 impl TableStore {
-    /// Opens a file that has a superblock, for what is left of it.
+    /// Opens a file that has a superblock.
     pub(in crate::store) fn rescue(
         file: DatabaseFile,
         believed: Believed,
@@ -42,7 +42,7 @@ impl TableStore {
         TableStore::rescued(file, believed, state, missing, images, damage)
     }
 
-    /// Opens a file without a superblock. It may be no database at all, which is the `cause`.
+    /// Opens a file without a superblock. `cause` says why there is none: the file may be no database at all.
     pub(in crate::store) fn rescue_unknown(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -60,7 +60,7 @@ impl TableStore {
         TableStore::rescued(file, Believed::None, state, None, Some(images), damage)
     }
 
-    /// With the pages of the chunks that are `missing`, `None`: all of them, as `images` tells them.
+    /// Completes the page table from `images`: the pages of the `missing` chunks, or all pages if `missing` is `None`.
     fn rescued(
         file: DatabaseFile,
         superblock: Believed,
@@ -80,7 +80,7 @@ impl TableStore {
     }
 }
 
-/// A file with images in it is a database, whatever its superblocks have become.
+/// A file with images in it is a database, even without superblocks.
 fn without_path(error: Error) -> Error {
     match error {
         Error::NotADatabase { what, .. } => Error::CorruptMeta { what: "the superblock", why: what },
@@ -88,7 +88,7 @@ fn without_path(error: Error) -> Error {
     }
 }
 
-/// Loads what can be read of the page table; gives the chunks that are missing, `None`: all of them.
+/// Loads the readable parts of the page table. Returns the missing chunks; `None` if all are missing.
 fn load_what_is_left(file: &DatabaseFile, state: &mut State, damage: &mut Vec<Damage>) -> Option<Vec<usize>> {
     match load_table(file, state, Reading::WhatIsLeft) {
         Ok(missing) => {
@@ -107,20 +107,20 @@ fn load_what_is_left(file: &DatabaseFile, state: &mut State, damage: &mut Vec<Da
     }
 }
 
-/// What one look at the whole file finds.
+/// The result of a search through the whole file.
 #[derive(Default)]
 struct Images {
     /// The newest image of each page.
     newest: BTreeMap<PageId, (Lsn, Location)>,
-    /// The page size that an allocation map tells: the first page of every database is one.
+    /// The page size in an allocation map. The first page of every database is an allocation map.
     page_size: Option<usize>,
 }
 
 impl Images {
-    /// Of pages of at most `longest` bytes.
+    /// Searches for images of pages of at most `longest` bytes.
     fn find(disk: &dyn Disk, longest: usize) -> Result<Images> {
         let mut found = Images::default();
-        // A database has never had many more ids than its file has had room for pages; a greater one is another file's.
+        // A database never has many more ids than its file has room for pages. A greater id is from another file.
         let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
         each_image(disk, longest, |image, location| {
             found.page_size = found.page_size.or_else(|| map_page_size(image.packed));
@@ -135,7 +135,7 @@ impl Images {
         Ok(found)
     }
 
-    /// Without those that no page of that size has.
+    /// Without the images that are too long for pages of that size.
     fn of_pages(mut self, page_size: usize) -> Images {
         let most = grains_of(page_size + IMAGE_HEADER);
         self.newest.retain(|_, (_, location)| location.place.grains() <= most);
@@ -143,7 +143,7 @@ impl Images {
     }
 }
 
-/// Puts the pages of the chunks that are missing into the page table, and gives them.
+/// Enters the pages of the missing chunks in the page table, and returns them.
 fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (Lsn, Location)>) -> Vec<(PageId, Lsn)> {
     let mut adopted = Vec::new();
     for (page, (lsn, location)) in found {
@@ -157,7 +157,7 @@ fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (
     adopted
 }
 
-/// Whether there are images where a database begins: a file without superblocks that is one all the same.
+/// True if there are images where the store of a database begins: a database whose superblocks are damaged.
 pub(in crate::store) fn begins_with_images(disk: &dyn Disk) -> Result<bool> {
     let len = usize::try_from(disk.size()?).unwrap_or(usize::MAX).min(PIECE);
     let mut piece = vec![0; len];

@@ -1,5 +1,5 @@
-//! Room in the file: it grows with space on the device for all of its length, so that no write into it fails for want
-//! of space, and places are taken inside it. Which place comes next is the allocator's choice.
+//! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into it
+//! fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
 use super::image::IMAGE_HEADER;
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
@@ -20,7 +20,7 @@ impl TableStore {
         grains_of(self.file.page_size() + IMAGE_HEADER)
     }
 
-    /// Makes the file at least so long, with space on the device for all of it.
+    /// Makes the file at least this long, with space on the device for all of it.
     fn grow(&self, needed: u64) -> Result<()> {
         let mut len = self.len.lock();
         if *len < needed {
@@ -35,11 +35,11 @@ impl TableStore {
         Ok(())
     }
 
-    /// Makes sure that so many images, of any length, find their places in the file, and the page table after them; the
-    /// file grows if need be.
+    /// Makes sure that the file has room for this number of images of any length, and for the page table after them. The file
+    /// grows if it must.
     ///
     /// # Errors
-    /// [`Error::Full`]; nothing is promised then.
+    /// [`Error::Full`]; nothing is reserved then.
     pub(super) fn ensure_room(&self, images: u64) -> Result<()> {
         loop {
             let len = *self.len.lock();
@@ -50,12 +50,12 @@ impl TableStore {
             if missing == 0 {
                 return Ok(());
             }
-            // A place that would cross the border of two regions is none, so one round may not be enough.
+            // A place must not cross the border of two regions, so one round may not be enough.
             self.grow(len + missing * self.longest_image() * GRAIN as u64)?;
         }
     }
 
-    /// Places for so many images, each the longest that there can be, and for the page table after them.
+    /// The places needed for this number of images of the greatest length, and for the page table after them.
     pub(super) fn places_for(&self, state: &State, images: u64) -> u64 {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
         let directory = (chunks * Location::BYTES as u64).div_ceil(GRAIN as u64);
@@ -64,8 +64,8 @@ impl TableStore {
         images + chunks.min(images).div_ceil(chunks_in_place) + directory.div_ceil(longest_place)
     }
 
-    /// Takes places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;
-    /// otherwise the gaps that it has are filled one by one. Returns their first grains; on an error nothing is taken.
+    /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;
+    /// otherwise its gaps are filled one by one. Returns the first grains. On an error nothing is allocated.
     pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
         if !self.state.lock().allocator.allocate_batch(sizes, &mut firsts) {
@@ -88,7 +88,7 @@ impl TableStore {
         Ok(firsts)
     }
 
-    /// Takes `grains` in one piece, likewise.
+    /// Allocates `grains` in one piece, in the same way.
     pub(super) fn take_extent(&self, grains: u64) -> Result<Extent> {
         let extent = self.state.lock().allocator.allocate(grains).ok_or_else(|| self.full())?;
         let Err(error) = self.grow(extent.end() * GRAIN as u64) else { return Ok(extent) };

@@ -2,7 +2,7 @@
 
 use super::slots::SlotStore;
 use super::*;
-use crate::store::{Changed, DatabaseFile, Frozen, TableStore};
+use crate::store::{ChangedParts, DatabaseFile, Frozen, TableStore};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Subject for SlotStore {
     }
 }
 
-pub(in crate::store) struct Run<S> {
+pub(in crate::store) struct ModelRun<S> {
     pub(in crate::store) disk: Arc<Failing>,
     pub(in crate::store) store: S,
     pub(in crate::store) pages: Pages,
@@ -72,12 +72,12 @@ pub(in crate::store) struct Run<S> {
     seed: u64,
 }
 
-impl<S: Subject> Run<S> {
-    pub(in crate::store) fn new() -> Run<S> {
+impl<S: Subject> ModelRun<S> {
+    pub(in crate::store) fn new() -> ModelRun<S> {
         let disk = disk();
         let store = S::of(DatabaseFile::create(S::KIND, disk.clone(), Path::new("db"), meta()).unwrap()).unwrap();
         let (pages, written) = (Pages::new(), BTreeMap::new());
-        Run { disk, store, pages, durable: vec![Pages::new()], written, frozen: None, seed: 0 }
+        ModelRun { disk, store, pages, durable: vec![Pages::new()], written, frozen: None, seed: 0 }
     }
 
     fn page(&mut self, id: u32) -> Vec<u8> {
@@ -93,7 +93,7 @@ impl<S: Subject> Run<S> {
                 let new: Pages = ids.iter().map(|&id| (id, self.page(id))).collect();
                 let mut writer = self.store.writer();
                 for (&id, page) in &new {
-                    writer.push(PageId(id), page, Changed::ALL);
+                    writer.push(PageId(id), page, ChangedParts::ALL);
                 }
                 if writer.write().is_ok() {
                     self.pages.extend(new);
@@ -167,7 +167,7 @@ impl<S: Subject> Run<S> {
 }
 
 fn is_a_map<S: Subject>(steps: &[Step]) {
-    let mut run = Run::<S>::new();
+    let mut run = ModelRun::<S>::new();
     for step in steps {
         run.step(step);
         run.store.check();
@@ -191,10 +191,10 @@ proptest! {
 
 #[test]
 fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
-    let mut run = Run::<TableStore>::new();
+    let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Write((0..PAGES).collect()));
     run.step(&Step::Drop((0..PAGES).filter(|id| id % 10 != 0).collect()));
-    let checkpoint = |run: &mut Run<TableStore>| {
+    let checkpoint = |run: &mut ModelRun<TableStore>| {
         run.step(&Step::Freeze);
         run.step(&Step::Finish);
     };
@@ -218,7 +218,7 @@ fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
 }
 
 fn an_overtaken_checkpoint_is_refused<S: Subject>() {
-    let mut run = Run::<S>::new();
+    let mut run = ModelRun::<S>::new();
     run.store.write(PageId(1), &sample(1, 1, 1)).unwrap();
     let first = run.store.freeze();
     let second = run.store.freeze();
@@ -229,7 +229,7 @@ fn an_overtaken_checkpoint_is_refused<S: Subject>() {
 }
 
 fn the_superblock_alone_can_be_rewritten<S: Subject>() {
-    let run = Run::<S>::new();
+    let run = ModelRun::<S>::new();
     run.store.write(PageId(1), &sample(1, 1, 1)).unwrap();
     run.store.finish(run.store.freeze(), Meta { clean: true, ..meta() }).unwrap();
     for epoch in 10..14 {

@@ -159,7 +159,7 @@ fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
     for id in 0..40 {
         put(bench.pool.latch(PageId(id)).unwrap(), 10 + u64::from(id), 3);
     }
-    // Changed again later: its first change counts.
+    // ChangedParts again later: its first change counts.
     put(bench.pool.latch(PageId(5)).unwrap(), 900, 8);
     bench.pool.flush_before(Lsn(30)).unwrap();
     assert_eq!(bench.pool.stats().writes, 20);

@@ -5,7 +5,9 @@ use crate::base::bytes::get_u64;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{Page, unpack};
 use crate::store::superblock::{FRONT, Meta};
-use crate::store::{Base, Changed, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+use crate::store::{
+    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats,
+};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,11 +75,11 @@ struct SlotWriter<'s> {
 
 impl PageWriter for SlotWriter<'_> {
     /// Checks that no change was missed. Half of the images count as changes to an older one.
-    fn push(&mut self, id: PageId, page: &[u8], changed: Changed) -> Base {
+    fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base {
         let state = self.store.state.lock();
         let base = match state.bases.get(&id) {
             None => {
-                assert_eq!(changed, Changed::ALL, "page {id} has no base");
+                assert_eq!(changed, ChangedParts::ALL, "page {id} has no base");
                 Base::Moves
             }
             Some(base) => {
@@ -119,14 +121,14 @@ impl PageStore for SlotStore {
         true
     }
 
-    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<Changed>> {
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
         let state = self.state.lock();
         let Some(expected) = state.pages.get(&id) else { return Ok(None) };
         self.file.disk().read_at(slot(&self.file, id), page)?;
         if page != expected {
             return Err(Error::corrupt(id, "it is not what was written"));
         }
-        Ok(Some(state.bases.get(&id).map_or(Changed::ALL, |base| Changed::between(base, page))))
+        Ok(Some(state.bases.get(&id).map_or(ChangedParts::ALL, |base| ChangedParts::between(base, page))))
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {

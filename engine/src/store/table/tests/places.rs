@@ -1,7 +1,7 @@
 //! Places that log records name, and that every grain has exactly one use.
 
 use super::*;
-use crate::store::tests::model::{Run, Step, Subject};
+use crate::store::tests::model::{ModelRun, Step, Subject};
 
 impl Subject for TableStore {
     const KIND: StoreKind = StoreKind::Table;
@@ -34,7 +34,7 @@ fn place(location: Location) -> PlaceBytes {
 
 #[test]
 fn places_in_the_log_are_redone_and_kept() {
-    let mut run = Run::<TableStore>::new();
+    let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Write((0..50).collect()));
     run.step(&Step::Freeze);
     run.step(&Step::Finish);
@@ -63,7 +63,7 @@ fn places_in_the_log_are_redone_and_kept() {
 
 #[test]
 fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
-    let mut run = Run::<TableStore>::new();
+    let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Unlogged(5));
     let place = place(run.store.location(PageId(5)).unwrap());
     run.store = open(&run.disk).unwrap();
