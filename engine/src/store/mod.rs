@@ -29,7 +29,6 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
-#[doc(hidden)]
 pub use table::fuzzing;
 
 use crate::base::{Error, Result};
