@@ -11,6 +11,7 @@ mod check;
 mod header;
 mod heap;
 mod keys;
+mod long;
 mod op;
 mod order;
 mod pack;

@@ -210,7 +210,7 @@ impl Tree {
         let leaf = store.latch(id)?;
         let page = Page::new(&leaf);
         self.check_page(page, id, 0)?;
-        self.check_target(page, Target::Covering(key), store.page_size())?;
+        self.check_target(page, Target::Covering(key))?;
         Ok(leaf)
     }
 }

@@ -9,7 +9,6 @@
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes, checksum, limits};
 use crate::page::{Page, PageKind, run_capacity, run_page};
-use std::cmp::Ordering;
 
 /// True where a key of that many bytes is kept as an image, or where that many bytes are an image.
 pub(super) fn is_long(len: usize, page_size: usize) -> bool {
@@ -127,51 +126,7 @@ impl Tree {
         if let Some(heap) = self.resolver(page) {
             return heap.locate(store, page, key);
         }
-        if key.len() <= limits::long_key_head(store.page_size()) {
-            return Ok(page.search(key));
-        }
-        self.locate_long(store, page, key)
-    }
-
-    /// Images compare as bytes up to their tail only: entries that share the head of `key` are in the order of their whole keys,
-    /// not of their bytes, and a search for bytes among them may find anything. All others are in the order of their bytes, so
-    /// that searches for the head and for what follows it find where those begin and end.
-    #[cold]
-    fn locate_long<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
-        let head = bytes::slice(key, 0, limits::long_key_head(store.page_size()));
-        let first = usize::from(page.is_inner());
-        let position = |key: &[u8]| page.search(key).unwrap_or_else(|slot| slot);
-        let mut low = position(head).max(first);
-        let mut found = Vec::new();
-        page.key_into(low, &mut found);
-        if !found.starts_with(head) {
-            return Ok(Err(low));
-        }
-        let mut high = bytes::after_prefix(head).map_or(page.count(), |key| position(&key));
-        while low < high {
-            let middle = low.midpoint(high);
-            self.full_key(store, page, middle, &mut found)?;
-            match found.as_slice().cmp(key) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Ok(Ok(middle)),
-                Ordering::Greater => high = middle,
-            }
-        }
-        Ok(Err(low))
-    }
-
-    /// False where `key` is certainly not in the range of `page`. Two keys that agree in the head of an image are
-    /// taken to be in order: only separators could tell, and `verify` does ask them.
-    #[inline]
-    pub(super) fn may_cover(&self, page: Page<'_>, key: &[u8], page_size: usize) -> bool {
-        if key.len() <= limits::long_key_head(page_size) {
-            return page.covers(key);
-        }
-        let head = bytes::slice(key, 0, limits::long_key_head(page_size));
-        let mut upper = Vec::new();
-        let tie = |fence: &[u8]| is_long(fence.len(), page_size) && fence.starts_with(head);
-        let below = !page.upper_fence_into(&mut upper) || key < upper.as_slice() || tie(&upper);
-        below && (page.lower_fence() <= key || tie(page.lower_fence()))
+        page.search_whole(key, |slot, out| self.full_key(store, page, slot, out))
     }
 }
 

@@ -122,7 +122,7 @@ impl Tree {
             // The keys are in order: if the outermost are within the fences, all are.
             let outermost = [here.first(), here.last().filter(|_| here.len() > 1)];
             for (key, _) in outermost.into_iter().flatten() {
-                self.check_target(leaf, Target::Covering(key), store.page_size())?;
+                self.check_target(leaf, Target::Covering(key))?;
             }
             let mut found = Ok(0);
             for (i, (key, _)) in here.iter().enumerate() {

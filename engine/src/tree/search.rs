@@ -180,7 +180,7 @@ impl Tree {
             self.check_page(page, id, level)?;
             if level == 0 {
                 // A wrong turn on the way shows here: what leaves say of themselves divides the keys among them.
-                self.check_target(page, target, store.page_size())?;
+                self.check_target(page, target)?;
                 return Ok(latched);
             }
             let slot = self.slot_for(store, page, target)?;
@@ -266,9 +266,9 @@ impl Tree {
 
     /// Whether the page's fences admit what led to it.
     #[inline]
-    pub(super) fn check_target(&self, page: Page<'_>, target: Target<'_>, page_size: usize) -> Result<()> {
+    pub(super) fn check_target(&self, page: Page<'_>, target: Target<'_>) -> Result<()> {
         match target {
-            Target::Covering(key) if !self.may_cover(page, key, page_size) => {
+            Target::Covering(key) if !page.may_cover(key) => {
                 Err(Error::corrupt(page.id(), "its fences are not those that its parent says"))
             }
             _ => Ok(()),

@@ -1,0 +1,70 @@
+//! Searching one page for a whole key, however long. Of a long key a page keeps an image, whose first bytes are the key's; where
+//! the others are, and who reads them, must never be known here.
+
+use super::view::Page;
+use crate::base::{bytes, limits};
+use std::cmp::Ordering;
+
+impl Page<'_> {
+    /// As [`Page::search`], of a whole key. `full_key` puts the whole key of a slot in its buffer.
+    ///
+    /// # Errors
+    /// Those of `full_key`.
+    #[inline]
+    pub fn search_whole<E>(
+        &self,
+        key: &[u8],
+        full_key: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<usize, usize>, E> {
+        if key.len() <= limits::long_key_head(self.bytes().len()) {
+            return Ok(self.search(key));
+        }
+        self.search_long(key, full_key)
+    }
+
+    /// Images compare as bytes up to their tail only: entries that share the head of `key` are in the order of their whole keys,
+    /// not of their bytes, and a search for bytes among them may find anything. All others are in the order of their bytes, so
+    /// that searches for the head and for what follows it find where those begin and end.
+    #[cold]
+    fn search_long<E>(
+        &self,
+        key: &[u8],
+        mut full_key: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<usize, usize>, E> {
+        let head = bytes::slice(key, 0, limits::long_key_head(self.bytes().len()));
+        let first = usize::from(self.is_inner());
+        let position = |key: &[u8]| self.search(key).unwrap_or_else(|slot| slot);
+        let mut low = position(head).max(first);
+        let mut found = Vec::new();
+        self.key_into(low, &mut found);
+        if !found.starts_with(head) {
+            return Ok(Err(low));
+        }
+        let mut high = bytes::after_prefix(head).map_or(self.count(), |key| position(&key));
+        while low < high {
+            let middle = low.midpoint(high);
+            full_key(middle, &mut found)?;
+            match found.as_slice().cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(Ok(middle)),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(Err(low))
+    }
+
+    /// False where the whole key `key` is certainly not in the page's range. Two keys that agree in the head of an image are
+    /// taken to be in order: only separators could tell.
+    #[inline]
+    pub fn may_cover(&self, key: &[u8]) -> bool {
+        let page_size = self.bytes().len();
+        if key.len() <= limits::long_key_head(page_size) {
+            return self.covers(key);
+        }
+        let head = bytes::slice(key, 0, limits::long_key_head(page_size));
+        let mut upper = Vec::new();
+        let tie = |fence: &[u8]| fence.len() > limits::max_inline_key(page_size) && fence.starts_with(head);
+        let below = !self.upper_fence_into(&mut upper) || key < upper.as_slice() || tie(&upper);
+        below && (self.lower_fence() <= key || tie(self.lower_fence()))
+    }
+}
