@@ -1,8 +1,19 @@
-//! Little-endian fields in byte slices, with bounds checks that never panic.
+//! Little-endian fields in byte slices, with bounds checks.
 //!
-//! Layers that read bytes from a device use these functions instead of indexing. A field outside the slice reads as
-//! zero, so a hostile page can give wrong values but cannot cause a panic. Each layer has a `check` that verifies the
-//! values once, when the bytes are read.
+//! Layers that read bytes from a device use these functions instead of indexing. Reading never panics: a field outside the
+//! slice reads as zero, so a hostile page can give wrong values only. Each layer has a `check` that verifies the values once,
+//! when the bytes are read.
+//!
+//! Writing outside the slice panics, in release builds too. Whoever changes bytes that a file may have made looks first whether
+//! the change fits and returns an error before it writes, so only a mistake in the engine leads to a panic. A write that
+//! vanished would keep that mistake in the file for ever, under a valid checksum.
+
+/// The one assertion of all writes.
+#[inline(always)]
+#[track_caller]
+pub fn must_fit(fits: bool) {
+    assert!(fits, "a write outside of its bytes, which is a mistake in the engine");
+}
 
 macro_rules! fields {
     ($($get:ident $put:ident $ty:ty;)*) => {$(
@@ -15,12 +26,11 @@ macro_rules! fields {
             }
         }
 
-        #[doc = concat!("Writes a `", stringify!($ty), "` at byte offset `at`; nothing where that is outside.")]
+        #[doc = concat!("Writes a `", stringify!($ty), "` at byte offset `at`, which is inside `bytes`.")]
         #[inline(always)]
+        #[track_caller]
         pub fn $put(bytes: &mut [u8], at: usize, value: $ty) {
-            if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                *field = value.to_le_bytes();
-            }
+            put_array(bytes, at, value.to_le_bytes());
         }
     )*};
 }
@@ -39,20 +49,34 @@ pub fn slice(bytes: &[u8], from: usize, to: usize) -> &[u8] {
     bytes.get(from..to).unwrap_or_default()
 }
 
-/// Copies `source` to byte offset `at`; nothing where it would reach outside `bytes`.
+/// Writes `array` at byte offset `at`, where it is inside `bytes`.
 #[inline(always)]
+#[track_caller]
+pub fn put_array<const N: usize>(bytes: &mut [u8], at: usize, array: [u8; N]) {
+    let field = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
+    must_fit(field.is_some());
+    if let Some(field) = field {
+        *field = array;
+    }
+}
+
+/// Copies `source` to byte offset `at`, where it is inside `bytes`.
+#[inline(always)]
+#[track_caller]
 pub fn put(bytes: &mut [u8], at: usize, source: &[u8]) {
-    if let Some(target) = at.checked_add(source.len()).and_then(|end| bytes.get_mut(at..end)) {
+    let target = at.checked_add(source.len()).and_then(|end| bytes.get_mut(at..end));
+    must_fit(target.is_some());
+    if let Some(target) = target {
         target.copy_from_slice(source);
     }
 }
 
-/// Copies `source` over a `target` of the same length (nothing for another), which for some ten bytes is faster in line than
-/// by a call.
+/// Copies `source` over a `target` of the same length, which for some ten bytes is faster in line than by a call.
 #[inline(always)]
+#[track_caller]
 pub fn copy(target: &mut [u8], source: &[u8]) {
+    must_fit(source.len() == target.len());
     match source.len() {
-        len if len != target.len() => {}
         0..4 => target.iter_mut().zip(source).for_each(|(to, from)| *to = *from),
         4..8 => copy_ends::<4>(target, source),
         8..16 => copy_ends::<8>(target, source),
@@ -84,26 +108,49 @@ fn copy_ends<const N: usize>(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Moves `bytes[from..to]` to byte offset `at` (the ranges may overlap); nothing where either is outside `bytes`.
+/// Moves `bytes[from..to]` to byte offset `at`; the ranges may overlap, and both are inside `bytes`.
 #[inline(always)]
+#[track_caller]
 pub fn shift(bytes: &mut [u8], from: usize, to: usize, at: usize) {
-    if from <= to && to <= bytes.len() && at <= bytes.len() - (to - from) {
+    let fits = from <= to && to <= bytes.len() && at <= bytes.len() - (to - from);
+    must_fit(fits);
+    if fits {
         bytes.copy_within(from..to, at);
     }
 }
 
-/// Sets `bytes[from..to]` to zero; nothing where that is not inside.
+/// Sets `bytes[from..to]`, which is inside `bytes`, to zero; nothing where `to` is not above `from`.
 #[inline(always)]
+#[track_caller]
 pub fn zero(bytes: &mut [u8], from: usize, to: usize) {
-    if let Some(range) = bytes.get_mut(from..to) {
-        range.fill(0);
+    if from < to {
+        let range = bytes.get_mut(from..to);
+        must_fit(range.is_some());
+        range.unwrap_or_default().fill(0);
     }
 }
 
-/// `value` as a `u16`; the largest one where it does not fit.
+/// `value`, which is to be written, as a `u16`: it fits.
 #[inline(always)]
+#[track_caller]
 pub fn u16_of(value: usize) -> u16 {
+    must_fit(value <= usize::from(u16::MAX));
+    u16_clamped(value)
+}
+
+/// `value` as a `u16`; the largest one where it does not fit. For what is read, and for what is built and thrown away where it
+/// has outgrown its page.
+#[inline(always)]
+pub fn u16_clamped(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
+}
+
+/// `value`, which is to be written, as a `u8`: it fits.
+#[inline(always)]
+#[track_caller]
+pub fn u8_of(value: u16) -> u8 {
+    must_fit(value <= u16::from(u8::MAX));
+    u8::try_from(value).unwrap_or(u8::MAX)
 }
 
 /// The length of the longest common prefix of `a` and `b`, found eight bytes at a time.
@@ -232,18 +279,40 @@ mod tests {
             copy(&mut target[1..=len], &source[..len]);
             assert_eq!((&target[1..=len], target[0], target[len + 1]), (&source[..len], 0, 0));
         }
-        let mut other = [0; 3];
-        copy(&mut other, &source[..4]);
-        assert_eq!(other, [0; 3], "of another length");
     }
 
     #[test]
-    fn outside_reads_are_zero_and_outside_writes_are_dropped() {
+    fn outside_reads_are_zero() {
         let mut bytes = [1u8, 2, 3];
-        put_u32(&mut bytes, 0, 9);
         put_u16(&mut bytes, 1, 0x0505);
         assert_eq!(bytes, [1, 5, 5]);
         assert_eq!(get_u32(&bytes, 0), 0);
         assert_eq!(get_u16(&bytes, usize::MAX), 0);
+        assert_eq!((slice(&bytes, 2, 4), u16_clamped(65_536)), (&[][..], u16::MAX));
+    }
+
+    #[test]
+    fn outside_writes_are_never_silent() {
+        type Write = fn(&mut [u8]);
+        let writes: [(&str, Write); 13] = [
+            ("a field", |bytes| put_u32(bytes, 0, 9)),
+            ("a field far out", |bytes| put_u8(bytes, usize::MAX, 9)),
+            ("bytes", |bytes| put(bytes, 2, &[1, 2])),
+            ("bytes far out", |bytes| put(bytes, usize::MAX, &[1])),
+            ("a copy of more bytes", |bytes| copy(bytes, &[1; 4])),
+            ("a copy of fewer bytes", |bytes| copy(bytes, &[1; 2])),
+            ("a move from outside", |bytes| shift(bytes, 1, 4, 0)),
+            ("a move to outside", |bytes| shift(bytes, 0, 2, 2)),
+            ("a move of less than nothing", |bytes| shift(bytes, 2, 1, 0)),
+            ("zeros", |bytes| zero(bytes, 1, 4)),
+            ("a number too large for its field", |bytes| put_u16(bytes, 0, u16_of(65_536))),
+            ("one too large for a byte", |bytes| put_u8(bytes, 0, u8_of(256))),
+            ("a length", |bytes| _ = crate::base::varint::put(bytes, 2, 128)),
+        ];
+        for (what, write) in writes {
+            let stopped = std::panic::catch_unwind(|| write(&mut [0; 3]));
+            assert!(stopped.is_err(), "{what}");
+        }
+        zero(&mut [], 9, 9);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::builder::{PageBuilder, PageSpec};
 use super::header::{self, PageKind};
-use super::keys::{self, KeyState};
+use super::keys::{self, KeyListKind, KeyState};
 use super::op::{NewEntry, PageOp};
 use super::order::may_precede;
 use super::pack::unpack;
@@ -59,9 +59,15 @@ pub(super) struct Tree {
 impl Tree {
     #[inline(always)]
     pub(super) fn of(view: Page<'_>) -> Result<Tree> {
+        if !(view.is_leaf() || view.is_inner() || view.is_heap()) {
+            return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
+        }
         let count = view.count();
         let granule = view.granule();
         let header = view.header();
+        let Some(kind) = KeyListKind::from_tag(header.key_list()) else {
+            return Err(Error::corrupt(view.id(), format!("key list {:?} is unknown", header.key_list())));
+        };
         let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
         let (keys_at, inner) = (view.keys_at(), view.is_inner());
         let room = view.bytes().len().saturating_sub(keys_at + record_bytes);
@@ -69,12 +75,9 @@ impl Tree {
             keys_at,
             count,
             inner,
-            keys: KeyState { kind: view.keys(), bytes: key_bytes, count, granule, inner, room },
+            keys: KeyState { kind, bytes: key_bytes, count, granule, inner, room },
             records: RecordState { kind: view.records(), bytes: record_bytes, count, granule },
         };
-        if !(view.is_leaf() || view.is_inner() || view.is_heap()) {
-            return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
-        }
         let size = view.bytes().len();
         if tree.used() > size {
             return Err(Error::corrupt(view.id(), format!("its parts do not fit a page of {size} bytes")));
@@ -209,14 +212,19 @@ fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
     if from > to || to > tree.count {
         return Err(Error::corrupt(view.id(), format!("a removal of slots {from} to {to} of {}", tree.count)));
     }
-    if tree.inner && from == 0 && to > 0 && to < tree.count {
+    if from == to {
+        return Ok(true);
+    }
+    if tree.inner && from == 0 && to < tree.count {
         return remove_first_children(page, to);
     }
     let id = view.id();
     let room = page.len().saturating_sub(tree.keys_at + tree.records.bytes);
     let state = KeyState { room, ..tree.keys };
+    let removal = records::plan_removal(view.record_bytes(), tree.records, from, to);
+    let removal = removal.map_err(|what| Error::corrupt(id, what))?;
     let Some(key_bytes) = keys::remove(id, key_list(page, &tree), state, from, to)? else { return Ok(false) };
-    let record_bytes = records::remove(record_list(page, tree.records.bytes), tree.records, from, to);
+    let record_bytes = records::remove(record_list(page, tree.records.bytes), tree.records, from, to, &removal);
     header::set_lists(page, tree.count - (to - from), key_bytes, record_bytes);
     Ok(true)
 }

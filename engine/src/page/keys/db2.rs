@@ -100,6 +100,11 @@ impl<'a> Db2<'a> {
         })
     }
 
+    /// See [`directory::check_order`].
+    fn check_order(&self) -> Result<(), String> {
+        directory::check_order(self.groups, self.count, self.prefixes.len())
+    }
+
     /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
     /// the prefix.
     #[inline]

@@ -209,6 +209,20 @@ impl<'a> Delta<'a> {
         (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
     }
 
+    /// Says whether there can be `count` entries, and groups in order where there must be. Otherwise the list must not be changed.
+    fn check_order(&self, count: usize) -> Result<(), String> {
+        if self.count != count || (self.grouped && self.groups.is_empty()) {
+            return Err(format!("{} bytes cannot hold {count} entries", self.entries.len()));
+        }
+        directory::check_order(self.groups, count, self.entries.len())
+    }
+
+    /// Says whether an entry that ends there is whole.
+    fn check_end(&self, end: usize) -> Result<(), String> {
+        let whole = end <= self.entries.len();
+        if whole { Ok(()) } else { Err(format!("an entry ends {end} bytes on in {}", self.entries.len())) }
+    }
+
     /// The byte at `index` of the key of `slot`, in the span; `None` where it is shorter.
     fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
         let (mut at, mut found) = (span.at, None);

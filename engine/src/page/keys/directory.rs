@@ -29,12 +29,12 @@ impl Group {
         Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), offset: usize::from(offset) }
     }
 
-    /// Its bytes.
+    /// Its bytes. Only a list under construction, which is thrown away then, comes to numbers that do not fit.
     pub(super) fn field(self) -> [u8; GROUP] {
         let mut field = [0; GROUP];
         bytes::put_u32(&mut field, 0, self.head);
-        bytes::put_u16(&mut field, 4, bytes::u16_of(self.slot));
-        bytes::put_u16(&mut field, 6, bytes::u16_of(self.offset));
+        bytes::put_u16(&mut field, 4, bytes::u16_clamped(self.slot));
+        bytes::put_u16(&mut field, 6, bytes::u16_clamped(self.offset));
         field
     }
 }
@@ -57,9 +57,24 @@ pub(super) fn groups(list: &[u8]) -> &[[u8; GROUP]] {
     bytes::slice(list, FIELD, end(count(list))).as_chunks().0
 }
 
-/// Changes the group of that number, if there is room for one.
+/// Says whether the groups come one behind the other in `slots` and in what offsets lead to, which ends at `end`. A list that
+/// has others must not be changed.
+pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> Result<(), String> {
+    let mut before = Group::default();
+    for group in groups.iter().map(Group::of).chain([Group { head: 0, slot: slots, offset: end }]) {
+        if group.slot < before.slot || group.offset < before.offset {
+            return Err(format!("the group at slot {} does not come before that at slot {}", before.slot, group.slot));
+        }
+        before = group;
+    }
+    Ok(())
+}
+
+/// Changes the group of that number.
 pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
-    if let Some(field) = list.get_mut(end(index)..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) {
+    let field = list.get_mut(end(index)..).and_then(|rest| rest.first_chunk_mut::<GROUP>());
+    bytes::must_fit(field.is_some());
+    if let Some(field) = field {
         let mut group = Group::of(field);
         change(&mut group);
         *field = group.field();
@@ -88,10 +103,22 @@ mod tests {
         open(&mut list, FIELD + GROUP + 1, 1, group(3, 9, 70_000));
         open(&mut list, FIELD + 2 * GROUP + 1, 1, group(2, 4, 6));
         change(&mut list, 0, |first| first.offset += 1);
-        change(&mut list, 3, |none| none.slot = 7);
         let all: Vec<Group> = groups(&list).iter().map(Group::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
         assert_eq!(list.last(), Some(&0xAA), "what lay behind the directory lies behind it still");
         assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
+        assert!(std::panic::catch_unwind(move || change(&mut list, 3, |none| none.slot = 7)).is_err());
+    }
+
+    #[test]
+    fn groups_out_of_order_are_found() {
+        let field = |slot, offset| Group { head: 0, slot, offset }.field();
+        let check = |groups: &[[u8; GROUP]]| check_order(groups, 9, 20);
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[field(0, 0), field(4, 10), field(9, 20)]), Ok(()));
+        assert!(check(&[field(4, 10), field(3, 12)]).is_err());
+        assert!(check(&[field(4, 10), field(5, 9)]).is_err());
+        assert!(check(&[field(10, 10)]).is_err());
+        assert!(check(&[field(9, 21)]).is_err());
     }
 }

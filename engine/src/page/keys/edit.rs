@@ -100,7 +100,7 @@ pub(in crate::page) fn would_insert(
     Ok(plan.map(|plan| plan.bytes <= state.room))
 }
 
-/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then: `None`
+/// Takes the entries `[from, to)` out, of which there are some, zeroes what that frees and returns the bytes that the list takes then: `None`
 /// where that would be more than `state.room`. `list` is as for [`insert`].
 pub(in crate::page) fn remove(
     page: PageId,

@@ -212,7 +212,9 @@ impl Scheme for FixedScheme {
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
         insert_planned(self, list, state, slot, suffix, |list, _| {
-            let stride = Fixed::new(list, state.count).stride.max(suffix.len());
+            // Bytes behind the list, which a hostile page may have, say nothing.
+            let now = Fixed::new(bytes::slice(list, 0, state.bytes), state.count).stride;
+            let stride = now.max(suffix.len());
             bytes::put_u16(list, 0, bytes::u16_of(stride));
             let at = FIELD + slot * stride;
             bytes::shift(list, at, FIELD + state.count * stride, at + stride);

@@ -36,10 +36,12 @@ pub(super) struct Lead<'a> {
 impl<'a> Lead<'a> {
     pub(super) fn new(parts: [&'a [u8]; 2]) -> Lead<'a> {
         let [front, back] = parts;
-        let mut wide = [0; WIDE];
-        bytes::put(&mut wide, 0, front);
-        bytes::put(&mut wide, front.len(), back);
-        Lead { parts, len: front.len() + back.len(), wide }
+        let (mut wide, len) = ([0; WIDE], front.len() + back.len());
+        if len <= WIDE {
+            bytes::put(&mut wide, 0, front);
+            bytes::put(&mut wide, front.len(), back);
+        }
+        Lead { parts, len, wide }
     }
 }
 
@@ -150,9 +152,9 @@ impl KeyRow {
             match place {
                 Some(place) if short_lead && len <= WIDE && len - in_head < entry.len() => {
                     // One place of a length that is known: little of this asks again whether it is inside.
-                    set(place, 0, lead.wide);
-                    set(place, lead.len, head.to_be_bytes());
-                    set(place, lead.len + in_head, *rest);
+                    bytes::put_array(place, 0, lead.wide);
+                    bytes::put_array(place, lead.len, head.to_be_bytes());
+                    bytes::put_array(place, lead.len + in_head, *rest);
                     at += lead.len + len;
                     self.ends.push(at);
                 }
@@ -223,12 +225,4 @@ fn pad(end: &[u8]) -> [u8; 1 + WIDE] {
     let mut padded = [0; 1 + WIDE];
     bytes::put(&mut padded, 0, end);
     padded
-}
-
-/// Sets the bytes at `at`; nothing where they are not inside.
-#[inline(always)]
-fn set<const N: usize>(place: &mut [u8; ROOM], at: usize, bytes: [u8; N]) {
-    if let Some(place) = place.get_mut(at..).and_then(|place| place.first_chunk_mut()) {
-        *place = bytes;
-    }
 }

@@ -141,7 +141,7 @@ pub(super) fn bytes_replacing(
     match state.kind {
         RecordListKind::None => Ok(0),
         RecordListKind::Fixed => fixed::check_length(list, record.bytes).map(|()| state.bytes),
-        RecordListKind::Variable => Ok(variable::bytes_replacing(list, state, slot, record.bytes.len())),
+        RecordListKind::Variable => variable::bytes_replacing(list, state, slot, record.bytes.len()),
     }
 }
 
@@ -178,12 +178,35 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
     }
 }
 
-/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
-pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+/// What taking out entries makes of a list: found before anything changes.
+pub(super) enum Removal {
+    /// There are no records.
+    Nothing,
+    /// Records of one length are moved over those of the entries.
+    Packed,
+    /// The record of one entry is taken out of the heap: how far from its upper border it is, and its bytes there.
+    One(usize, usize),
+    /// The list is laid out anew.
+    Anew(Vec<u8>),
+}
+
+/// What [`remove`] will do to the entries `[from, to)`, of which there are some. `list` has its bytes alone.
+#[inline]
+pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Removal, String> {
     match state.kind {
-        RecordListKind::None => 0,
-        RecordListKind::Fixed => fixed::remove(list, state, from, to),
-        RecordListKind::Variable => variable::remove(list, state, from, to),
+        RecordListKind::None => Ok(Removal::Nothing),
+        RecordListKind::Fixed => Ok(Removal::Packed),
+        RecordListKind::Variable => variable::plan_removal(list, state, from, to),
+    }
+}
+
+/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
+pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize, removal: &Removal) -> usize {
+    match removal {
+        Removal::Nothing => 0,
+        Removal::Packed => fixed::remove(list, state, from, to),
+        Removal::One(distance, size) => variable::remove_one(list, state, from, *distance, *size),
+        Removal::Anew(left) => variable::put_left(list, left),
     }
 }
 

@@ -4,7 +4,7 @@
 //! the heap, whose entries are `varint(length << 1 | large) | bytes`. A slot is the distance from the heap's upper
 //! border down to the entry's front. New entries go below all others; there is never garbage between them.
 
-use super::{Record, RecordState, check_tiling, slots_bytes};
+use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
 
 #[inline(always)]
@@ -39,10 +39,16 @@ pub(super) fn get(list: &[u8], count: usize, granule: usize, slot: usize) -> Rec
     Record { bytes: bytes::slice(entry, size, size + (length >> 1)), large: length & 1 == 1 }
 }
 
-/// Bytes of the heap that the entry of `slot` takes.
-fn heap_bytes_of(list: &[u8], state: RecordState, slot: usize) -> usize {
+/// How far the entry of `slot` is from the heap's upper border, and its bytes there; an error where they are not all in the heap.
+fn place(list: &[u8], state: RecordState, slot: usize) -> Result<(usize, usize), String> {
+    let heap = state.bytes.saturating_sub(slots_bytes(state.count, state.granule));
+    let distance = usize::from(bytes::get_u16(list, slot_at(list.len(), slot)));
     let (length, _) = varint::get(entry(list, state.count, state.granule, slot));
-    heap_entry_bytes(length >> 1)
+    let size = heap_entry_bytes(length >> 1);
+    if size <= distance && distance <= heap {
+        return Ok((distance, size));
+    }
+    Err(format!("the record of slot {slot} is not within the heap"))
 }
 
 pub(super) fn bytes_with(state: RecordState, len: usize) -> usize {
@@ -50,8 +56,8 @@ pub(super) fn bytes_with(state: RecordState, len: usize) -> usize {
     state.bytes + grown + heap_entry_bytes(len)
 }
 
-pub(super) fn bytes_replacing(list: &[u8], state: RecordState, slot: usize, len: usize) -> usize {
-    (state.bytes + heap_entry_bytes(len)).saturating_sub(heap_bytes_of(list, state, slot))
+pub(super) fn bytes_replacing(list: &[u8], state: RecordState, slot: usize, len: usize) -> Result<usize, String> {
+    place(list, state, slot).map(|(_, old)| state.bytes + heap_entry_bytes(len) - old)
 }
 
 /// Writes an entry whose front is at `at`.
@@ -82,46 +88,43 @@ pub(super) fn insert(list: &mut [u8], state: RecordState, slot: usize, record: R
 pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
     let top = list.len().saturating_sub(slots_bytes(state.count, state.granule));
     let distance = usize::from(bytes::get_u16(list, slot_at(list.len(), slot)));
-    let old = heap_bytes_of(list, state, slot);
+    let old = heap_entry_bytes(varint::get(entry(list, state.count, state.granule, slot)).0 >> 1);
     let new = heap_entry_bytes(record.bytes.len());
     if old == new {
         return put_entry(list, top.saturating_sub(distance), record);
     }
-    close_gap(list, state, slot, old);
+    close_gap(list, state, distance, old);
     let heap = state.bytes.saturating_sub(slots_bytes(state.count, state.granule) + old);
     bytes::put_u16(list, slot_at(list.len(), slot), bytes::u16_of(heap + new));
     put_entry(list, top.saturating_sub(heap + new), record);
 }
 
-/// Moves the entries below that of `slot`, which has `size` bytes, up over it, and zeroes what that frees.
-fn close_gap(list: &mut [u8], state: RecordState, slot: usize, size: usize) {
+/// Moves the entries below the one at that distance, which has `size` bytes, up over it, and zeroes what that frees.
+fn close_gap(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let len = list.len();
     let low = len.saturating_sub(state.bytes);
-    let distance = bytes::get_u16(list, slot_at(len, slot));
-    let at = len.saturating_sub(slots_bytes(state.count, state.granule) + usize::from(distance));
+    let at = len.saturating_sub(slots_bytes(state.count, state.granule) + distance);
     bytes::shift(list, low, at, low + size);
     bytes::zero(list, low, low + size);
     if let Some(slots) = list.get_mut(len.saturating_sub(2 * state.count)..) {
         for slot in slots.as_chunks_mut().0 {
             let there = u16::from_le_bytes(*slot);
-            let moved = if there > distance { bytes::u16_of(size) } else { 0 };
+            let moved = if usize::from(there) > distance { bytes::u16_of(size) } else { 0 };
             *slot = there.wrapping_sub(moved).to_le_bytes();
         }
     }
 }
 
-pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Removal, String> {
     match to.saturating_sub(from) {
-        0 => state.bytes,
-        1 => remove_one(list, state, from),
-        _ => remove_many(list, state, from, to),
+        1 => place(list, state, from).map(|(distance, size)| Removal::One(distance, size)),
+        _ => left_without(list, state, from, to).map(Removal::Anew),
     }
 }
 
-fn remove_one(list: &mut [u8], state: RecordState, slot: usize) -> usize {
+pub(super) fn remove_one(list: &mut [u8], state: RecordState, slot: usize, distance: usize, size: usize) -> usize {
     let len = list.len();
-    let size = heap_bytes_of(list, state, slot);
-    close_gap(list, state, slot, size);
+    close_gap(list, state, distance, size);
     let last = len.saturating_sub(2 * state.count);
     bytes::shift(list, last, slot_at(len, slot), last + 2);
     bytes::zero(list, last, last + 2);
@@ -136,17 +139,25 @@ fn remove_one(list: &mut [u8], state: RecordState, slot: usize) -> usize {
     left
 }
 
-/// Lays the remaining records out anew, in the order of their slots.
-fn remove_many(list: &mut [u8], state: RecordState, from: usize, to: usize) -> usize {
+/// The remaining records laid out anew, in the order of their slots; an error where only some take more bytes than all did.
+fn left_without(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Vec<u8>, String> {
     let mut builder = VariableBuilder::new(state.granule, state.bytes);
     for slot in (0..from).chain(to..state.count) {
         builder.push(get(list, state.count, state.granule, slot));
     }
     let mut left = Vec::with_capacity(state.bytes);
     builder.finish(&mut left);
+    if left.len() <= state.bytes {
+        return Ok(left);
+    }
+    Err(format!("records in {} bytes of which some take {}", state.bytes, left.len()))
+}
+
+/// Puts what a removal leaves in the place of the list.
+pub(super) fn put_left(list: &mut [u8], left: &[u8]) -> usize {
     let at = list.len().saturating_sub(left.len());
     bytes::zero(list, 0, at);
-    bytes::put(list, at, &left);
+    bytes::put(list, at, left);
     left.len()
 }
 
@@ -193,7 +204,7 @@ impl VariableBuilder {
     pub(super) fn push(&mut self, record: Record<'_>) {
         varint::push(&mut self.heap, (record.bytes.len() as u64) << 1 | u64::from(record.large));
         self.heap.extend_from_slice(record.bytes);
-        self.slots.push(bytes::u16_of(self.heap.len()));
+        self.slots.push(bytes::u16_clamped(self.heap.len()));
     }
 
     pub(super) fn finish(self, out: &mut Vec<u8>) {

@@ -24,16 +24,16 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
     }
     let mut start = 0;
     for (block, _) in blocks.clone() {
-        out.extend_from_slice(&bytes::u16_of(start).to_le_bytes());
+        out.extend_from_slice(&bytes::u16_clamped(start).to_le_bytes());
         start += usize::from(block.count);
     }
     let mut offset = 0;
     for (_, body) in blocks.clone() {
-        out.extend_from_slice(&bytes::u16_of(offset).to_le_bytes());
+        out.extend_from_slice(&bytes::u16_clamped(offset).to_le_bytes());
         offset += body.len();
     }
     if is_packed(codec) {
-        out.extend(blocks.clone().map(|(block, _)| u8::try_from(block.extent).unwrap_or(u8::MAX)));
+        out.extend(blocks.clone().map(|(block, _)| bytes::u8_of(block.extent)));
     }
     blocks.for_each(|(_, body)| out.extend_from_slice(body));
 }
@@ -97,7 +97,8 @@ impl<T: IntKey> Builder<T> {
     /// Appends a block as it is, which becomes the open one.
     pub(super) fn open(&mut self, block: Block<T>, bytes: &[u8]) {
         let (at, end) = (self.used, self.used + bytes.len());
-        let room = size_of::<T::Scratch>();
+        // A block of a damaged list may have more bytes than any other.
+        let room = size_of::<T::Scratch>().max(bytes.len());
         if self.body.len() < at + room {
             self.body.resize(at + 4 * room, 0);
         }
@@ -128,6 +129,9 @@ impl<T: IntKey> Builder<T> {
             let (start, end) = (index.start(at), index.start(at + 1));
             if start >= slots.end || self.broken {
                 break;
+            }
+            if start >= end {
+                return false;
             }
             let (block, body) = index.block(at);
             if self.blocks.last().is_some_and(|(last, _)| last.last >= block.first) {

@@ -39,12 +39,15 @@ impl Place {
         Index::new(self.codec(), bytes::slice(list, 0, self.used), self.count)
     }
 
-    /// A block's bytes with room to change them, and the descriptor.
-    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> (Block<T>, T::Scratch) {
+    /// A block's bytes with room to change them, and the descriptor; an error for more bytes than any block has.
+    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> Result<(Block<T>, T::Scratch), String> {
         let mut scratch = T::scratch();
         let (block, body) = index.block(at);
+        if body.len() > scratch.as_ref().len() {
+            return Err(format!("block {at} has {} bytes", body.len()));
+        }
         bytes::put(scratch.as_mut(), 0, body);
-        (block, scratch)
+        Ok((block, scratch))
     }
 
     pub(super) fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
@@ -60,7 +63,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
     let expect = |at: usize| if at == slot { Ok(()) } else { Err(format!("slot {slot} is not the key's, but {at}")) };
     if index.is_empty() {
         expect(0)?;
-        return Ok(splice(list, place, 0..0, &alone));
+        return splice(list, place, 0..0, &alone);
     }
     let at = index.block_of_key(key);
     let (block, _) = index.block(at);
@@ -71,7 +74,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
     if usize::from(block.count) >= place.rule.most() {
         if key < block.first {
             expect(0)?;
-            return Ok(splice(list, place, 0..0, &alone));
+            return splice(list, place, 0..0, &alone);
         }
         return insert_splitting(list, place, at, slot, key);
     }
@@ -79,7 +82,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
         return Ok(Some(place.used));
     }
     let index = place.index::<T>(list);
-    let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at));
+    let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at)?);
     let front = key < block.first;
     match T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
@@ -87,9 +90,9 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
     }
     let body = place.used_of(&block, scratch.as_ref())?;
     if front && body.len() > old + most_growth::<T>(place.codec()) {
-        return Ok(splice(list, place, 0..0, &alone));
+        return splice(list, place, 0..0, &alone);
     }
-    Ok(splice(list, place, at..at + 1, &[(block, body)]))
+    splice(list, place, at..at + 1, &[(block, body)])
 }
 
 /// Inserts a key between the blocks `at` and `at + 1`: into the first if that is cheap, or into the second, or between.
@@ -101,21 +104,21 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) ->
             let from = place.used - body.len();
             return append(list, place, at, block, from, key);
         }
-        let (mut block, mut scratch) = place.copy(&index, at);
+        let (mut block, mut scratch) = place.copy(&index, at)?;
         T::append(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
-        return Ok(splice(list, place, at..at + 1, &[(block, body)]));
+        return splice(list, place, at..at + 1, &[(block, body)]);
     }
     if at + 1 < index.len() && index.keys_in(at + 1) < place.rule.most() {
-        let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1));
+        let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1)?);
         T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
         if body.len() <= old + most_growth::<T>(place.codec()) {
-            return Ok(splice(list, place, at + 1..at + 2, &[(block, body)]));
+            return splice(list, place, at + 1..at + 2, &[(block, body)]);
         }
     }
     let alone = (Block { first: key, last: key, count: 1, extent: 0 }, &[][..]);
-    Ok(splice(list, place, at + 1..at + 1, &[alone]))
+    splice(list, place, at + 1..at + 1, &[alone])
 }
 
 /// The way of keys in order: the last block, whose bytes begin at `from`, grows where it is.
@@ -155,9 +158,9 @@ fn two<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, left: &[T]
     let left = encode(place.codec(), left, a.as_mut())?;
     let right = encode(place.codec(), right, b.as_mut())?;
     match (left, right) {
-        (Some(left), Some(right)) => Ok(splice(list, place, range, &[left, right])),
-        (Some(one), None) | (None, Some(one)) => Ok(splice(list, place, range, &[one])),
-        (None, None) => Ok(splice::<T>(list, place, range, &[])),
+        (Some(left), Some(right)) => splice(list, place, range, &[left, right]),
+        (Some(one), None) | (None, Some(one)) => splice(list, place, range, &[one]),
+        (None, None) => splice::<T>(list, place, range, &[]),
     }
 }
 
@@ -172,9 +175,6 @@ fn encode<'s, T: IntKey>(codec: Codec, keys: &[T], scratch: &'s mut [u8]) -> Res
 
 /// Takes the keys of the slots `[from, to)` out. A codec that is not delete-stable may need more room than there is.
 pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: usize) -> Changed {
-    if from >= to {
-        return Ok(Some(place.used));
-    }
     let index = place.index::<T>(list);
     let (first, last) = (index.block_of_slot(from), index.block_of_slot(to - 1));
     if to - from == 1 {
@@ -191,7 +191,7 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: 
         if let Some(whole) = encode(place.codec(), &keys, scratch.as_mut())?
             && whole.1.len() <= old + entry_bytes::<T>(place.codec())
         {
-            return Ok(splice(list, place, first..first + 1, &[whole]));
+            return splice(list, place, first..first + 1, &[whole]);
         }
     }
     two(list, place, first..last + 1, left, right)
@@ -199,10 +199,10 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: 
 
 fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usize) -> Changed {
     let index = place.index::<T>(list);
-    let (mut block, mut scratch) = place.copy(&index, at);
+    let (mut block, mut scratch) = place.copy(&index, at)?;
     let old = index.block(at).1.len();
     if block.count == 1 && position == 0 {
-        return Ok(splice::<T>(list, place, at..at + 1, &[]));
+        return splice::<T>(list, place, at..at + 1, &[]);
     }
     T::remove_at(place.codec(), &mut block, scratch.as_mut(), position).map_err(damaged)?;
     let body = place.used_of(&block, scratch.as_ref())?;
@@ -222,7 +222,7 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usi
             return merge(list, place, left, at, (block, body));
         }
     }
-    Ok(splice(list, place, at..at + 1, &[(block, body)]))
+    splice(list, place, at..at + 1, &[(block, body)])
 }
 
 /// Puts `changed` in the place of block `at`, together with its neighbour in one block if that takes no more bytes;
@@ -239,9 +239,9 @@ fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, chang
     let mut scratch = T::scratch();
     match encode(place.codec(), &keys, scratch.as_mut())? {
         Some(whole) if whole.1.len() <= other + changed.1.len() + entry_bytes::<T>(place.codec()) => {
-            Ok(splice(list, place, left..left + 2, &[whole]))
+            splice(list, place, left..left + 2, &[whole])
         }
-        _ => Ok(splice(list, place, at..at + 1, &[changed])),
+        _ => splice(list, place, at..at + 1, &[changed]),
     }
 }
 
@@ -278,7 +278,7 @@ fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize,
     key(list, 1, block.last);
     if is_packed(codec) {
         let widths = FRONT + blocks * (2 * T::BYTES + 4);
-        bytes::put_u8(list, widths + at, u8::try_from(block.extent).unwrap_or(u8::MAX));
+        bytes::put_u8(list, widths + at, bytes::u8_of(block.extent));
     }
 }
 
@@ -288,22 +288,26 @@ pub(super) fn splice<T: IntKey>(
     place: Place,
     range: Range<usize>,
     pieces: &[Piece<'_, T>],
-) -> Option<usize> {
+) -> Changed {
     let (codec, Place { used, room, .. }) = (place.codec(), place);
     let index = place.index::<T>(list);
     let blocks = index.len();
     let (from, to) = (index.offset(range.start), index.offset(range.end));
     let body_at = used - index.body().len();
+    let (start, end) = (index.start(range.start), index.start(range.end));
     let added: usize = pieces.iter().map(|(_, body)| body.len()).sum();
+    let keys: usize = pieces.iter().map(|(block, _)| usize::from(block.count)).sum();
+    if from > to || to > index.body().len() || start + keys > usize::from(u16::MAX) {
+        return Err(format!("blocks {range:?} are not within the list"));
+    }
     if pieces.len() != range.len() {
         let out = spliced(list, &place, &index, range, pieces);
-        return put_all(list, &out, used, room);
+        return Ok(put_all(list, &out, used, room));
     }
-    let total = (used + added).checked_sub(to.checked_sub(from)?)?;
+    let total = used + added - (to - from);
     if total > room {
-        return None;
+        return Ok(None);
     }
-    let (start, end) = (index.start(range.start), index.start(range.end));
     if total != used {
         bytes::shift(list, body_at + to, used, body_at + from + added);
     }
@@ -321,7 +325,7 @@ pub(super) fn splice<T: IntKey>(
     add_to_all(list, starts + 2 * range.end..offsets, slot.wrapping_sub(end));
     add_to_all(list, offsets + 2 * range.end..offsets + 2 * blocks, offset.wrapping_sub(to));
     bytes::zero(list, total, used);
-    Some(total)
+    Ok(Some(total))
 }
 
 /// The list with `pieces` in the place of the blocks of `range`, of which there are as many or not. The parts that stay
@@ -375,7 +379,7 @@ fn spliced<T: IntKey>(
         add_to_all(&mut out, all, change);
     }
     if is_packed(codec) {
-        let width = |i: usize| pieces.get(i).map_or(0, |(block, _)| u8::try_from(block.extent).unwrap_or(u8::MAX));
+        let width = |i: usize| pieces.get(i).map_or(0, |(block, _)| bytes::u8_of(block.extent));
         array(&mut out, 1, &|i, out| out.push(width(i)));
     }
     out.extend_from_slice(bytes::slice(list, body_at, body_at + from));
@@ -392,7 +396,9 @@ fn add_to_all(list: &mut [u8], range: Range<usize>, change: usize) {
     if change == 0 {
         return;
     }
-    for number in list.get_mut(range).unwrap_or_default().as_chunks_mut().0 {
+    let numbers = list.get_mut(range);
+    bytes::must_fit(numbers.is_some());
+    for number in numbers.unwrap_or_default().as_chunks_mut().0 {
         *number = u16::from_le_bytes(*number).wrapping_add(change).to_le_bytes();
     }
 }

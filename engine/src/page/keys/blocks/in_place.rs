@@ -87,7 +87,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
         ) else {
             return false;
         };
-        let count = bytes::u16_of(end.wrapping_sub(start));
+        let count = bytes::u16_clamped(end.wrapping_sub(start));
         let mut block = Block { first: T::from_le(*first), last: T::from_le(*last), count, extent: width.into() };
         let has_room = usize::from(count) < self.rule.most();
         if !has_room || !matches!(T::insert_at(self.rule.codec(), &mut block, body, index, key), Ok(true)) {

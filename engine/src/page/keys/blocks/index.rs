@@ -182,9 +182,9 @@ impl<'a, T: IntKey> Index<'a, T> {
         let extent = if is_packed(self.codec) {
             self.widths.get(block).map_or(0, |width| u16::from(*width))
         } else {
-            bytes::u16_of(bytes.len())
+            bytes::u16_clamped(bytes.len())
         };
-        let count = bytes::u16_of(self.keys_in(block));
+        let count = bytes::u16_clamped(self.keys_in(block));
         (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
     }
 
@@ -198,7 +198,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         let (first, last) = (self.first(block), self.last(block));
         let extent = self.widths.get(block).map_or(0, |width| u16::from(*width));
         let bytes = self.body.get(self.offset(block)..).unwrap_or_default();
-        (Block { first, last, count: bytes::u16_of(self.keys_in(block)), extent }, bytes)
+        (Block { first, last, count: bytes::u16_clamped(self.keys_in(block)), extent }, bytes)
     }
 
     /// How many keys a block has, if they follow one another without a gap: then its bytes need not be looked at.

@@ -43,7 +43,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T
         blocks.push((block, place.used_of(&block, body)?));
     }
     let replaced = if full { at + 1..at + 1 } else { at..at + 1 };
-    Ok(splice(list, place, replaced, &blocks))
+    splice(list, place, replaced, &blocks)
 }
 
 /// The keys of a block, whose first has the slot `start`, and the new ones, in order.

@@ -30,12 +30,13 @@ fn most(room: usize) -> usize {
 
 /// See [`crate::page::keys::plan`]. Where there is no room, or the entry has not the prefix of the keys around it (as
 /// images of long keys may), the prefixes are chosen anew.
-pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Plan {
+pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     if state.count == 0 {
         let empty = KeyState { bytes: 0, ..state };
-        return Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix));
+        return Ok(Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix)));
     }
     let view = Db2::new(list, state.count, state.granule);
+    view.check_order()?;
     let (how, index, rest) = place(&view, slot, suffix);
     let opened = if how == OPEN { GROUP } else { 0 };
     let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, false, rest));
@@ -48,7 +49,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
             plan.found[HOW] = ANEW;
         }
     }
-    plan
+    Ok(plan)
 }
 
 /// The longest suffix whose length takes one byte.
@@ -216,23 +217,22 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
 }
 
 /// See [`crate::page::keys::remove`]. Never makes the list longer.
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
-    if from >= to {
-        return state.bytes;
-    }
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
     if to - from >= state.count {
         bytes::zero(list, 0, state.bytes);
-        return 0;
+        return Ok(0);
     }
-    let base = suffixes_at(list);
-    let front = front_without(&Db2::new(list, state.count, state.granule), from, to);
+    let (base, view) = (suffixes_at(list), Db2::new(list, state.count, state.granule));
+    // Groups in order have prefixes that do not overlap, so what is left of them is no longer.
+    view.check_order()?;
+    let front = front_without(&view, from, to);
     let suffixes = list.get_mut(base..state.bytes).unwrap_or_default();
-    let left = slotted::edit::remove(suffixes, inner(state, base), from, to);
+    let left = slotted::edit::remove(suffixes, inner(state, base), from, to)?;
     bytes::shift(list, base, base + left, front.len());
     bytes::put(list, 0, &front);
     let end = front.len() + left;
     bytes::zero(list, end, state.bytes);
-    end
+    Ok(end)
 }
 
 /// The front of the list without the entries `[from, to)`: groups that lose all go, with their prefixes.

@@ -39,7 +39,7 @@ impl Scheme for Db2Scheme {
     }
 
     fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
-        Ok(Some(edit::plan(list, state, slot, suffix)))
+        edit::plan(list, state, slot, suffix).map(Some)
     }
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
@@ -47,6 +47,6 @@ impl Scheme for Db2Scheme {
     }
 
     fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
-        Ok(Some(edit::remove(own_bytes(list, state), state, from, to)))
+        edit::remove(own_bytes(list, state), state, from, to).map(Some)
     }
 }

@@ -7,7 +7,7 @@
 //! shares more than the one before it: so what a member shares with the entry before, it shares with the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
-use crate::page::keys::scheme::List;
+use crate::page::keys::scheme::{Changed, List};
 use crate::page::keys::{KeyState, Plan};
 
 /// Bytes of a foot without a group, which every list with entries has room for.
@@ -141,6 +141,9 @@ impl Run {
         let mut span = view.span(0);
         for slot in 0..view.count {
             let entry = Entry::at(view.entries, at);
+            if entry.end() > view.entries.len() {
+                break;
+            }
             if slot == span.end {
                 span = view.span(span.index + 1);
             }
@@ -212,10 +215,16 @@ pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, grouped: b
 }
 
 /// See [`crate::page::keys::plan`]; the group takes what room is left.
-pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Plan {
+pub(in crate::page::keys) fn plan(
+    list: &[u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<Plan, String> {
     let inner = without_foot(list, state);
-    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix);
-    Plan { bytes: plan.bytes + LEAST_FOOT, ..plan }
+    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
+    Ok(Plan { bytes: plan.bytes + LEAST_FOOT, ..plan })
 }
 
 /// See [`crate::page::keys::insert`]. The group is chosen anew.
@@ -225,27 +234,30 @@ pub(in crate::page::keys) fn insert(
     grouped: bool,
     slot: usize,
     suffix: &[u8],
-) -> Option<usize> {
+) -> Changed {
     let inner = without_foot(list, state);
-    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix);
+    let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
     if plan.bytes > inner.room {
-        return None;
+        return Ok(None);
     }
     bytes::zero(list, inner.bytes, state.bytes);
     let planned = list.get_mut(..plan.bytes.max(inner.bytes)).unwrap_or_default();
     edit::insert(planned, inner, grouped, slot, suffix, plan);
-    Some(put_foot(list, plan.bytes, state.count + 1, grouped, state.room))
+    Ok(Some(put_foot(list, plan.bytes, state.count + 1, grouped, state.room)))
 }
 
 /// See [`crate::page::keys::remove`]. The group is chosen anew, but the list never gets longer.
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> usize {
-    if from >= to {
-        return state.bytes;
-    }
+pub(in crate::page::keys) fn remove(
+    list: &mut [u8],
+    state: KeyState,
+    grouped: bool,
+    from: usize,
+    to: usize,
+) -> Result<usize, String> {
     let inner = without_foot(list, state);
+    let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to)?;
     bytes::zero(list, inner.bytes, state.bytes);
-    let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to);
-    put_foot(list, end, state.count.saturating_sub(to - from), grouped, state.bytes)
+    Ok(put_foot(list, end, state.count.saturating_sub(to - from), grouped, state.bytes))
 }
 
 /// See [`crate::page::keys::vacuumize`]: the group gives way to what else needs the room.

@@ -21,12 +21,19 @@ fn span_before(view: &Delta<'_>, slot: usize) -> Span {
 
 /// See [`crate::page::keys::plan`]. Finds where the entry goes, what it shares with the one before, what the next one
 /// shares with it, and whether the group is cut, which it is only where there is room for that.
-pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Plan {
+pub(in crate::page::keys) fn plan(
+    list: &[u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<Plan, String> {
     if state.count == 0 {
         let directory = if grouped { directory::end(1) } else { 0 };
-        return Plan::of(directory + entry_size(0, suffix.len()));
+        return Ok(Plan::of(directory + entry_size(0, suffix.len())));
     }
     let view = Delta::new(list, state.count, grouped);
+    view.check_order(state.count)?;
     let span = span_before(&view, slot);
     let (mut at, mut agreed) = (span.at, 0);
     for _ in span.first..slot {
@@ -34,6 +41,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
         agreed = entry.agreed(view.entries, agreed, suffix);
         at = entry.end();
     }
+    view.check_end(at)?;
     // Entries of a damaged page may claim to share more than the key has.
     let agreed = agreed.min(suffix.len());
     let own = (agreed, suffix.len() - agreed);
@@ -41,6 +49,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
     let mut next = None;
     if slot < span.end {
         let entry = Entry::at(view.entries, at);
+        view.check_end(entry.end())?;
         let shared = entry.agreed(view.entries, agreed, suffix);
         let coded = (shared, (entry.shared + entry.len).saturating_sub(shared));
         bytes = (bytes + entry_size(coded.0, coded.1)).saturating_sub(entry.end() - at);
@@ -57,6 +66,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
             behind => {
                 let old = if behind.is_some() { middle - 1 } else { middle };
                 let entry = Entry::at(view.entries, view.offset(span, old));
+                view.check_end(entry.end())?;
                 Some((entry.shared, entry.len))
             }
         };
@@ -67,7 +77,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, grouped: bool, s
             }
         }
     }
-    Plan { bytes, found }
+    Ok(Plan { bytes, found })
 }
 
 /// See [`crate::page::keys::insert`].
@@ -82,8 +92,9 @@ pub(in crate::page::keys) fn insert(
     if state.count == 0 {
         let mut at = 0;
         if grouped {
-            directory::open(list, 0, 0, Group { head: head_of(suffix), slot: 0, offset: 0 });
             at = directory::end(1);
+            bytes::zero(list, 0, at);
+            directory::open(list, directory::end(0), 0, Group { head: head_of(suffix), slot: 0, offset: 0 });
         }
         put_entry(list, at, 0, suffix);
         return;
@@ -243,17 +254,26 @@ impl Behind {
 
 /// See [`crate::page::keys::remove`]. Never makes the list longer: what the entry behind takes back, the removed ones
 /// had.
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> usize {
-    if from >= to {
-        return state.bytes;
-    }
+pub(in crate::page::keys) fn remove(
+    list: &mut [u8],
+    state: KeyState,
+    grouped: bool,
+    from: usize,
+    to: usize,
+) -> Result<usize, String> {
     if to - from >= state.count {
         bytes::zero(list, 0, state.bytes);
-        return 0;
+        return Ok(0);
     }
     let base = if grouped { entries_at(list) } else { 0 };
-    let behind = Behind::find(&Delta::new(list, state.count, grouped), grouped, from, to);
+    let view = Delta::new(list, state.count, grouped);
+    view.check_order(state.count)?;
+    let behind = Behind::find(&view, grouped, from, to);
     let moved = behind.begin + behind.size();
+    view.check_end(behind.kept)?;
+    if moved > behind.kept {
+        return Err(format!("a removal of slots {from} to {to} needs room for what is left"));
+    }
     bytes::shift(list, base + behind.kept, state.bytes, base + moved);
     if let Some((shared, rest)) = &behind.coded {
         put_entry(list, base + behind.begin, *shared, rest);
@@ -265,7 +285,7 @@ pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, grouped: b
         end -= dropped;
     }
     bytes::zero(list, end, state.bytes);
-    end
+    Ok(end)
 }
 
 /// Takes the groups of removed entries out of the directory, moves those behind, and returns how many are gone.

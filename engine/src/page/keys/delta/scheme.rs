@@ -105,12 +105,12 @@ impl Scheme for DeltaScheme {
 
     fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
         let plan = if self.best { best::plan } else { edit::plan };
-        Ok(Some(plan(list, state, self.grouped, slot, suffix)))
+        plan(list, state, self.grouped, slot, suffix).map(Some)
     }
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
         if self.best {
-            return Ok(best::insert(list, state, self.grouped, slot, suffix));
+            return best::insert(list, state, self.grouped, slot, suffix);
         }
         insert_planned(self, list, state, slot, suffix, |list, plan| {
             edit::insert(list, state, self.grouped, slot, suffix, plan);
@@ -119,7 +119,7 @@ impl Scheme for DeltaScheme {
 
     fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
         let remove = if self.best { best::remove } else { edit::remove };
-        Ok(Some(remove(own_bytes(list, state), state, self.grouped, from, to)))
+        remove(own_bytes(list, state), state, self.grouped, from, to).map(Some)
     }
 
     fn vacuumize(self, list: &mut [u8], state: KeyState) -> Option<usize> {

@@ -27,7 +27,7 @@ impl PkbBuilder {
 
     #[inline]
     fn push_heap(&mut self, key: &[u8]) {
-        self.slots.push(bytes::u16_of(self.heap.len()).to_le_bytes());
+        self.slots.push(bytes::u16_clamped(self.heap.len()).to_le_bytes());
         varint::push(&mut self.heap, key.len() as u64);
         self.last = self.heap.len();
         self.heap.extend_from_slice(key);

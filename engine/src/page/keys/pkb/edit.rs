@@ -4,6 +4,7 @@
 use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
+use crate::page::keys::slotted::edit::put_left;
 use crate::page::keys::{KeyState, capacity};
 
 /// See [`crate::page::keys::plan`].
@@ -42,25 +43,33 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usiz
 }
 
 /// See [`crate::page::keys::remove`].
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+pub(in crate::page::keys) fn remove(
+    list: &mut [u8],
+    state: KeyState,
+    part: usize,
+    from: usize,
+    to: usize,
+) -> Result<usize, String> {
     match to.saturating_sub(from) {
-        0 => state.bytes,
         1 => remove_one(list, state, part, from),
         _ => remove_many(list, state, part, from, to),
     }
 }
 
 /// Closes the gap of one entry in all three parts.
-fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> usize {
+fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Result<usize, String> {
     let (count, width) = (state.count, FIELD + part);
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count - 1, state.granule));
     let view = Pkb::new(list, count, state.granule, part);
     let (at, size) = (view.place(slot), heap_bytes(view.key(slot).len()));
     let next = part_of(slot.checked_sub(1).map(|left| view.key(left)), view.key(slot + 1));
+    let (heap, slots) = (fixed(part) * cap, width * cap);
+    if heap + at + size > state.bytes {
+        return Err(format!("the suffix of slot {slot} is not within the heap"));
+    }
     if slot + 1 < count {
         bytes::put(list, width * (slot + 1), bytes::slice(&next, 0, width));
     }
-    let (heap, slots) = (fixed(part) * cap, width * cap);
     bytes::shift(list, heap + at + size, state.bytes, heap + at);
     if let Some(slots) = list.get_mut(slots..slots + FIELD * count) {
         for slot in slots.as_chunks_mut().0 {
@@ -81,11 +90,11 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> usi
         end = end.saturating_sub(fixed(part) * (cap - new_cap));
     }
     bytes::zero(list, end, state.bytes);
-    end
+    Ok(end)
 }
 
 /// Lays the remaining entries out anew, in the order of their slots.
-fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> Result<usize, String> {
     let view = Pkb::new(list, state.count, state.granule, part);
     let mut builder = PkbBuilder::new(state.granule, part, state.bytes);
     for slot in (0..from).chain(to..state.count) {
@@ -93,7 +102,5 @@ fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: u
     }
     let mut left = Vec::with_capacity(state.bytes);
     builder.finish(0, &mut left);
-    bytes::put(list, 0, &left);
-    bytes::zero(list, left.len().min(state.bytes), state.bytes);
-    left.len()
+    put_left(list, state, &left)
 }

@@ -79,7 +79,7 @@ impl Scheme for PkbScheme {
     }
 
     fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
-        Ok(Some(edit::remove(own_bytes(list, state), state, self.part, from, to)))
+        edit::remove(own_bytes(list, state), state, self.part, from, to).map(Some)
     }
 }
 

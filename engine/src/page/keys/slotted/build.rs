@@ -32,7 +32,7 @@ impl SlottedBuilder {
     #[inline]
     pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
         self.dense = self.dense && short_len(entry.head) == entry.len;
-        self.fixed.push((entry.head, bytes::u16_of(self.heap.len())));
+        self.fixed.push((entry.head, bytes::u16_clamped(self.heap.len())));
         varint::push(&mut self.heap, entry.len as u64);
         self.heap.extend_from_slice(entry.rest);
     }
@@ -79,7 +79,7 @@ impl Build for SlottedBuilder {
         for slot in slots {
             let (head, kept) = from.kept(slot);
             self.dense = self.dense && kept.first().map(|len| usize::from(*len)) == Some(short_len(head));
-            self.fixed.push((head, bytes::u16_of(self.heap.len())));
+            self.fixed.push((head, bytes::u16_clamped(self.heap.len())));
             self.heap.extend_from_slice(kept);
         }
         true

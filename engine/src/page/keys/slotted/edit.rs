@@ -75,22 +75,21 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, may_be_den
 }
 
 /// See [`crate::page::keys::remove`].
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
-    match to.saturating_sub(from) {
-        0 => state.bytes,
+pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
+    Ok(match to.saturating_sub(from) {
         _ if is_dense(state.bytes, state.count) => {
             let left = HEAD * (state.count - (to - from));
             bytes::shift(list, HEAD * to, state.bytes, HEAD * from);
             bytes::zero(list, left, state.bytes);
             left
         }
-        1 => remove_one(list, state, from),
-        _ => remove_many(list, state, from, to),
-    }
+        1 => remove_one(list, state, from)?,
+        _ => remove_many(list, state, from, to)?,
+    })
 }
 
 /// Closes the gap of one entry in all three parts.
-fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
+fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, String> {
     let count = state.count;
     let cap = capacity(count, state.granule);
     let new_cap = capacity(count - 1, state.granule);
@@ -98,6 +97,9 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
     let at = view.offset(slot);
     let size = heap_bytes(view.suffix_len(slot));
     let heap = FIXED_PART * cap;
+    if heap + at + size > state.bytes {
+        return Err(format!("the suffix of slot {slot} is not within the heap"));
+    }
     bytes::shift(list, heap + at + size, state.bytes, heap + at);
     let slots = 4 * cap;
     if let Some(slots) = list.get_mut(slots..slots + 2 * count) {
@@ -119,11 +121,11 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> usize {
         end = end.saturating_sub(FIXED_PART * (cap - new_cap));
     }
     bytes::zero(list, end, state.bytes);
-    end
+    Ok(end)
 }
 
 /// Lays the remaining entries out anew, in the order of their slots.
-fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usize {
+fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
     let view = Slotted::new(list, state.count, state.granule);
     let mut builder = SlottedBuilder::new(state.granule, state.bytes, false);
     for slot in (0..from).chain(to..state.count) {
@@ -131,7 +133,15 @@ fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> usiz
     }
     let mut left = Vec::with_capacity(state.bytes);
     builder.finish(0, &mut left);
-    bytes::put(list, 0, &left);
-    bytes::zero(list, left.len().min(state.bytes), state.bytes);
-    left.len()
+    put_left(list, state, &left)
+}
+
+/// Puts what a removal leaves in the place of the list. Only entries that overlap are more than they were.
+pub(in crate::page::keys) fn put_left(list: &mut [u8], state: KeyState, left: &[u8]) -> Result<usize, String> {
+    if left.len() > state.bytes {
+        return Err(format!("entries in {} bytes of which some take {}", state.bytes, left.len()));
+    }
+    bytes::put(list, 0, left);
+    bytes::zero(list, left.len(), state.bytes);
+    Ok(left.len())
 }

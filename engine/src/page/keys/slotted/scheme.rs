@@ -73,6 +73,6 @@ impl Scheme for SlottedScheme {
 
     #[inline]
     fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
-        Ok(Some(edit::remove(own_bytes(list, state), state, from, to)))
+        edit::remove(own_bytes(list, state), state, from, to).map(Some)
     }
 }
