@@ -1,10 +1,11 @@
 //! Promise: a page id that is no page's, in the log, the catalog or any page, with every checksum right, gives an error or
-//! the right data: it costs neither memory nor time, and nobody's entries.
+//! the right data: it costs neither memory nor time, and nobody's entries. Content of a page in the log that is no page's gives
+//! an error.
 
 use duramen::base::{PageId, TableId, bytes};
 use duramen::io::{FileVolume, OpenMode, Volume};
 use duramen::log::{self, Log, LogConfig, LogPosition, LogShape};
-use duramen::page::{PageOp, map_page, run_page};
+use duramen::page::{Page, PageOp, map_page, run_page};
 use duramen::store::{self, ID_SLACK};
 use duramen::{Database, Durability, Error, Result, TableDef};
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +20,8 @@ const LONG: TableDef<&[u8], &[u8]> = TableDef::new("long");
 const ENTRIES: u32 = 600;
 const NAME: &str = "t.duramen";
 const PAGE_SIZE: usize = 4096;
+/// Where a page has the tag of its key list.
+const KEY_LIST: usize = 28;
 
 fn options() -> duramen::Builder {
     Database::builder().page_size(PAGE_SIZE).cache(1 << 20).background(false)
@@ -292,6 +295,36 @@ fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone(
             }
         }
     });
+}
+
+/// The log's content of a page is a page, or the log is refused: none is read by another key list than it names.
+#[test]
+fn a_page_of_the_log_with_an_unknown_key_list_is_refused() {
+    let sound = build(false);
+    let (page, _, _) = large_record(sound.path());
+    let mut content = Vec::new();
+    {
+        let volume = FileVolume::open(sound.path()).unwrap();
+        let (store, _) = store::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
+        let mut bytes = vec![0; PAGE_SIZE];
+        assert!(store.read(page, &mut bytes).unwrap().is_some());
+        Page::new(&bytes).packed_into(&mut content);
+    }
+    let open_with = |tag: [u8; 3]| {
+        let folder = tempfile::tempdir().unwrap();
+        copy(sound.path(), folder.path());
+        let mut packed = content.clone();
+        packed[KEY_LIST..KEY_LIST + 3].copy_from_slice(&tag);
+        append(folder.path(), 1, &operation(page.0, &PageOp::Format { packed: Cow::Owned(packed) }));
+        options().open(folder.path().join(NAME)).and_then(Database::close)
+    };
+    let [kind, codec, variant] = [content[KEY_LIST], content[KEY_LIST + 1], content[KEY_LIST + 2]];
+    open_with([kind, codec, variant]).unwrap();
+    // Of no list, of no codec, of no variant, and of a list that has other bytes.
+    for tag in [[0, 0, 0], [u8::MAX; 3], [kind, 200, variant], [kind, codec, 200], [2, 0, 0]] {
+        let error = open_with(tag).expect_err("a page of another key list");
+        assert!(matches!(&error, Error::Corrupt { page: id, .. } if *id == page), "{tag:?}: {error}");
+    }
 }
 
 /// Removes all large values of a table in one of several ways, beside a snapshot that is held meanwhile, and works on.

@@ -83,7 +83,9 @@ impl<'a> Page<'a> {
         self.header.u8(header::LEVEL)
     }
 
-    /// The kind of the key list; [`KeyListKind::USUAL`] where the tag is unknown.
+    /// The kind of the key list. Reading does not ask whether there is one of that tag, which would cost each search: every page
+    /// is [checked](Page::check) when it is read from a device or comes from the log, and no page is changed whose tag is
+    /// unknown. Of a page that is neither, an unknown tag stands for [`KeyListKind::USUAL`].
     #[inline(always)]
     pub fn keys(&self) -> KeyListKind {
         KeyListKind::from_tag(self.header.key_list()).unwrap_or(KeyListKind::USUAL)

@@ -137,6 +137,7 @@ impl<'e> Applier<'e> {
 
     /// Puts an operation that has been applied in the batch. `before`: the page's LSN until then.
     fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn, before: Lsn) {
+        debug_assert_eq!(Page::check(page, page.id()).err().map(|error| error.to_string()), None, "after {op:?}");
         self.pages.set(self.pages.get() + usize::from(before < self.start));
         if self.engine.is_logged() {
             encode_operation(page.id(), op, self.batch.borrow_mut().out());

@@ -234,7 +234,14 @@ impl<'a> Redo<'a> {
             self.found.skipped += 1;
             return Ok(());
         }
-        let fits = match page::apply(&mut page, op, lsn) {
+        let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
+            // Other pages were checked when they were read; content that comes from the log has not been.
+            if fits && matches!(op, PageOp::Format { .. }) {
+                Page::check(&page, id)?;
+            }
+            Ok(fits)
+        });
+        let fits = match applied {
             Err(Error::Corrupt { .. }) if self.store.is_rescued() => false,
             applied => applied?,
         };
