@@ -5,6 +5,7 @@ use super::shared::{Handle, Shared};
 use super::transaction::read::ReadTransaction;
 use super::transaction::write::WriteTransaction;
 use crate::base::Result;
+use crate::txn::DatabaseStats;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -211,7 +212,25 @@ impl Database {
     /// [`crate::Error::ReadOnly`], and errors of writing.
     pub fn checkpoint(&self) -> Result<()> {
         self.shared.check_writable()?;
-        self.shared.checkpoint()
+        self.shared.engine.checkpoint_with_room()
+    }
+
+    /// Statistics of memory and file space.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let reader = db.begin_read()?;
+    /// assert_eq!(db.stats().snapshots, 1);
+    /// drop(reader);
+    /// assert_eq!(db.stats().snapshots, 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn stats(&self) -> DatabaseStats {
+        self.shared.engine.stats()
     }
 
     /// Does one round of background work. Returns false if there was none. Only needed without [`Builder::background`].

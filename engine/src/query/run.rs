@@ -291,7 +291,7 @@ impl Scan<'_> {
         // What is read of this leaf is asked for in the next one, whose blocks most likely lie alike: the processor by itself
         // looks ahead within 4 KiB only.
         let ahead = || {
-            let ahead = self.engine.pool.ahead(page.bytes(), page.right())?;
+            let ahead = self.engine.read_ahead(page)?;
             Some(move |bytes: &[u8]| ahead.like(bytes))
         };
         let Some(sum) = page.sum_of_integers(&slots, ahead) else {

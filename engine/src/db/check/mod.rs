@@ -7,9 +7,8 @@ use super::Database;
 use super::catalog::{self, TableEntry, catalog_tree};
 use super::shared::Handle;
 use crate::base::{Error, Lsn, PageId, Result, bytes};
-use crate::page::Page;
 use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
-use crate::txn::{Pages, Runs, ids_per_map, large};
+use crate::txn::{Runs, large};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A finding of [`Database::verify`].
@@ -103,7 +102,7 @@ impl Database {
     /// Errors that are not findings, such as a cache that is too small.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
-        let _writer = shared.engine.writer.lock();
+        let _writer = shared.engine.exclude_writers();
         let mut check =
             Check { shared, reached: BTreeSet::new(), heap: BTreeMap::new(), report: CheckReport::default() };
         check.tree(None, &catalog_tree(), false, true, &mut progress)?;
@@ -120,18 +119,17 @@ impl Database {
             }
             check.report.tables.push((name, stats));
         }
-        let waiting: Vec<_> = shared.engine.detached.lock().iter().map(|((_, root), at)| (*root, *at)).collect();
-        for (root, at) in waiting {
+        for (root, at) in shared.engine.detached_subtrees() {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
         }
         check.heaps();
-        match shared.engine.store.as_ref().and_then(|store| store.damage()) {
+        match shared.engine.store_damage() {
             // Which pages are taken is lost with it.
             Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
             None => check.account(),
         }
-        if let Some(slot) = shared.engine.store.as_ref().and_then(|store| store.file().damaged_superblock()) {
+        if let Some(slot) = shared.engine.damaged_superblock() {
             let what = format!(
                 "superblock {slot} is damaged: the other one is in use; open the database for writing to repair it"
             );
@@ -145,13 +143,10 @@ impl Database {
     #[doc(hidden)]
     pub fn each_page(&self, mut look: impl FnMut(PageId, &[u8])) -> Result<()> {
         let engine = &self.shared().engine;
-        let _writer = engine.writer.lock();
-        let per_map = ids_per_map(engine.pool.page_size());
+        let _writer = engine.exclude_writers();
         for map in engine.map_pages() {
-            let taken = |bit: &u32| engine.pool.read(map).is_ok_and(|page| Page::new(&page).bit(*bit));
-            for bit in (0..per_map).filter(taken) {
-                let id = PageId(map.0 + bit);
-                look(id, &engine.pool.read(id)?);
+            for id in engine.taken_pages(map).unwrap_or_default() {
+                look(id, &engine.read_page(id)?);
             }
         }
         Ok(())
@@ -176,7 +171,7 @@ impl Database {
     /// [`Error::NoTable`], and errors of reading.
     pub fn table_stats(&self, name: &str) -> Result<TreeStats> {
         let shared = self.shared();
-        let _writer = shared.engine.writer.lock();
+        let _writer = shared.engine.exclude_writers();
         let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
         let entry = shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()?;
         let entry = entry.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
@@ -185,7 +180,7 @@ impl Database {
             Visit::Large { record, .. } => large.push(large::len(record.bytes)),
             Visit::Page(_) | Visit::Heap { .. } => {}
         };
-        let stats = entry.tree.verify(&Pages(&shared.engine.pool), &mut visit)?;
+        let stats = entry.tree.verify(&shared.engine.pages(), &mut visit)?;
         Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), ..stats })
     }
 }
@@ -237,7 +232,7 @@ impl Check<'_> {
                 *known += keys;
             }
         };
-        let pages = Pages(&engine.pool);
+        let pages = engine.pages();
         let verified = match detached {
             false => tree.verify(&pages, &mut visit),
             true => {
@@ -299,14 +294,10 @@ impl Check<'_> {
         if !engine.is_logged() {
             return;
         }
-        let per_map = ids_per_map(engine.pool.page_size());
         let mut taken = BTreeSet::new();
         for map in engine.map_pages() {
-            match engine.pool.read(map) {
-                Ok(page) => {
-                    let page = Page::new(&page);
-                    taken.extend((0..per_map).filter(|bit| page.bit(*bit)).map(|bit| PageId(map.0 + bit)));
-                }
+            match engine.taken_pages(map) {
+                Ok(pages) => taken.extend(pages),
                 Err(error) => {
                     let (_, what) = told(&error, map);
                     let what = format!(

@@ -12,7 +12,7 @@ use crate::db::table::bounds;
 use crate::db::transaction::read::{ReadOnlyUntypedTable, ReadTransaction};
 use crate::page::Record;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, KeyRange, OwnedRecord, Pages, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, OwnedRecord, View, large};
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
@@ -220,7 +220,7 @@ impl<'t> Salvage<'t> {
         let within = |key: &[u8], position: &[u8]| key >= position && upper.is_none_or(|upper| key < upper);
         let (mut found, mut from, mut why) = (VecDeque::new(), self.position.clone(), None);
         let (mut lost, mut fatal) = (0, None);
-        let read = self.tree.leaf_entries(&Pages(&self.engine.pool), &self.position, |key, record| match key {
+        let read = self.tree.leaf_entries(&self.engine.pages(), &self.position, |key, record| match key {
             Ok(key) if within(key, &from) => {
                 if let Some(cause) = why.take() {
                     found.push_back(Salvaged::Lost(Lost { lower: from.clone(), upper: Some(key.to_vec()), cause }));
@@ -286,7 +286,7 @@ impl<'t> Salvage<'t> {
     /// Where the page at the position ends, or the lowest on the way there that something leads to; and what stands in the
     /// way.
     fn reach(&self) -> (Option<Vec<u8>>, Result<()>) {
-        let (upper, found) = self.tree.reach(&Pages(&self.engine.pool), &self.position);
+        let (upper, found) = self.tree.reach(&self.engine.pages(), &self.position);
         // Separators out of order must not keep anybody in one place.
         let ahead = upper.as_ref().is_none_or(|upper| *upper > self.position);
         let upper = match (upper.filter(|_| ahead), &self.end) {

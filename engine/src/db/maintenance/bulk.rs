@@ -27,11 +27,6 @@ use parking_lot::Mutex;
 /// ```
 pub const DEFAULT_FILL: f32 = 0.95;
 
-/// How far pages are to be filled where `fill` is asked: in a file its store knows best.
-pub(crate) fn best_fill(engine: &Engine, fill: f32) -> f32 {
-    engine.store.as_ref().map_or(fill, |store| store.best_fill(fill))
-}
-
 /// Writes pages to their final places, and collects these places.
 pub(crate) struct Sink<'t> {
     engine: &'t Engine,
@@ -46,13 +41,13 @@ impl<'t> Sink<'t> {
 
 impl BulkSink for Sink<'_> {
     fn allocate(&mut self) -> Result<PageId> {
-        let id = self.engine.ids.lock().take()?;
+        let id = self.engine.take_page_id()?;
         self.adopted.lock().push((id, None));
         Ok(id)
     }
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
-        let place = large::write_page(self.engine, id, packed)?;
+        let place = self.engine.write_unlogged(id, packed)?;
         // Pages are written soon after they are allocated: it is among the last.
         if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
             adopted.1 = place;
@@ -123,7 +118,7 @@ impl BulkTable<'_> {
         self.rules.check_value(value)?;
         self.entry.note_key(key);
         let engine = &self.load.tx.shared.engine;
-        let page_size = engine.pool.page_size();
+        let page_size = engine.page_size();
         if value.len() <= max_record(page_size, key.len()) {
             return self.loader.push(key, Record { bytes: value, large: false });
         }
@@ -224,8 +219,8 @@ impl WriteTransaction {
     ) -> Result<BulkTable<'_>> {
         self.check_new(name)?;
         let entry = self.create(name, &TableSpec::of_names(key_type, value_type, options)?)?;
-        let page_size = self.shared.engine.pool.page_size();
-        let fill = best_fill(&self.shared.engine, fill);
+        let page_size = self.shared.engine.page_size();
+        let fill = self.shared.engine.best_fill(fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         let load = Load { tx: self, name: name.to_owned(), finished: false };
         Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader })

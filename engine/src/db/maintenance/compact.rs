@@ -1,13 +1,12 @@
 //! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
 
-use super::bulk::{DEFAULT_FILL, Sink, best_fill};
-use super::gaps::Gaps;
+use super::bulk::{DEFAULT_FILL, Sink};
 use crate::base::Result;
 use crate::db::Database;
 use crate::db::catalog::catalog_tree;
 use crate::db::transaction::write::WriteTransaction;
 use crate::tree::{BulkLoader, BulkSink, Tree};
-use crate::txn::{Cursor, Pages, Runs, View};
+use crate::txn::{Cursor, Runs, View};
 use std::ops::Bound;
 
 /// The progress of a compaction.
@@ -88,8 +87,7 @@ impl Database {
     /// read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
         let shared = self.shared();
-        let store = shared.engine.store.as_ref();
-        let size = || store.map_or(0, |store| store.stats().file_bytes);
+        let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         let tx = self.begin_write()?;
         let tables = tx.tables()?;
@@ -101,9 +99,9 @@ impl Database {
         tx.commit()?;
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
         shared.engine.prune_all();
-        shared.checkpoint()?;
+        shared.engine.checkpoint_with_room()?;
         let _writer = shared.engine.lock_writer()?;
-        shared.close_gaps(Gaps { most: 0, moves: u64::MAX })?;
+        shared.engine.close_all_gaps()?;
         Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
     }
 }
@@ -115,9 +113,9 @@ impl WriteTransaction {
         let engine = &self.shared.engine;
         let old = entry.tree;
         // Entries are read by right links, past inner pages; what only a damaged one leads to could not be freed.
-        old.check_inner_pages(&Pages(&engine.pool))?;
-        let fill = best_fill(engine, DEFAULT_FILL);
-        let mut loader = BulkLoader::new(Sink::new(self), engine.pool.page_size(), old.layout, old.table, fill);
+        old.check_inner_pages(&engine.pages())?;
+        let fill = engine.best_fill(DEFAULT_FILL);
+        let mut loader = BulkLoader::new(Sink::new(self), engine.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
             loader.push(key, record)?;

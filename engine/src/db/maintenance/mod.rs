@@ -3,15 +3,11 @@
 
 pub(super) mod bulk;
 pub(super) mod compact;
-pub(super) mod gaps;
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// The number of dirty pages that one round writes ahead of need.
-const CLEAN_PAGES: usize = 64;
 
 /// Starts the thread. It ends when the last handle is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) {
@@ -44,7 +40,7 @@ fn run(shared: &Shared) {
 fn round(shared: &Shared) -> Result<()> {
     loop {
         shared.engine.sync_lazy()?;
-        shared.engine.pool.clean_step(CLEAN_PAGES)?;
+        shared.engine.clean_pages()?;
         let begun = Instant::now();
         loop {
             // Commits that are to be durable after an interval do not wait for a transaction that stays open for longer.

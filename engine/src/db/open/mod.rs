@@ -3,23 +3,18 @@
 pub(super) mod create;
 pub(super) mod options;
 
-use super::catalog::{catalog_tree, corrupt};
+use super::catalog::catalog_tree;
 use super::shared::{Shared, Worker};
 use super::{Database, maintenance};
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, PageId, Result};
 use crate::io::{FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
-use crate::page::Page;
 use crate::store::{self, Backing, Meta, PageStore, Pool};
-use crate::txn::{
-    CATALOG_ROOT, DETACHED_PREFIX, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, Step, Waiting,
-    ids_per_map,
-};
+use crate::txn::{CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, ids_per_map, map_damaged};
 use create::FIRST_LSN;
 use options::Builder;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,7 +36,7 @@ pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
     let root = ids.take()?;
     debug_assert_eq!(root, CATALOG_ROOT);
     let engine = Engine::new(pool, None, Arc::default(), ids, FIRST_LSN);
-    create_catalog(&engine)?;
+    engine.create_catalog(&catalog_tree())?;
     let shared = shared(options, engine, "(in memory)".into(), false, None);
     if options.background {
         maintenance::start(&shared);
@@ -137,8 +132,8 @@ impl Builder {
         if let Some(cause) = &stopped {
             engine.poison(cause);
         }
-        load_maps(&engine, high, &reserved)?;
-        finish_opening(&engine, redone, !opened.meta.clean)?;
+        engine.load_maps(high, &reserved)?;
+        engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean)?;
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
             maintenance::start(&shared);
@@ -258,9 +253,7 @@ fn shared(
     read_only: bool,
     lock: Option<Arc<dyn LockGuard>>,
 ) -> Arc<Shared> {
-    if let Some(log) = engine.log.get() {
-        log.limit_payload(options.most_payload);
-    }
+    engine.limit_payload(options.most_payload);
     Arc::new(Shared {
         engine,
         path,
@@ -304,112 +297,4 @@ fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -
         Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),
         resumed => Ok((Ok(resumed?), redone)),
     }
-}
-
-/// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
-/// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
-/// map stops all writing.
-fn load_maps(engine: &Engine, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
-    let per_map = ids_per_map(engine.pool.page_size());
-    let residents = engine.pool.residents();
-    for map in (0..high).step_by(per_map as usize).map(PageId) {
-        let end = PageId(high.min(map.0.saturating_add(per_map)));
-        let known = match engine.pool.exists(map).then(|| engine.pool.read(map)).transpose() {
-            Err(Error::Corrupt { page, what }) => {
-                engine.map_created(map);
-                engine.poison(&map_damaged(page, &what));
-                continue;
-            }
-            known => known?,
-        };
-        if known.is_some() {
-            engine.map_created(map);
-        }
-        let is_free = |id: PageId| {
-            let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
-            id > map && !taken && !reserved.contains(&id)
-        };
-        let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
-        let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
-        let stored = engine.store.iter().flat_map(|store| store.pages_between(map, end));
-        for id in stored.chain(of_map).filter(|id| is_free(*id)) {
-            engine.pool.forget(id);
-            if let Some(store) = &engine.store {
-                store.drop_page(id);
-            }
-        }
-        give_back(engine, map, end, known.is_none() && reserved.range(map..end).next().is_none(), is_free);
-    }
-    Ok(())
-}
-
-/// Makes the free ids of a map those that may be taken; `all`: none of them is taken.
-fn give_back(engine: &Engine, map: PageId, end: PageId, all: bool, is_free: impl Fn(PageId) -> bool) {
-    let mut ids = engine.ids.lock();
-    let first = map.0 + 1;
-    if all {
-        return ids.give_back_run(PageId(first), end.0.saturating_sub(first));
-    }
-    let (mut start, mut count) = (first, 0);
-    for id in first..end.0 {
-        if is_free(PageId(id)) {
-            count += 1;
-            continue;
-        }
-        ids.give_back_run(PageId(start), count);
-        (start, count) = (id + 1, 0);
-    }
-    ids.give_back_run(PageId(start), count);
-}
-
-/// The error that stops all writing if an allocation map is damaged.
-fn map_damaged(map: PageId, what: &str) -> Error {
-    let costs = "no entry is lost: copy the tables to a new database";
-    Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
-}
-
-/// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.
-fn finish_opening(engine: &Engine, redone: Redone, recovered: bool) -> Result<()> {
-    let catalog = catalog_tree();
-    if let Err(stopped) = engine.check_poison() {
-        // Half of a transaction must not be seen.
-        return redone.unfinished.map_or(Ok(()), |_| Err(stopped));
-    }
-    if !engine.pool.exists(CATALOG_ROOT) {
-        create_catalog(engine)?;
-    }
-    if let Some(transaction) = &redone.unfinished {
-        let end = engine.finish_large(transaction, &catalog)?;
-        engine.snapshots.publish(end);
-    }
-    let waiting = (Bound::Included(vec![DETACHED_PREFIX]), Bound::Excluded(vec![DETACHED_PREFIX + 1]));
-    let view = crate::txn::View::At(Lsn::MAX);
-    let mut detached = BTreeMap::new();
-    let mut cursor = crate::txn::Cursor::new(engine, catalog, view, waiting.0, waiting.1);
-    while let Some((key, record)) = cursor.next()? {
-        let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
-        let (Some(root), Some(waiting)) = (root, Waiting::decode(record.bytes)) else {
-            return Err(corrupt("the entry of a detached subtree is damaged"));
-        };
-        detached.insert((waiting.since, PageId(root)), waiting);
-    }
-    // Those that a large transaction has just detached are in the catalog as well.
-    *engine.detached.lock() = detached;
-    if recovered {
-        match engine.checkpoint() {
-            Err(cause @ Error::Full { .. }) => tracing::warn!(%cause, "no checkpoint after recovery: the log stays"),
-            taken => drop(taken?),
-        }
-    }
-    Ok(())
-}
-
-fn create_catalog(engine: &Engine) -> Result<()> {
-    let catalog = catalog_tree();
-    // The first id of all.
-    if engine.is_logged() {
-        engine.ids.lock().take_exactly(CATALOG_ROOT);
-    }
-    let end = engine.commit([Step::Create { tree: &catalog }].into_iter(), &[], &catalog)?;
-    engine.settle(end, crate::txn::Durability::Commit)
 }

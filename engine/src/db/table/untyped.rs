@@ -73,7 +73,7 @@ impl<'t> UntypedTable<'t> {
             Some(Some(record)) if record.large => Ok(Some(f(&large::read(engine, record.bytes)?))),
             Some(Some(record)) => Ok(Some(f(record.bytes))),
             None if self.state.created => Ok(None),
-            None => large::get_at(engine, &self.state.entry.tree, key, crate::base::Lsn::MAX, f),
+            None => engine.get_value(&self.state.entry.tree, key, crate::base::Lsn::MAX, f),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'t> UntypedTable<'t> {
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.rules.check_key(key)?;
         self.rules.check_value(value)?;
-        if !value.is_empty() && value.len() > max_record(self.tx.shared.engine.pool.page_size(), key.len()) {
+        if !value.is_empty() && value.len() > max_record(self.tx.shared.engine.page_size(), key.len()) {
             return self.put_large(key, value.len() as u64, &mut &*value);
         }
         self.write(key, Some(Record::inline(value)));

@@ -12,7 +12,7 @@ use crate::db::table::range::{Range, UntypedRange};
 use crate::db::table::stream::ValueStream;
 use crate::db::types::{Key, PrefixKey, TableDef, Value};
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -57,7 +57,7 @@ pub struct ReadTransaction {
 
 impl ReadTransaction {
     pub(crate) fn begin(shared: Arc<Handle>) -> ReadTransaction {
-        let lsn = shared.engine.snapshots.open();
+        let lsn = shared.engine.open_snapshot();
         ReadTransaction { snapshot: Arc::new(Snapshot { shared, lsn }) }
     }
 
@@ -202,7 +202,7 @@ impl ReadOnlyUntypedTable {
     #[inline]
     pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let engine = &self.snapshot.shared.engine;
-        large::get_at(engine, &self.entry.tree, key, self.snapshot.lsn, f)
+        engine.get_value(&self.entry.tree, key, self.snapshot.lsn, f)
     }
 
     /// A value as a stream, which reads one page at a time, for values too large for memory. `None` if there is no such

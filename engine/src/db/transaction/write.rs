@@ -296,7 +296,7 @@ impl WriteTransaction {
         }
         self.check_new(to)?;
         let mut state = self.take_name(from)?.ok_or_else(missing)?;
-        if let Err(too_long) = check_entry(to, &state.entry, self.shared.engine.pool.page_size()) {
+        if let Err(too_long) = check_entry(to, &state.entry, self.shared.engine.page_size()) {
             self.names.lock().insert(from.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
             return Err(too_long);
         }
@@ -360,7 +360,7 @@ impl WriteTransaction {
         let end = match self.apply() {
             // Nothing has changed, so a second attempt is safe.
             Err(Error::Full { .. }) => {
-                self.shared.make_room(self.adopted.get_mut().iter().all(|(_, place)| place.is_none()))?;
+                self.shared.engine.make_room(self.adopted.get_mut().iter().all(|(_, place)| place.is_none()))?;
                 self.apply()?
             }
             applied => applied?,
@@ -441,7 +441,7 @@ impl WriteTransaction {
             push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
         }
         push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
-        self.shared.prune_before_commit()?;
+        self.shared.engine.prune_before_commit(self.shared.version_memory)?;
         match steps.as_slice() {
             Some(steps) => engine.commit(steps.iter().copied(), &appends, &catalog),
             None => engine.commit(steps.iter(), &appends, &catalog),
@@ -490,8 +490,8 @@ impl WriteTransaction {
     pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
         check_name(name)?;
         let engine = &self.shared.engine;
-        let page_size = engine.pool.page_size();
-        let layout = spec.layout(engine.store.is_none(), page_size)?;
+        let page_size = engine.page_size();
+        let layout = spec.layout(!engine.is_logged(), page_size)?;
         let mut entry = TableEntry {
             tree: Tree { root: PageId::NONE, table: TableId(0), layout },
             entries: 0,
@@ -508,7 +508,7 @@ impl WriteTransaction {
             None => self.committed_next_table()?,
         };
         *next = Some(id + 1);
-        let root = engine.ids.lock().take()?;
+        let root = engine.take_page_id()?;
         self.adopted.lock().push((root, None));
         entry.tree = Tree { root, table: TableId(id), layout };
         Ok(entry)

@@ -2,7 +2,7 @@
 //! carry them out. Keys behind all others, as keys in order are, are looked at together. How a step changes pages must never
 //! be known here.
 
-use super::applier::{Applier, Pages};
+use super::applier::Applier;
 use super::steps::{Many, Step, Steps};
 use super::write_arrays::Tail;
 use super::write_set::WriteSet;
@@ -75,7 +75,7 @@ pub(crate) fn push_steps<'a>(
 impl Engine {
     /// How many entries a table's writes add or take away, and where; the caller holds the writer's lock.
     pub(crate) fn entry_delta<'a>(&self, tree: &Tree, writes: &'a WriteSet) -> Result<EntryDelta<'a>> {
-        let pages = Pages(&self.pool);
+        let pages = self.pages();
         let mut delta = EntryDelta::default();
         for range in writes.cleared() {
             delta.entries = delta.entries.saturating_sub_unsigned(super::count::entries(&pages, tree, range)?);
@@ -108,7 +108,7 @@ impl Engine {
             return Ok(None);
         }
         let (mut hint, mut key) = (LeafHint::NONE, Vec::new());
-        tree.leaf_for(&Pages(&self.pool), last, |leaf| {
+        tree.leaf_for(&self.pages(), last, |leaf| {
             let Some(slot) = leaf.count().checked_sub(1) else { return };
             leaf.key_into(slot, &mut key);
             // What a page says of a long key is not all of it. And a key of the leaf before may be behind that one's last entry.

@@ -6,58 +6,13 @@
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
 use crate::page::{self, NewEntry, Page, PageOp};
-use crate::store::{PlaceBytes, Pool, ReadGuard, WriteGuard};
+use crate::store::{PlaceBytes, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use crate::txn::engine::Engine;
 use crate::txn::redo::record::{Record, encode_operation};
 use crate::txn::space::page_ids::ids_per_map;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::ops::Range;
-
-/// The pool as the tree's readers see it.
-#[derive(Clone, Copy)]
-pub(crate) struct Pages<'e>(pub(crate) &'e Pool);
-
-impl PageRead for Pages<'_> {
-    type Ref<'a>
-        = ReadGuard<'a>
-    where
-        Self: 'a;
-
-    fn page_size(&self) -> usize {
-        self.0.page_size()
-    }
-
-    #[inline]
-    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        self.0.read(id)
-    }
-
-    #[inline]
-    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        self.0.fetch(id)
-    }
-
-    #[inline]
-    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
-        self.0.fetch_parts(id, parts)
-    }
-
-    #[inline]
-    fn prefetch_place_of(&self, id: PageId) {
-        self.0.prefetch_place_of(id);
-    }
-
-    #[inline]
-    fn prefetch(&self, id: PageId) -> bool {
-        self.0.prefetch(id)
-    }
-
-    fn will_read(&self, pages: impl Iterator<Item = PageId>) {
-        self.0.will_read(pages);
-    }
-}
 
 /// See the module's words.
 pub(crate) struct Applier<'e> {

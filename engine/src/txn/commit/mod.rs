@@ -14,12 +14,11 @@ pub(super) mod steps;
 pub(super) mod write_arrays;
 pub(super) mod write_set;
 
-use super::engine::{Durability, Engine};
+use super::engine::Engine;
 use super::large;
 use super::redo::record::OPERATIONS;
 use super::space::reclaim::{Runs, Waiting};
 use super::versions::detached_ranges::Detached;
-use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
@@ -27,7 +26,6 @@ use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, 
 use appends::Append;
 use applier::{Applier, FinishedBatch};
 use need::{Need, Survey, Surveyed};
-use std::sync::atomic::Ordering;
 use steps::Step;
 
 /// The root of the catalog, for ever.
@@ -68,7 +66,7 @@ impl Engine {
         }
         // No checkpoint may begin a new segment between the room for a large transaction and its record.
         let between_batches = pins.is_none().then(|| self.apply.lock());
-        if let Err(refused) = self.make_room(&need, pins.is_none()) {
+        if let Err(refused) = self.reserve_room(&need, pins.is_none()) {
             // The log may have got its part before the file did not: nobody else should miss it.
             if pins.is_none() {
                 self.log()?.give_back_reservation()?;
@@ -105,7 +103,7 @@ impl Engine {
 
     /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
     /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
-    fn make_room(&self, need: &Need, large: bool) -> Result<()> {
+    fn reserve_room(&self, need: &Need, large: bool) -> Result<()> {
         let (log, images) = if need.adds { (RELIEF_LOG, RELIEF_PAGES) } else { (0, 0) };
         let logical = if large { need.logical } else { 0 };
         self.log()?.reserve(need.log + logical + COMMIT_LOG + log)?;
@@ -304,47 +302,6 @@ impl Engine {
         catalog.put(applier, &key, record, before)?;
         let waiting = Waiting { since: applier.event_lsn(), table: subtree.table, runs };
         self.detached.lock().insert((waiting.since, subtree.root), waiting);
-        Ok(())
-    }
-
-    /// The end of the last batch; the caller holds the writer's lock.
-    pub(crate) fn last_end(&self) -> Lsn {
-        *self.apply.lock()
-    }
-
-    /// Says that a commit waits for the device, or is to be there after an interval; to be called before the writer's lock
-    /// is given up, so that no later commit, whose publishing makes this one visible as well, overtakes it.
-    pub(crate) fn note_awaited(&self, end: Lsn, durability: Durability) {
-        let asked = match durability {
-            Durability::Commit => &self.awaited,
-            Durability::Interval => &self.lazy,
-            Durability::None => return,
-        };
-        asked.fetch_max(end.0, Ordering::AcqRel);
-    }
-
-    /// Waits until a commit that ends at `end`, and all commits noted before it, is as durable as asked, then makes it
-    /// visible.
-    pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
-        if let Some(log) = self.log.get() {
-            let target = match durability {
-                Durability::Commit => end,
-                Durability::Interval | Durability::None => Lsn(self.awaited.load(Ordering::Acquire)),
-            };
-            if log.durable() < target {
-                log.make_durable(target).inspect_err(|cause| self.poison(cause))?;
-            }
-        }
-        self.snapshots.publish(end);
-        Ok(())
-    }
-
-    /// Makes durable what was to be so after an interval.
-    pub(crate) fn sync_lazy(&self) -> Result<()> {
-        let Some(log) = self.log.get() else { return Ok(()) };
-        if log.durable().0 < self.lazy.load(Ordering::Acquire) {
-            log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
-        }
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! What a commit needs before it may change anything: its pages read and kept in memory, room in the log and in the file. All
 //! of it is an upper bound: what is found missing later stops all writing.
 
-use super::applier::Pages;
 use super::detached_key;
 use super::steps::Step;
 use crate::base::limits::{MAX_VALUE, long_key_head, max_inline_key};
@@ -150,7 +149,7 @@ impl<'e> Survey<'e> {
 
     /// The catalog will name so many detached subtrees.
     fn note_detached(&mut self, root: PageId, count: usize) -> Result<()> {
-        self.catalog.leaf_for(&Pages(&self.engine.pool), &detached_key(root), |_| ())?;
+        self.catalog.leaf_for(&self.engine.pages(), &detached_key(root), |_| ())?;
         // Each changes a leaf of the catalog, and some split it.
         self.pages(2 * count, count);
         self.add(count * 256, 64, false);
@@ -162,7 +161,7 @@ impl<'e> Survey<'e> {
     fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         std::mem::swap(&mut self.way, &mut self.before);
         let mut leaf = PageId::NONE;
-        let looked = tree.way_to(&Pages(&self.engine.pool), target, &mut self.way, |page| {
+        let looked = tree.way_to(&self.engine.pages(), target, &mut self.way, |page| {
             leaf = page.id();
             look(page)
         })?;
@@ -240,7 +239,7 @@ impl<'e> Survey<'e> {
         let puts = steps.iter().any(|step| matches!(step, Step::Put { .. }));
         let room = if puts { 2 * added + self.page_size / 16 } else { 0 };
         for (tree, key) in steps.iter().filter_map(Step::target) {
-            if tree.read_heap_for(&Pages(&self.engine.pool), key, room)? {
+            if tree.read_heap_for(&self.engine.pages(), key, room)? {
                 break;
             }
         }
@@ -273,7 +272,7 @@ impl<'e> Survey<'e> {
         self.need.runs +=
             2 * self.visit_thinned(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
         let keys = KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
-        let levels = tree.detaching_levels(&Pages(&self.engine.pool), &keys)?;
+        let levels = tree.detaching_levels(&self.engine.pages(), &keys)?;
         // The root of what is detached is new, and so is the empty subtree in its place, which is merged with what is beside it
         // at each level. Besides, the leaf before it says that it comes next.
         let longest = max_inline_key(self.page_size) + 1;

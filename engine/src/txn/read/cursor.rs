@@ -7,7 +7,6 @@
 use crate::base::{Lsn, Result};
 use crate::page::Record;
 use crate::tree::{KeyRange, LeafCopy, ReadAhead, Target, Tree};
-use crate::txn::commit::applier::Pages;
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
 use crate::txn::versions::OwnedRecord;
@@ -392,7 +391,7 @@ impl Window {
         // The right link leads there unless the window was cut, or the link's page has become another one. A page that
         // was merged away or detached, but whose id was not let go, is as this view must see it.
         let whole = self.live && self.leaf.upper() == self.upper();
-        let right = whole && self.leaf.load_right(tree, &Pages(&engine.pool))?;
+        let right = whole && self.leaf.load_right(tree, &engine.pages())?;
         if right && engine.released.load(Ordering::Acquire) == self.released {
             (self.body, self.cut) = (Body::Leaf, None);
             self.prefetch_right(engine, tree);
@@ -422,7 +421,7 @@ impl Window {
             && !right.is_none()
             && let Some(upper) = self.leaf.upper()
         {
-            self.ahead.step(tree, &Pages(&engine.pool), right, upper);
+            self.ahead.step(tree, &engine.pages(), right, upper);
         }
     }
 
@@ -443,7 +442,7 @@ impl Window {
 
     /// Copies the leaf of `tree` at `at`; the window is right for all between its fences.
     fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
-        let pages = Pages(&engine.pool);
+        let pages = engine.pages();
         let target = match at {
             At::Key(key) => Target::Covering(key),
             At::Before(key) => Target::Before(key),

@@ -3,15 +3,15 @@
 use crate::base::{Lsn, Result};
 use crate::page::{Page, Record};
 use crate::tree::Tree;
-use crate::txn::commit::applier::Pages;
 use crate::txn::engine::Engine;
+use crate::txn::large;
 use crate::txn::versions::range_pieces::At;
 use crate::txn::versions::{Before, OwnedRecord};
 
 impl Engine {
     /// Hands the record that `key` has now to `f`, under the leaf's latch.
     pub(crate) fn get_current<R>(&self, tree: &Tree, key: &[u8], f: impl FnOnce(Option<Record<'_>>) -> R) -> Result<R> {
-        tree.get(&Pages(&self.pool), key, |_, record| f(record))
+        tree.get(&self.pages(), key, |_, record| f(record))
     }
 
     /// Hands the record that `key` had at `snapshot` to `f`; usually under the leaf's latch, without a copy.
@@ -24,7 +24,7 @@ impl Engine {
         f: impl FnOnce(Option<Record<'_>>) -> R,
     ) -> Result<R> {
         let mut f = Some(f);
-        let direct = tree.get(&Pages(&self.pool), key, |leaf: Page<'_>, record| match f.take() {
+        let direct = tree.get(&self.pages(), key, |leaf: Page<'_>, record| match f.take() {
             Some(f) if leaf.lsn() <= snapshot => Ok(f(record)),
             kept => {
                 f = kept;
@@ -35,6 +35,31 @@ impl Engine {
             (Ok(result), _) => Ok(result),
             (Err(now), Some(f)) => self.get_undone(tree, key, snapshot, now, f),
             (Err(_), None) => unreachable!("the closure was put back"),
+        }
+    }
+
+    /// Hands the value that `key` had at `snapshot` to `f`; a large one is read whole.
+    #[inline]
+    pub(crate) fn get_value<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        snapshot: Lsn,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let mut f = Some(f);
+        let mut large = None;
+        let found = self.get_at(tree, key, snapshot, |record| match record {
+            Some(record) if record.large => {
+                large = Some(record.bytes.to_vec());
+                None
+            }
+            Some(record) => f.take().map(|f| f(record.bytes)),
+            None => None,
+        })?;
+        match (large, f) {
+            (Some(record), Some(f)) => Ok(Some(f(&large::read(self, &record)?))),
+            _ => Ok(found),
         }
     }
 
@@ -52,7 +77,7 @@ impl Engine {
         let record = loop {
             if let Some(route) = route() {
                 let old = Tree { root: route.root, ..*tree };
-                let base = old.get(&Pages(&self.pool), key, |_, record| record.map(OwnedRecord::from))?;
+                let base = old.get(&self.pages(), key, |_, record| record.map(OwnedRecord::from))?;
                 break self.versions.point(tree.table, key, snapshot, route.until).unwrap_or(base);
             }
             let point = self.versions.point(tree.table, key, snapshot, Lsn::MAX);

@@ -6,7 +6,6 @@ use super::cursor::{Cursor, View};
 use crate::base::{Lsn, Result, limits};
 use crate::page::{Page, Record};
 use crate::tree::{KeyRange, Tree};
-use crate::txn::commit::applier::Pages;
 use crate::txn::engine::Engine;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
@@ -50,7 +49,7 @@ impl Engine {
         latched: Latched,
         visit: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
-        let pages = Pages(&self.pool);
+        let pages = self.pages();
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
         let mut copy = Vec::new();
         while range.is_above(&at) {
@@ -129,7 +128,7 @@ impl Engine {
     /// Keys that divide a range into parts that are about as large as each other, each read without the others: the
     /// borders of the root's subtrees.
     pub(crate) fn dividers(&self, tree: &Tree, range: &KeyRange) -> Result<Vec<Vec<u8>>> {
-        let mut dividers = tree.dividers(&Pages(&self.pool))?;
+        let mut dividers = tree.dividers(&self.pages())?;
         dividers.retain(|key| *key > range.lower && range.is_above(key));
         Ok(dividers)
     }

@@ -4,3 +4,4 @@
 pub(super) mod cursor;
 pub(super) mod get;
 pub(super) mod leaves;
+pub(super) mod pages;

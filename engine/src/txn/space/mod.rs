@@ -1,4 +1,8 @@
-//! Page ids: which of them are free, and how the pages of detached subtrees become free again.
+//! Page ids and places: which of them are free, how the pages of detached subtrees become free again, and how the file
+//! gets smaller.
 
+pub(super) mod gaps;
+pub(super) mod maps;
 pub(super) mod page_ids;
 pub(super) mod reclaim;
+mod unlogged;

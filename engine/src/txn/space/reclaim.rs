@@ -6,7 +6,8 @@ use crate::page::Record;
 use crate::tree::Tree;
 use crate::txn::commit::applier::Applier;
 use crate::txn::commit::detached_key;
-use crate::txn::engine::{Durability, Engine};
+use crate::txn::durability::Durability;
+use crate::txn::engine::Engine;
 use crate::txn::large;
 use std::cell::Cell;
 use std::time::Duration;
@@ -84,6 +85,16 @@ impl Engine {
         let waits = || self.detached.lock().first_key_value().is_some_and(|((since, _), _)| *since < end);
         while waits() && self.reclaim_step(catalog, None)? {}
         Ok(())
+    }
+
+    /// True if subtrees wait to be freed.
+    pub(crate) fn has_detached(&self) -> bool {
+        !self.detached.lock().is_empty()
+    }
+
+    /// The subtrees that wait to be freed, and their roots.
+    pub(crate) fn detached_subtrees(&self) -> Vec<(PageId, Waiting)> {
+        self.detached.lock().iter().map(|((_, root), waiting)| (*root, *waiting)).collect()
     }
 
     /// How many subtrees wait for open snapshots.

@@ -11,6 +11,7 @@
 pub(super) mod detached_ranges;
 pub(super) mod kept_events;
 pub(super) mod key_events;
+mod prune;
 pub(super) mod range_pieces;
 pub(super) mod snapshots;
 pub(super) mod version_run;

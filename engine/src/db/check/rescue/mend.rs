@@ -8,7 +8,7 @@ use crate::db::check::salvage;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
 use crate::store::{ID_SLACK, PageStore};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
-use crate::txn::{CATALOG_ROOT, Engine, Pages};
+use crate::txn::{CATALOG_ROOT, Engine};
 use std::collections::{BTreeMap, HashSet};
 
 /// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
@@ -71,12 +71,12 @@ pub(super) fn mend(engine: &Engine, store: &dyn PageStore, guessed: bool, damage
 /// The first id that no page has, nor a link to one that is lost: as far as that can be believed.
 fn next_id(engine: &Engine, store: &dyn PageStore) -> PageId {
     let next = store.ids_end().max(1);
-    PageId(next.max(engine.ids.lock().high().min(next.saturating_add(ID_SLACK))))
+    PageId(next.max(engine.ids_end().min(next.saturating_add(ID_SLACK))))
 }
 
 /// Why an inner page of a tree, or its root, cannot be read, if that is so.
 fn inner_damage(engine: &Engine, tree: &Tree) -> Result<Option<Error>> {
-    match tree.check_inner_pages(&Pages(&engine.pool)) {
+    match tree.check_inner_pages(&engine.pages()) {
         Err(error) if salvage::costs_a_range(&error) => Ok(Some(error)),
         checked => checked.map(|()| None),
     }
@@ -116,7 +116,7 @@ impl Mending<'_> {
     }
 
     fn put(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
-        self.engine.pool.forget(id);
+        self.engine.forget_page(id);
         self.store.write_unlogged(id, packed).map(drop)
     }
 
@@ -145,7 +145,7 @@ impl Mending<'_> {
             tables.insert(name.clone(), entry.clone());
             found.push(Found { name, entry, named });
         }
-        let (page_size, tree) = (self.engine.pool.page_size(), catalog_tree());
+        let (page_size, tree) = (self.engine.page_size(), catalog_tree());
         let mut loader = BulkLoader::new(&mut *self, page_size, tree.layout, tree.table, 1.0);
         for (name, entry) in &tables {
             loader.push(&table_key(name), Record::inline(&entry.encode()))?;
@@ -158,7 +158,7 @@ impl Mending<'_> {
     /// Grows inner pages over a table's leaves; false without a leaf.
     fn inner_pages(&mut self, tree: &Tree, leaves: &[PageId]) -> Result<bool> {
         let engine = self.engine;
-        let Some(grown) = tree.rebuild_inner_pages(&Pages(&engine.pool), leaves, &mut *self)? else { return Ok(false) };
+        let Some(grown) = tree.rebuild_inner_pages(&engine.pages(), leaves, &mut *self)? else { return Ok(false) };
         self.put(tree.root, &grown.root).map(|()| true)
     }
 }

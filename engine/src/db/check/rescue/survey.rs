@@ -6,7 +6,7 @@ use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::db::check::salvage::costs_a_range;
 use crate::page::{KeyListKind, Page, PageKind, RecordListKind, unpack};
 use crate::store::PageStore;
-use crate::txn::{Engine, Pages, ids_per_map};
+use crate::txn::{Engine, ids_per_map};
 use std::collections::BTreeMap;
 
 /// The readable pages of a table.
@@ -32,7 +32,7 @@ pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> 
         if !outdated && !may_be_taken(engine, id)? {
             continue;
         }
-        let latched = match engine.pool.read(id) {
+        let latched = match engine.read_page(id) {
             Err(error) if costs_a_range(&error) => continue,
             read => read?,
         };
@@ -58,12 +58,12 @@ pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> 
 
 /// False if a readable allocation map says that the page is free.
 fn may_be_taken(engine: &Engine, id: PageId) -> Result<bool> {
-    let per_map = ids_per_map(engine.pool.page_size());
+    let per_map = ids_per_map(engine.page_size());
     let map = PageId(id.0 - id.0 % per_map);
-    if !engine.pool.exists(map) {
+    if !engine.page_exists(map) {
         return Ok(true);
     }
-    match engine.pool.read(map) {
+    match engine.read_page(map) {
         Ok(page) if Page::new(&page).kind() != PageKind::Map => Ok(true),
         Ok(page) => Ok(Page::new(&page).bit(id.0 - map.0)),
         Err(error) if costs_a_range(&error) => Ok(true),
@@ -77,7 +77,7 @@ pub(super) fn remembered_tables(
     store: &dyn PageStore,
 ) -> Result<BTreeMap<TableId, (String, TableEntry)>> {
     let mut newest: BTreeMap<TableId, (Lsn, String, TableEntry)> = BTreeMap::new();
-    let mut page = vec![0; engine.pool.page_size()];
+    let mut page = vec![0; engine.page_size()];
     let mut key = Vec::new();
     store.survey(&mut |image| {
         if Page::new(image.packed).table() != TableId::CATALOG || unpack(image.packed, &mut page).is_err() {
@@ -86,7 +86,7 @@ pub(super) fn remembered_tables(
         let Some(leaf) = Page::check(&page, image.page).ok().filter(Page::is_leaf) else { return };
         for slot in 0..leaf.count() {
             let record = leaf.record(slot);
-            if record.large || catalog_tree().full_key(&Pages(&engine.pool), leaf, slot, &mut key).is_err() {
+            if record.large || catalog_tree().full_key(&engine.pages(), leaf, slot, &mut key).is_err() {
                 continue;
             }
             if let (Some(Ok(name)), Ok(entry)) = (catalog::table_name(&key), TableEntry::decode(record.bytes)) {

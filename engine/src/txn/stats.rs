@@ -1,8 +1,9 @@
-//! Statistics of a database: how it uses memory and the file.
+//! Statistics of a database: how it uses memory and the file; and what its store says of the file.
 
-use super::Database;
+use super::engine::Engine;
+use crate::base::Error;
 
-/// Statistics of a database; see [`Database::stats`].
+/// Statistics of a database, which `Database::stats` returns.
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -48,50 +49,52 @@ pub struct DatabaseStats {
     pub snapshots: usize,
     /// Before-images of the changes since the oldest snapshot, and of the last commits.
     pub versions: usize,
-    /// Bytes of memory of these before-images. [`super::Builder::version_memory`] limits the part that snapshots need.
+    /// Bytes of memory of these before-images. `Builder::version_memory` limits the part that snapshots need.
     pub version_bytes: usize,
     /// Detached subtrees that are not yet freed.
     pub detached: usize,
 }
 
-impl Database {
+impl Engine {
     /// Statistics of memory and file space.
-    ///
-    /// ```
-    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
-    /// # let db = duramen::Database::in_memory()?;
-    /// # let tx = db.begin_write()?;
-    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
-    /// # tx.commit()?;
-    /// let reader = db.begin_read()?;
-    /// assert_eq!(db.stats().snapshots, 1);
-    /// drop(reader);
-    /// assert_eq!(db.stats().snapshots, 0);
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    pub fn stats(&self) -> DatabaseStats {
-        let engine = &self.shared().engine;
-        let pool = engine.pool.stats();
-        let store = engine.store.as_ref().map(|store| store.stats()).unwrap_or_default();
-        let held = engine.versions.held_back();
+    pub(crate) fn stats(&self) -> DatabaseStats {
+        let pool = self.pool.stats();
+        let store = self.store.as_ref().map(|store| store.stats()).unwrap_or_default();
+        let held = self.versions.held_back();
         DatabaseStats {
-            page_size: engine.pool.page_size(),
+            page_size: self.page_size(),
             file_bytes: store.file_bytes,
             live_bytes: store.live_bytes,
             free_bytes: store.free_bytes,
-            log_bytes: engine.log_bytes(),
-            pages: if engine.is_logged() { store.pages } else { pool.resident },
-            free_pages: engine.ids.lock().free_count(),
-            cache_pages: engine.pool.capacity() as u64,
+            log_bytes: self.log_bytes(),
+            pages: if self.is_logged() { store.pages } else { pool.resident },
+            free_pages: self.ids.lock().free_count(),
+            cache_pages: self.pool.capacity() as u64,
             resident_pages: pool.resident,
             cache_bytes: pool.bytes,
             reads: pool.misses,
             writes: pool.writes,
             evictions: pool.evictions,
-            snapshots: engine.snapshots.count(),
+            snapshots: self.snapshots.count(),
             versions: held.events,
             version_bytes: held.bytes + held.run_bytes,
-            detached: engine.detached.lock().len(),
+            detached: self.detached.lock().len(),
         }
+    }
+
+    /// Why the store does not know which places are free, if that is so.
+    pub(crate) fn store_damage(&self) -> Option<Error> {
+        self.store.as_ref().and_then(|store| store.damage())
+    }
+
+    /// The number of the superblock that is damaged, if one is.
+    pub(crate) fn damaged_superblock(&self) -> Option<usize> {
+        self.store.as_ref().and_then(|store| store.file().damaged_superblock())
+    }
+
+    /// The kind of the page store, of a database in a file.
+    #[cfg(test)]
+    pub(crate) fn store_kind(&self) -> Option<crate::store::StoreKind> {
+        self.store.as_ref().map(|store| store.file().kind())
     }
 }

@@ -1,0 +1,78 @@
+//! Frees runs, after making sure that a record leads to a run.
+
+use super::Run;
+use crate::base::limits::PAGE_HEADER;
+use crate::base::{PageId, Result};
+use crate::page::{self, Page};
+use crate::txn::commit::applier::Applier;
+use crate::txn::engine::Engine;
+use crate::txn::space::page_ids::ids_per_map;
+
+impl Run {
+    /// True if its pages are what they must be, as far as can be known without reading them: they are taken, and their images are as
+    /// long as the run's.
+    fn is_sound(&self, engine: &Engine) -> Result<bool> {
+        let Some(store) = &engine.store else { return Ok(true) };
+        let (page_size, high) = (engine.pool.page_size(), engine.ids.lock().high());
+        let per_map = ids_per_map(page_size);
+        if self.first.0.is_multiple_of(per_map) {
+            return Ok(false);
+        }
+        let (mut left, mut map) = (self.len, None);
+        for id in self.pages(page_size) {
+            if id.0 >= high {
+                return Ok(false);
+            }
+            let own = PageId(id.0 - id.0 % per_map);
+            if map.as_ref().is_none_or(|(at, _)| *at != own) {
+                // One latch at a time.
+                drop(map.take());
+                map = Some((own, engine.pool.read(own)?));
+            }
+            let taken = map.as_ref().is_some_and(|(_, page)| Page::new(page).bit(id.0 % per_map));
+            let payload = left.min(page::run_capacity(page_size));
+            if !taken || !store.may_be(id, PAGE_HEADER + payload) {
+                return Ok(false);
+            }
+            left -= payload;
+        }
+        Ok(true)
+    }
+}
+
+/// The run of a large record that leads to what it must.
+pub(crate) struct SoundRun(Run);
+
+/// The run of a large record. `None` where the record is damaged: to free what it leads to would free the pages of somebody
+/// else, so its run stays taken.
+///
+/// # Errors
+/// Those of reading allocation maps.
+pub(crate) fn sound_run(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
+    let run = match Run::decode(record) {
+        Ok(run) => run,
+        Err(cause) => {
+            tracing::warn!(%cause, "the run of a damaged large record stays taken");
+            return Ok(None);
+        }
+    };
+    if !run.is_sound(engine)? {
+        tracing::warn!(page = %run.first, "a damaged large record leads to pages that are not its run; that stays taken");
+        return Ok(None);
+    }
+    Ok(Some(SoundRun(run)))
+}
+
+impl SoundRun {
+    /// Marks its pages as free. Snapshots may still read them: their ids are let go with the event that has the record.
+    pub(crate) fn free_later(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
+        applier.free_later(self.0.pages(engine.pool.page_size()))
+    }
+
+    /// Frees its pages, which no snapshot can read.
+    pub(crate) fn free_now(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
+        self.free_later(engine, applier)?;
+        applier.let_go(self.0.pages(engine.pool.page_size()));
+        Ok(())
+    }
+}

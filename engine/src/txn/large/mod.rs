@@ -1,0 +1,70 @@
+//! Large values: runs of pages outside the tree and outside the log.
+//!
+//! A run's pages have consecutive ids (skipping those of allocation maps), so that freeing one needs no reading; each
+//! also names the next. They are written and synced before the batch that points to them. The record that stands for
+//! the value in the tree is `first page u32 | length u32 | checksum u32`.
+
+mod free;
+mod read;
+mod write;
+
+use super::engine::Engine;
+use super::space::page_ids::PageIds;
+use crate::base::limits::LARGE_RECORD;
+use crate::base::{Error, PageId, Result, TableId, bytes};
+use crate::page;
+pub(super) use free::sound_run;
+pub(crate) use read::{RunReader, check, read};
+pub(crate) use write::{read_input, unwrite, write};
+
+/// Bytes of what stands for a damaged large record; see [`damaged_record`].
+const DAMAGED_RECORD: usize = 8;
+
+/// A large record, decoded.
+#[derive(Clone, Copy)]
+struct Run {
+    first: PageId,
+    len: usize,
+    checksum: u32,
+}
+
+impl Run {
+    fn decode(record: &[u8]) -> Result<Run> {
+        let first = PageId(bytes::get_u32(record, 0));
+        let page = if first.is_none() { PageId::UNKNOWN } else { first };
+        if record.len() == DAMAGED_RECORD {
+            let what =
+                format!("a large value of table number {} is lost: its record was damaged", bytes::get_u32(record, 4));
+            return Err(Error::corrupt(page, what));
+        }
+        if record.len() != LARGE_RECORD || first.is_none() {
+            return Err(Error::corrupt(page, "a large record that is no pointer to a run"));
+        }
+        let len = bytes::get_u32(record, 4) as usize;
+        Ok(Run { first, len, checksum: bytes::get_u32(record, 8) })
+    }
+
+    fn pages(&self, page_size: usize) -> impl Iterator<Item = PageId> + use<> {
+        let count = self.len.div_ceil(page::run_capacity(page_size)).max(1);
+        PageIds::run(page_size, self.first).take(count)
+    }
+}
+
+/// What stands for a damaged large record as a before-image: the page and the table that its error names, and no run
+/// that could be freed.
+pub(super) fn damaged_record(table: TableId, record: &[u8]) -> [u8; DAMAGED_RECORD] {
+    let mut damaged = [0; DAMAGED_RECORD];
+    bytes::put_u32(&mut damaged, 0, bytes::get_u32(record, 0));
+    bytes::put_u32(&mut damaged, 4, table.0);
+    damaged
+}
+
+/// The pages of a run.
+pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item = PageId> + use<>> {
+    Ok(Run::decode(record)?.pages(engine.pool.page_size()))
+}
+
+/// The length in bytes of the value that a large record stands for.
+pub(crate) fn len(record: &[u8]) -> Result<u64> {
+    Ok(Run::decode(record)?.len as u64)
+}

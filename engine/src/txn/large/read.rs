@@ -1,0 +1,105 @@
+//! Reads runs, whole or as a stream.
+
+use super::Run;
+use crate::base::checksum::chained;
+use crate::base::{Error, PageId, Result};
+use crate::page::Page;
+use crate::txn::engine::Engine;
+use std::io::Read;
+
+/// Reads a run to its end, for its checksum only.
+pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
+    let mut reader = RunReader::new(engine, Run::decode(record)?);
+    while reader.fill()? {
+        reader.at = reader.page_payload().len();
+    }
+    Ok(())
+}
+
+/// Reads a run whole and checks it.
+pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
+    let run = Run::decode(record)?;
+    // The length is from a page: memory is taken as the pages come, not on its word.
+    let mut value = Vec::with_capacity(run.len.min(1 << 20));
+    let mut reader = RunReader::new(engine, run);
+    while reader.fill()? {
+        value.extend_from_slice(reader.page_payload());
+        reader.at = reader.page_payload().len();
+    }
+    Ok(value)
+}
+
+/// A large value, read as a stream, a page at a time.
+pub(crate) struct RunReader<'e> {
+    engine: &'e Engine,
+    run: Run,
+    pages: Box<dyn Iterator<Item = PageId> + Send>,
+    page: Vec<u8>,
+    at: usize,
+    left: usize,
+    checksum: u32,
+}
+
+impl<'e> RunReader<'e> {
+    /// A reader of the value that a large record stands for.
+    pub(crate) fn open(engine: &'e Engine, record: &[u8]) -> Result<RunReader<'e>> {
+        Ok(RunReader::new(engine, Run::decode(record)?))
+    }
+
+    fn new(engine: &'e Engine, run: Run) -> RunReader<'e> {
+        let pages = Box::new(run.pages(engine.pool.page_size()));
+        RunReader { engine, run, pages, page: Vec::new(), at: 0, left: run.len, checksum: 0 }
+    }
+
+    /// The value's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.run.len as u64
+    }
+
+    fn page_payload(&self) -> &[u8] {
+        Page::new(&self.page).payload()
+    }
+
+    /// Makes sure that there are bytes to give; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        if self.at < self.page_payload().len() {
+            return Ok(true);
+        }
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let bad = |page, what: &str| Err(Error::corrupt(page, format!("a large value {what}")));
+        let Some(id) = self.pages.next() else { return bad(self.run.first, "longer than its run") };
+        self.page.resize(self.engine.pool.page_size(), 0);
+        match &self.engine.store {
+            Some(store) if store.read(id, &mut self.page)?.is_none() => return bad(id, "misses this page"),
+            Some(_) => {}
+            None => self.page.copy_from_slice(&self.engine.pool.read(id)?),
+        }
+        self.at = 0;
+        let payload = Page::new(&self.page).payload();
+        if payload.is_empty() || payload.len() > self.left {
+            return bad(id, "has another length than its run");
+        }
+        self.left -= payload.len();
+        self.checksum = chained(self.checksum, payload);
+        if self.left == 0 && self.checksum != self.run.checksum {
+            return bad(self.run.first, "does not have its checksum");
+        }
+        Ok(true)
+    }
+}
+
+impl Read for RunReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        if !self.fill().map_err(std::io::Error::other)? {
+            return Ok(0);
+        }
+        let from = self.page_payload().get(self.at..).unwrap_or_default();
+        let count = from.len().min(buf.len());
+        let (Some(to), Some(from)) = (buf.get_mut(..count), from.get(..count)) else { return Ok(0) };
+        to.copy_from_slice(from);
+        self.at += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,99 @@
+//! Writes runs, and takes back those that a transaction does not want.
+
+use super::Run;
+use crate::base::checksum::chained;
+use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
+use crate::base::{Error, PageId, Result, TableId, bytes};
+use crate::page;
+use crate::store::PlaceBytes;
+use crate::txn::engine::Engine;
+use crate::txn::space::page_ids::PageIds;
+use crate::txn::versions::OwnedRecord;
+use std::io::{ErrorKind, Read};
+
+/// Writes `len` bytes from `input` to a new run. Its pages are added to `adopted`; they become part of the database
+/// when the transaction commits.
+///
+/// # Errors
+/// [`Error::ValueTooLong`]; [`Error::Full`]; errors of `input`.
+pub(crate) fn write(
+    engine: &Engine,
+    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
+    table: TableId,
+    len: u64,
+    input: &mut dyn Read,
+) -> Result<OwnedRecord> {
+    let too_long = || Error::ValueTooLong { len, max: MAX_VALUE };
+    let length = u32::try_from(len).map_err(|_| too_long())?;
+    let page_size = engine.pool.page_size();
+    let capacity = page::run_capacity(page_size);
+    let count = (length as usize).div_ceil(capacity).max(1);
+    let first = engine.ids.lock().take_run(count)?;
+    let start = adopted.len();
+    let written = write_run(engine, adopted, table, length, (first, count), input);
+    if written.is_err() {
+        // The transaction may commit without this value: its pages must not be left to it.
+        let pages: Vec<PageId> = adopted.drain(start..).map(|(page, _)| page).collect();
+        engine.release_pages(&pages);
+    }
+    written
+}
+
+/// Fills `buf` from what a value is read from.
+pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
+    input.read_exact(buf).map_err(|source| {
+        let source = match source.kind() {
+            kind @ ErrorKind::UnexpectedEof => {
+                std::io::Error::new(kind, "it ended before it gave as many bytes as the value was said to have")
+            }
+            _ => source,
+        };
+        Error::Io { action: "cannot read", path: "the input of a large value".into(), source }
+    })
+}
+
+fn write_run(
+    engine: &Engine,
+    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
+    table: TableId,
+    length: u32,
+    (first, count): (PageId, usize),
+    input: &mut dyn Read,
+) -> Result<OwnedRecord> {
+    let page_size = engine.pool.page_size();
+    let capacity = page::run_capacity(page_size);
+    let start = adopted.len();
+    let mut checksum = 0;
+    let mut rest = length as usize;
+    let mut payload = vec![0; capacity.min(rest)];
+    let mut ids = PageIds::run(page_size, first).take(count).peekable();
+    adopted.extend(PageIds::run(page_size, first).take(count).map(|id| (id, None)));
+    let mut place = start;
+    while let Some(id) = ids.next() {
+        payload.truncate(rest);
+        read_input(input, &mut payload)?;
+        rest -= payload.len();
+        checksum = chained(checksum, &payload);
+        let right = ids.peek().copied().unwrap_or(PageId::NONE);
+        let written = engine.write_unlogged(id, &page::run_page(id, table, right, &payload))?;
+        if let Some(adopted) = adopted.get_mut(place) {
+            adopted.1 = written;
+        }
+        place += 1;
+    }
+    let mut record = [0; LARGE_RECORD];
+    bytes::put_u32(&mut record, 0, first.0);
+    bytes::put_u32(&mut record, 4, length);
+    bytes::put_u32(&mut record, 8, checksum);
+    Ok(OwnedRecord { bytes: record.as_slice().into(), large: true })
+}
+
+/// Takes back a run that this transaction has written itself and does not want any more.
+pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
+    let Ok(run) = Run::decode(record) else { return };
+    let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();
+    if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
+        adopted.retain(|(page, _)| page < first || page > last);
+    }
+    engine.release_pages(&pages);
+}

@@ -1,0 +1,36 @@
+//! The place of the log in an engine, which is empty until recovery has read the old log to its end.
+
+use crate::base::watermark::Watermark;
+use crate::base::{Lsn, Result};
+use crate::log::Log;
+use std::sync::{Arc, OnceLock};
+
+/// The log as the pool sees it: there is none before recovery has read the old one to its end.
+#[derive(Default)]
+pub(crate) struct LogSlot(OnceLock<Arc<Log>>);
+
+impl LogSlot {
+    /// Puts the log in place, once.
+    pub(crate) fn set(&self, log: Arc<Log>) {
+        // A second log would be a bug of recovery; the first stays.
+        let _ = self.0.set(log);
+    }
+
+    pub(crate) fn get(&self) -> Option<&Arc<Log>> {
+        self.0.get()
+    }
+}
+
+impl Watermark for LogSlot {
+    fn durable(&self) -> Lsn {
+        self.0.get().map_or(Lsn::MAX, |log| log.durable())
+    }
+
+    fn appended(&self) -> Lsn {
+        self.0.get().map_or(Lsn::MAX, |log| log.appended())
+    }
+
+    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+        self.0.get().map_or(Ok(()), |log| log.make_durable(lsn))
+    }
+}

@@ -1,0 +1,85 @@
+//! The pages of an open database, for reading.
+
+use crate::base::{PageId, Result};
+use crate::page::Page;
+use crate::store::{Ahead, Pool, ReadGuard};
+use crate::tree::PageRead;
+use crate::txn::engine::Engine;
+use std::ops::Range;
+
+/// The pool as the tree's readers see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<'e>(&'e Pool);
+
+impl PageRead for Pages<'_> {
+    type Ref<'a>
+        = ReadGuard<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        self.0.page_size()
+    }
+
+    #[inline]
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.read(id)
+    }
+
+    #[inline]
+    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.0.fetch(id)
+    }
+
+    #[inline]
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
+        self.0.fetch_parts(id, parts)
+    }
+
+    #[inline]
+    fn prefetch_place_of(&self, id: PageId) {
+        self.0.prefetch_place_of(id);
+    }
+
+    #[inline]
+    fn prefetch(&self, id: PageId) -> bool {
+        self.0.prefetch(id)
+    }
+
+    fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        self.0.will_read(pages);
+    }
+}
+
+impl Engine {
+    /// The pages, as the tree's readers see them.
+    #[inline]
+    pub(crate) fn pages(&self) -> Pages<'_> {
+        Pages(&self.pool)
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> usize {
+        self.pool.page_size()
+    }
+
+    /// Reads a page under a shared latch.
+    pub(crate) fn read_page(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.pool.read(id)
+    }
+
+    /// True if the page is in the cache or in the file.
+    pub(crate) fn page_exists(&self, id: PageId) -> bool {
+        self.pool.exists(id)
+    }
+
+    /// The page to the right of this one, to prefetch the same parts of it.
+    pub(crate) fn read_ahead(&self, page: Page<'_>) -> Option<Ahead> {
+        self.pool.ahead(page.bytes(), page.right())
+    }
+
+    /// Drops a page from the cache, because it was written to the store past it.
+    pub(crate) fn forget_page(&self, id: PageId) {
+        self.pool.forget(id);
+    }
+}

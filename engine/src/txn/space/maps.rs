@@ -1,0 +1,132 @@
+//! Allocation maps, which say durably which pages are taken, and taking and releasing page ids.
+
+use super::page_ids::ids_per_map;
+use crate::base::{Error, PageId, Result};
+use crate::page::Page;
+use crate::txn::engine::Engine;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    pub(crate) fn maps_known(&self, map: PageId) -> bool {
+        self.maps.lock().contains(&map)
+    }
+
+    pub(crate) fn map_created(&self, map: PageId) {
+        self.maps.lock().insert(map);
+    }
+
+    /// All allocation map pages.
+    pub(crate) fn map_pages(&self) -> Vec<PageId> {
+        self.maps.lock().iter().copied().collect()
+    }
+
+    /// How many allocation map pages there are.
+    pub(crate) fn map_count(&self) -> usize {
+        self.maps.lock().len()
+    }
+
+    /// The pages that an allocation map says are taken.
+    pub(crate) fn taken_pages(&self, map: PageId) -> Result<Vec<PageId>> {
+        let page = self.pool.read(map)?;
+        let page = Page::new(&page);
+        let ids = (0..ids_per_map(self.page_size())).filter(|bit| page.bit(*bit));
+        Ok(ids.map(|bit| PageId(map.0 + bit)).collect())
+    }
+
+    /// Takes a free page id.
+    pub(crate) fn take_page_id(&self) -> Result<PageId> {
+        self.ids.lock().take()
+    }
+
+    /// Leaves out so many page ids, which no transaction can have until the database is opened again.
+    #[cfg(test)]
+    pub(crate) fn skip_page_ids(&self, count: u32) -> Result<()> {
+        self.ids.lock().take_run(count as usize).map(drop)
+    }
+
+    /// One past the highest page id ever taken.
+    pub(crate) fn ids_end(&self) -> u32 {
+        self.ids.lock().high()
+    }
+
+    /// Drops the content of freed pages and lets their ids be taken again.
+    pub(crate) fn release_pages(&self, pages: &[PageId]) {
+        if !pages.is_empty() {
+            self.released.fetch_add(1, Ordering::AcqRel);
+        }
+        for &id in pages {
+            self.pool.forget(id);
+            if let Some(store) = &self.store {
+                store.drop_page(id);
+                // A reader that followed an old link may have read it in again before the store dropped it. It must not
+                // stay: the id's next page may be written past the pool.
+                self.pool.forget(id);
+            }
+            self.ids.lock().give_back(id);
+        }
+    }
+
+    /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
+    /// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
+    /// map stops all writing.
+    pub(crate) fn load_maps(&self, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
+        let per_map = ids_per_map(self.page_size());
+        let residents = self.pool.residents();
+        for map in (0..high).step_by(per_map as usize).map(PageId) {
+            let end = PageId(high.min(map.0.saturating_add(per_map)));
+            let known = match self.pool.exists(map).then(|| self.pool.read(map)).transpose() {
+                Err(Error::Corrupt { page, what }) => {
+                    self.map_created(map);
+                    self.poison(&map_damaged(page, &what));
+                    continue;
+                }
+                known => known?,
+            };
+            if known.is_some() {
+                self.map_created(map);
+            }
+            let is_free = |id: PageId| {
+                let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
+                id > map && !taken && !reserved.contains(&id)
+            };
+            let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
+            let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
+            let stored = self.store.iter().flat_map(|store| store.pages_between(map, end));
+            for id in stored.chain(of_map).filter(|id| is_free(*id)) {
+                self.pool.forget(id);
+                if let Some(store) = &self.store {
+                    store.drop_page(id);
+                }
+            }
+            let all = known.is_none() && reserved.range(map..end).next().is_none();
+            self.give_back_of_map(map, end, all, is_free);
+        }
+        Ok(())
+    }
+
+    /// Makes the free ids of a map those that may be taken; `all`: none of them is taken.
+    fn give_back_of_map(&self, map: PageId, end: PageId, all: bool, is_free: impl Fn(PageId) -> bool) {
+        let mut ids = self.ids.lock();
+        let first = map.0 + 1;
+        if all {
+            return ids.give_back_run(PageId(first), end.0.saturating_sub(first));
+        }
+        let (mut start, mut count) = (first, 0);
+        for id in first..end.0 {
+            if is_free(PageId(id)) {
+                count += 1;
+                continue;
+            }
+            ids.give_back_run(PageId(start), count);
+            (start, count) = (id + 1, 0);
+        }
+        ids.give_back_run(PageId(start), count);
+    }
+}
+
+/// The error that stops all writing if an allocation map is damaged.
+pub(crate) fn map_damaged(map: PageId, what: &str) -> Error {
+    let costs = "no entry is lost: copy the tables to a new database";
+    Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
+}
