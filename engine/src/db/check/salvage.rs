@@ -145,7 +145,7 @@ pub(in crate::db) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, V
 }
 
 /// Whether an error costs the keys that were read with it, and not more.
-pub(in crate::db) fn costs_a_range(error: &Error) -> bool {
+pub(super) fn costs_a_range(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::Io { .. })
 }
 

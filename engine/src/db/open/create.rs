@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The first LSN of a new database. LSN 0 means "never".
-pub(in crate::db) const FIRST_LSN: Lsn = Lsn(1);
+pub(super) const FIRST_LSN: Lsn = Lsn(1);
 
 impl Builder {
     /// Creates a database in a new file. An empty file is replaced by the new one, which gets its permissions.

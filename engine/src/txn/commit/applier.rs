@@ -61,7 +61,7 @@ impl<'e> Applier<'e> {
 
     /// The same for a piece of a large transaction, whose pieces file their version events under one LSN; `None` where no
     /// snapshot can ever ask for them.
-    pub(in crate::txn) fn with_events(self, events: Option<Lsn>) -> Applier<'e> {
+    pub(super) fn with_events(self, events: Option<Lsn>) -> Applier<'e> {
         Applier { events, ..self }
     }
 
@@ -72,7 +72,7 @@ impl<'e> Applier<'e> {
     }
 
     /// True if a snapshot may ask for what is changed.
-    pub(in crate::txn) fn is_seen(&self) -> bool {
+    pub(super) fn is_seen(&self) -> bool {
         self.events.is_some()
     }
 

@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Takes a checkpoint, if there is room for it, so that the log before it and the places of replaced pages become free.
-    pub(in crate::txn) fn shorten_log(&self) -> Result<()> {
+    pub(super) fn shorten_log(&self) -> Result<()> {
         self.log()?.give_up_reservation();
         match self.checkpoint() {
             // There may be room enough all the same.

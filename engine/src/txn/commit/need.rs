@@ -20,17 +20,17 @@ const MAP_LOG: usize = 64;
 
 /// What a commit needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::txn) struct Need {
+pub(super) struct Need {
     /// Pages that it may change, as one batch.
     pub(in crate::txn) pages: usize,
     /// Changed pages that it may leave. Of those that are merged only one is.
-    pub(in crate::txn) images: usize,
+    pub(super) images: usize,
     /// Bytes of its operations in the log.
     pub(in crate::txn) log: usize,
     /// Bytes of its steps in a logical record.
     pub(in crate::txn) logical: usize,
     /// There is a step that does not give room back.
-    pub(in crate::txn) adds: bool,
+    pub(super) adds: bool,
     /// So many runs of pages, of large values or long keys, it may free; their pages may be any map's.
     runs: usize,
     /// Bytes that new entries may take of pages of their own, twice over, because these may be half full.
@@ -51,7 +51,7 @@ fn maps_of_longest_run(page_size: usize) -> usize {
 }
 
 /// Looks at the steps of a commit, reads what they will change and adds up what they need.
-pub(in crate::txn) struct Survey<'e> {
+pub(super) struct Survey<'e> {
     engine: &'e Engine,
     catalog: Tree,
     page_size: usize,
@@ -71,9 +71,9 @@ pub(in crate::txn) struct Survey<'e> {
 }
 
 /// What a commit needs, and its leaves, pinned, if they go into one batch.
-pub(in crate::txn) struct Surveyed<'e> {
-    pub(in crate::txn) need: Need,
-    pub(in crate::txn) pins: Option<Vec<Pin<'e>>>,
+pub(super) struct Surveyed<'e> {
+    pub(super) need: Need,
+    pub(super) pins: Option<Vec<Pin<'e>>>,
 }
 
 impl<'e> Survey<'e> {

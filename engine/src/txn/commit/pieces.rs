@@ -30,7 +30,7 @@ struct Progress {
 impl Engine {
     /// A transaction that needs too much of the pool at once, or would be too long a batch. `between` keeps checkpoints from
     /// beginning before its record is known to be needed.
-    pub(in crate::txn) fn commit_large<'a>(
+    pub(super) fn commit_large<'a>(
         &self,
         steps: impl Iterator<Item = Step<'a>> + Clone,
         catalog: &Tree,

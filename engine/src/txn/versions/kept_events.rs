@@ -59,7 +59,7 @@ impl Gone {
 
 /// See the module's words.
 #[derive(Default)]
-pub(in crate::txn) struct KeptEvents {
+pub(super) struct KeptEvents {
     tables: HashMap<TableId, BTreeMap<Arc<[u8]>, KeyEvents>>,
     /// Events that a snapshot that is yet to begin may still ask for, in commit order.
     unseen: VecDeque<EventId>,
@@ -87,7 +87,7 @@ impl KeptEvents {
     }
 
     /// True if something was kept for snapshots that have closed.
-    pub(in crate::txn) fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
@@ -146,13 +146,13 @@ impl KeptEvents {
     }
 
     /// Notes from when on a snapshot holds back what others need as well.
-    pub(in crate::txn) fn note_oldest(&mut self, oldest: Lsn) {
+    pub(super) fn note_oldest(&mut self, oldest: Lsn) {
         self.held.entry(oldest).or_default();
     }
 
     /// Finds out for whom up to `most` of the events that no new snapshot can ask for any more are to be kept; says how many
     /// it looked at.
-    pub(in crate::txn) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
+    pub(super) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
         let (mut done, mut newest) = (0, (Lsn::ZERO, None));
         while done < most
             && let Some(event) = self.unseen.pop_front_if(|event| event.lsn <= visible)

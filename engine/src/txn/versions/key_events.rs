@@ -5,7 +5,7 @@ use crate::txn::versions::{Before, OwnedRecord};
 use std::collections::BTreeMap;
 
 /// The events of one key. There is hardly ever more than one, so the first needs no memory of its own.
-pub(in crate::txn) struct KeyEvents {
+pub(super) struct KeyEvents {
     first: (Lsn, Before),
     later: BTreeMap<Lsn, Before>,
 }
@@ -27,13 +27,13 @@ impl KeyEvents {
     }
 
     /// The LSN of the event before the one at `lsn`; zero if that is the first.
-    pub(in crate::txn) fn preceding(&self, lsn: Lsn) -> Lsn {
+    pub(super) fn preceding(&self, lsn: Lsn) -> Lsn {
         let first = if self.first.0 < lsn { self.first.0 } else { Lsn::ZERO };
         self.later.range(..lsn).next_back().map_or(first, |(lsn, _)| *lsn)
     }
 
     /// What the key had before its first event after `snapshot`, if that is before `until`.
-    pub(in crate::txn) fn first_after(&self, snapshot: Lsn, until: Lsn) -> Option<&Before> {
+    pub(super) fn first_after(&self, snapshot: Lsn, until: Lsn) -> Option<&Before> {
         let (lsn, before) = match self.first.0 > snapshot {
             true => (self.first.0, &self.first.1),
             false => self.later.range(snapshot.plus(1)..).next().map(|(lsn, before)| (*lsn, before))?,
@@ -51,12 +51,12 @@ impl KeyEvents {
     }
 
     /// What the key had before the event at `lsn`, if that is its only one.
-    pub(in crate::txn) fn into_only(self, lsn: Lsn) -> Option<Before> {
+    pub(super) fn into_only(self, lsn: Lsn) -> Option<Before> {
         (self.first.0 == lsn && self.later.is_empty()).then_some(self.first.1)
     }
 
     /// True if there is one event alone, at `lsn`.
-    pub(in crate::txn) fn is_only(&self, lsn: Lsn) -> bool {
+    pub(super) fn is_only(&self, lsn: Lsn) -> bool {
         self.first.0 == lsn && self.later.is_empty()
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum At<'k> {
 }
 
 /// A border of ranges.
-pub(in crate::txn) type Border = Arc<[u8]>;
+type Border = Arc<[u8]>;
 
 /// A part of a range that was detached, without its lower border.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(in crate::txn) struct Piece {
 }
 
 /// Pieces with their lower borders: the last that begins at a position or left of it, and the first right of it.
-pub(in crate::txn) type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
+type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 
 /// See the module's words.
 #[derive(Default)]
@@ -107,7 +107,7 @@ impl Pieces {
     }
 
     /// What lies beside a position.
-    pub(in crate::txn) fn beside(&self, at: At<'_>) -> Beside<'_> {
+    pub(super) fn beside(&self, at: At<'_>) -> Beside<'_> {
         looked_at_one();
         let (left, right) = match at {
             At::Key(key) => (Bound::Included(key), Bound::Excluded(key)),
@@ -128,7 +128,7 @@ impl Piece {
 
 impl At<'_> {
     /// True if the position lies left of `upper`, being right of the lower border.
-    pub(in crate::txn) fn is_before(&self, upper: Option<&Border>) -> bool {
+    pub(super) fn is_before(&self, upper: Option<&Border>) -> bool {
         upper.is_none_or(|upper| match *self {
             At::Key(key) => key < &**upper,
             At::Before(key) => key <= &**upper,
@@ -138,7 +138,7 @@ impl At<'_> {
 }
 
 /// Cuts a range around a position so that it has nothing of what lies beside it.
-pub(in crate::txn) fn keep_clear_of(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
+pub(super) fn keep_clear_of(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
     if let Some(upper) = left.and_then(|(_, piece)| piece.upper.as_deref())
         && *upper > *key_range.lower
     {
@@ -162,7 +162,7 @@ fn ends_behind(end: Option<&Border>, border: &Border) -> bool {
 }
 
 /// Counts a look at a piece, a group or a part that is covered.
-pub(in crate::txn) fn looked_at_one() {
+pub(super) fn looked_at_one() {
     #[cfg(test)]
     work::LOOKED_AT.set(work::LOOKED_AT.get() + 1);
 }

@@ -87,7 +87,7 @@ impl Snapshots {
 
     /// The LSN that new snapshots begin at.
     #[cfg(test)]
-    pub(in crate::txn) fn visible(&self) -> Lsn {
+    pub(super) fn visible(&self) -> Lsn {
         self.inner.lock().visible
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Route {
 
 /// See the module's words.
 #[derive(Default)]
-pub(in crate::txn) struct DetachedRanges {
+pub(super) struct DetachedRanges {
     /// The groups of each table.
     tables: HashMap<TableId, BTreeMap<Lsn, Pieces>>,
     /// The tables of each group.
@@ -106,7 +106,7 @@ impl DetachedRanges {
 
     /// Finds out for whom the ranges are to be kept of batches that each new snapshot sees, `visible` being what it begins at: up to
     /// `most` of them. Says how many it looked at.
-    pub(in crate::txn) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
+    pub(super) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
         let mut left = most;
         while left > 0
             && let Some(group) = self.unseen.first().copied().filter(|group| *group < visible)
@@ -124,7 +124,7 @@ impl DetachedRanges {
     }
 
     /// True if something was kept for snapshots that have closed.
-    pub(in crate::txn) fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
