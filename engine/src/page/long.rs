@@ -6,27 +6,16 @@ use crate::base::{bytes, limits};
 use std::cmp::Ordering;
 
 impl Page<'_> {
-    /// As [`Page::search`], of a whole key. `full_key` puts the whole key of a slot in its buffer.
+    /// As [`Page::search`], of a whole key that is longer than [`limits::long_key_head`]. `full_key` puts the whole key of a slot
+    /// in its buffer.
     ///
-    /// # Errors
-    /// Those of `full_key`.
-    #[inline]
-    pub fn search_whole<E>(
-        &self,
-        key: &[u8],
-        full_key: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Result<usize, usize>, E> {
-        if key.len() <= limits::long_key_head(self.bytes().len()) {
-            return Ok(self.search(key));
-        }
-        self.search_long(key, full_key)
-    }
-
     /// Images compare as bytes up to their tail only: entries that share the head of `key` are in the order of their whole keys,
     /// not of their bytes, and a search for bytes among them may find anything. All others are in the order of their bytes, so
     /// that searches for the head and for what follows it find where those begin and end.
-    #[cold]
-    fn search_long<E>(
+    ///
+    /// # Errors
+    /// Those of `full_key`.
+    pub fn search_long<E>(
         &self,
         key: &[u8],
         mut full_key: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,

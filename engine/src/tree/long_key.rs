@@ -126,7 +126,16 @@ impl Tree {
         if let Some(heap) = self.resolver(page) {
             return heap.locate(store, page, key);
         }
-        page.search_whole(key, |slot, out| self.full_key(store, page, slot, out))
+        if key.len() <= limits::long_key_head(store.page_size()) {
+            return Ok(page.search(key));
+        }
+        self.locate_long(store, page, key)
+    }
+
+    /// Kept out of line: what it hands on of the page would cost each search of a short key.
+    #[cold]
+    fn locate_long<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
+        page.search_long(key, |slot, out| self.full_key(store, page, slot, out))
     }
 }
 

@@ -100,11 +100,6 @@ impl<'a> Db2<'a> {
         })
     }
 
-    /// See [`directory::check_order`].
-    fn check_order(&self) -> Result<(), String> {
-        directory::check_order(self.groups, self.count, self.prefixes.len())
-    }
-
     /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
     /// the prefix.
     #[inline]
@@ -188,7 +183,7 @@ impl<'a> List<'a> for Db2<'a> {
         self.suffixes.entry_bytes(slot) + self.opening(span, slot)
     }
 
-    #[inline]
+    #[inline(always)] // called for each entry of a leaf that a cursor comes by
     fn suffix_len(&self, slot: usize) -> usize {
         self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
     }

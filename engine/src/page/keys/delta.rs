@@ -209,12 +209,12 @@ impl<'a> Delta<'a> {
         (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
     }
 
-    /// Says whether there can be `count` entries, and groups in order where there must be. Otherwise the list must not be changed.
-    fn check_order(&self, count: usize) -> Result<(), String> {
-        if self.count != count || (self.grouped && self.groups.is_empty()) {
-            return Err(format!("{} bytes cannot hold {count} entries", self.entries.len()));
+    /// Says whether there can be `count` entries, and a group where there must be one. Otherwise the list must not be changed.
+    fn check_count(&self, count: usize) -> Result<(), String> {
+        if self.count == count && !(self.grouped && self.groups.is_empty()) {
+            return Ok(());
         }
-        directory::check_order(self.groups, count, self.entries.len())
+        Err(format!("{} bytes cannot hold {count} entries", self.entries.len()))
     }
 
     /// Says whether an entry that ends there is whole.

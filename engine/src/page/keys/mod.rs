@@ -96,6 +96,7 @@ impl<'a> KeyList<'a> {
 
     /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to a row that is empty; fewer where the list has no
     /// more. `place` is where the last ones ended, if they were of this list.
+    #[inline(always)]
     pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
         row.reserve(to.saturating_sub(from));
         with_list!(self, list => list.add_to(row, prefix, place, from, to));

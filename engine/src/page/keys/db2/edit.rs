@@ -36,7 +36,7 @@ pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suf
         return Ok(Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix)));
     }
     let view = Db2::new(list, state.count, state.granule);
-    view.check_order()?;
+    directory::check_order(view.groups, view.count, view.prefixes.len())?;
     let (how, index, rest) = place(&view, slot, suffix);
     let opened = if how == OPEN { GROUP } else { 0 };
     let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, false, rest));
@@ -222,10 +222,11 @@ pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usiz
         bytes::zero(list, 0, state.bytes);
         return Ok(0);
     }
-    let (base, view) = (suffixes_at(list), Db2::new(list, state.count, state.granule));
-    // Groups in order have prefixes that do not overlap, so what is left of them is no longer.
-    view.check_order()?;
-    let front = front_without(&view, from, to);
+    let base = suffixes_at(list);
+    let front = front_without(&Db2::new(list, state.count, state.granule), from, to);
+    if front.len() > base {
+        return Err(format!("prefixes that overlap: {base} bytes of which some take {}", front.len()));
+    }
     let suffixes = list.get_mut(base..state.bytes).unwrap_or_default();
     let left = slotted::edit::remove(suffixes, inner(state, base), from, to)?;
     bytes::shift(list, base, base + left, front.len());
@@ -255,7 +256,7 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
         let slot = if first >= to { first - (to - from) } else { first };
         groups.push(Group { head, slot, offset: prefixes.len() }.field());
     }
-    [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
+    [&bytes::u16_clamped(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ pub(in crate::page::keys) fn plan(
         return Ok(Plan::of(directory + entry_size(0, suffix.len())));
     }
     let view = Delta::new(list, state.count, grouped);
-    view.check_order(state.count)?;
+    view.check_count(state.count)?;
+    directory::check_order(view.groups, view.count, view.entries.len())?;
     let span = span_before(&view, slot);
     let (mut at, mut agreed) = (span.at, 0);
     for _ in span.first..slot {
@@ -267,7 +268,7 @@ pub(in crate::page::keys) fn remove(
     }
     let base = if grouped { entries_at(list) } else { 0 };
     let view = Delta::new(list, state.count, grouped);
-    view.check_order(state.count)?;
+    view.check_count(state.count)?;
     let behind = Behind::find(&view, grouped, from, to);
     let moved = behind.begin + behind.size();
     view.check_end(behind.kept)?;
