@@ -215,7 +215,7 @@ struct Effect<'a> {
 
 enum What<'a> {
     Write(&'a [u8]),
-    /// So many bytes become anything.
+    /// So many bytes become zeros.
     Trim(usize),
     /// Everything from the start on becomes zero, because the file ends there.
     End,
@@ -304,7 +304,9 @@ fn scatter(durable: &Image, changes: &[&Change], torn: f64, rng: &mut fastrand::
         let is_end = |effect: &Effect<'_>| matches!(effect.what, What::End);
         let least = effects.iter().rposition(|e| is_end(e) && e.change < lengths).map_or(0, |last| last + 1);
         let most = effects.iter().position(|e| is_end(e) && e.change >= lengths).unwrap_or(effects.len());
-        let step = if rng.f64() < torn { SECTOR } else { DEVICE_BLOCK };
+        // A trim frees a block or does not.
+        let trimmed = effects.iter().all(|effect| matches!(effect.what, What::Trim(DEVICE_BLOCK)));
+        let step = if rng.f64() < torn && !trimmed { SECTOR } else { DEVICE_BLOCK };
         for from in (0..DEVICE_BLOCK).step_by(step) {
             let upto = moment(rng, least, most);
             if upto > 0 {

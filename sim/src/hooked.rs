@@ -4,6 +4,7 @@
 use duramen::Result;
 use duramen::io::{Disk, Locked, OpenMode, Volume};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -145,8 +146,8 @@ impl<H: Hooks> Disk for HookedDisk<H> {
         self.inner.resize(len)
     }
 
-    fn reserve(&self, len: u64) -> Result<()> {
-        self.inner.reserve(len)
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
+        self.inner.reserve_range(range)
     }
 
     fn will_read(&self, offset: u64, len: u64) {

@@ -1,15 +1,13 @@
 //! The content of a file. Versions share their blocks, so that a version for every sync of a long run takes little memory.
 //! Events, choices and failures must not be here: they are in `history` and `crash`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a device block, the unit of the device and of the system's cache.
 pub const DEVICE_BLOCK: usize = 4096;
 /// Bytes of a sector, which the device writes as a whole or not at all.
 pub const SECTOR: usize = 512;
-
-/// The value of a trimmed byte. A disk may return any value; this one is not zero, so that no code relies on zeros.
-const TRIMMED: u8 = 0xA7;
 
 /// Blocks that are shared, and copied before a change, together.
 const CHUNK: usize = 64;
@@ -21,7 +19,7 @@ enum Block {
     /// Never written: zeros.
     #[default]
     Hole,
-    /// Given back: reads as anything.
+    /// Given back: zeros.
     Trimmed,
     /// Zeros with space set aside for them.
     Reserved,
@@ -35,8 +33,7 @@ impl Block {
 
     fn bytes(&self) -> &Bytes {
         match self {
-            Block::Hole | Block::Reserved => &[0; DEVICE_BLOCK],
-            Block::Trimmed => &[TRIMMED; DEVICE_BLOCK],
+            Block::Hole | Block::Reserved | Block::Trimmed => &[0; DEVICE_BLOCK],
             Block::Data(bytes) => bytes,
         }
     }
@@ -149,7 +146,7 @@ impl Image {
         self.len = self.len.max(offset + data.len() as u64);
     }
 
-    /// Gives back the blocks inside the range and spoils the rest of it; the length stays.
+    /// Gives back the blocks inside the range and clears the rest of it; the length stays.
     pub(crate) fn trim(&mut self, offset: u64, len: u64) {
         let len = len.min(self.len.saturating_sub(offset)) as usize;
         for part in parts(offset, len) {
@@ -185,9 +182,10 @@ impl Image {
         parts(offset, len).filter(fresh).count() as u64
     }
 
-    /// Allocates every block before `len`.
-    pub(crate) fn reserve(&mut self, len: u64) {
-        for index in 0..len.div_ceil(DEVICE_BLOCK as u64) as usize {
+    /// Allocates every block of the range.
+    pub(crate) fn reserve(&mut self, range: Range<u64>) {
+        let block = DEVICE_BLOCK as u64;
+        for index in (range.start / block) as usize..range.end.div_ceil(block) as usize {
             if !self.block(index).is_some_and(Block::is_allocated) {
                 self.set(index, Block::Reserved);
             }
@@ -197,5 +195,5 @@ impl Image {
 
 /// The effect of a trim on bytes whose block it cannot free.
 pub(crate) fn spoil(bytes: &mut [u8]) {
-    bytes.fill(TRIMMED);
+    bytes.fill(0);
 }

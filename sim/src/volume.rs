@@ -350,18 +350,18 @@ impl Disk for FailingDisk {
     }
 
     /// Holds as long as nothing of it is trimmed or cut off; a power cut ends it.
-    fn reserve(&self, len: u64) -> Result<()> {
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot reserve space for", &self.path)?;
-        if len > MAX_LEN {
+        if range.end > MAX_LEN {
             return Err(self.error("cannot reserve space for", ErrorKind::FileTooLarge));
         }
-        let needed = state.files[self.file].visible.growth(0, len as usize);
+        let needed = state.files[self.file].visible.growth(range.start, range.end.saturating_sub(range.start) as usize);
         if needed > state.free_blocks() {
             return Err(Error::Full { path: self.path.clone() });
         }
-        state.files[self.file].visible.reserve(len);
+        state.files[self.file].visible.reserve(range);
         Ok(())
     }
 

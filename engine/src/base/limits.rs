@@ -55,9 +55,16 @@ pub fn long_key_head(page_size: usize) -> usize {
     (max_inline_key(page_size) + 1).saturating_sub(LONG_KEY_TAIL)
 }
 
+/// The granule that the capacity of slotted lists is rounded up to, in entries: a power of two, for pages with and without a
+/// [`SLOT_TRAILER`].
+#[inline(always)]
+pub fn granule(page_size: usize) -> usize {
+    ((page_size + SLOT_TRAILER) / 512).clamp(1, 16)
+}
+
 /// The most that key image and record bytes of one entry may sum to; see [`max_record`].
 pub fn max_entry(page_size: usize) -> usize {
-    let slack = (page_size / 512).clamp(1, 16) * 8;
+    let slack = granule(page_size) * 8;
     let content = page_size - PAGE_HEADER - 2 * (max_inline_key(page_size) + 1) - slack;
     content / 2 - 16
 }
@@ -66,6 +73,14 @@ pub fn max_entry(page_size: usize) -> usize {
 /// [`LEAST_KEY`] bytes at least: so many its entry may take though it is shorter.
 pub fn max_record(page_size: usize, key: usize) -> usize {
     max_entry(page_size).saturating_sub(key.clamp(LEAST_KEY, max_inline_key(page_size) + 1))
+}
+
+/// Bytes that a store with slots keeps behind each page: checksum, generation, turn, geometry.
+pub const SLOT_TRAILER: usize = 16;
+
+/// Whether a page can have this many bytes: a page size, or one less a [`SLOT_TRAILER`].
+pub fn is_page_len(len: usize) -> bool {
+    check_page_size(len, true).is_ok() || check_page_size(len.saturating_add(SLOT_TRAILER), false).is_ok()
 }
 
 /// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; below [`MIN_FILE_PAGE_SIZE`] in memory only.
@@ -87,14 +102,15 @@ mod tests {
 
     #[test]
     fn an_inline_key_always_leaves_room_for_a_large_record() {
-        for shift in 8..=16 {
-            let size = 1 << shift;
+        for size in (8..=16).map(|shift| 1 << shift).chain((12..=16).map(|shift| (1 << shift) - SLOT_TRAILER)) {
+            assert!(granule(size).is_power_of_two());
             assert!(max_inline_key(size) + 1 + LARGE_RECORD <= max_entry(size), "page size {size}");
         }
     }
 
     #[test]
     fn odd_page_sizes_are_refused() {
+        assert!(is_page_len(4096) && is_page_len(4080) && is_page_len(256) && !is_page_len(240) && !is_page_len(4088));
         assert!(check_page_size(4096, false).is_ok());
         assert!(check_page_size(256, true).is_ok());
         for (size, memory) in [(0, true), (100, true), (256, false), (4097, false), (131_072, true)] {

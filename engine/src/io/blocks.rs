@@ -1,7 +1,7 @@
 //! Splits a request at the boundaries of device blocks. This file must not know what a block contains.
 
 /// Bytes of a device block: what is allocated, locked and trimmed at once.
-pub(super) const BLOCK: usize = 4096;
+pub(crate) const BLOCK: usize = 4096;
 
 /// A part of a request that lies in one block.
 pub(super) struct Part {

@@ -4,6 +4,7 @@
 use super::Disk;
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,13 +87,13 @@ impl Disk for FileDisk {
         resized
     }
 
-    /// Allocates every hole before `len` too, trimmed ranges included: a write into one could fail otherwise.
-    fn reserve(&self, len: u64) -> Result<()> {
+    /// Allocates every hole in the range, trimmed ones included: a write into one could fail otherwise.
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         self.writable()?;
-        if len == 0 {
+        if range.is_empty() {
             return Ok(());
         }
-        system::allocate(&self.file, len).map_err(|e| self.io("cannot reserve space for", e))
+        system::allocate(&self.file, range).map_err(|e| self.io("cannot reserve space for", e))
     }
 
     fn will_read(&self, offset: u64, len: u64) {
@@ -112,6 +113,7 @@ mod system {
     use std::fs::File;
     use std::io::Result;
     use std::num::NonZeroU64;
+    use std::ops::Range;
 
     pub(super) fn will_read(file: &File, offset: u64, len: u64) {
         // An error of the device comes back when the bytes are read.
@@ -123,8 +125,9 @@ mod system {
         advice(retry_on_intr(|| fallocate(file, flags, offset, len)))
     }
 
-    pub(super) fn allocate(file: &File, len: u64) -> Result<()> {
-        advice(retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, 0, len)))
+    pub(super) fn allocate(file: &File, range: Range<u64>) -> Result<()> {
+        let (offset, len) = (range.start, range.end - range.start);
+        advice(retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, offset, len)))
     }
 
     pub(super) fn advice(result: rustix::io::Result<()>) -> Result<()> {
@@ -140,6 +143,7 @@ mod system {
 mod system {
     use std::fs::File;
     use std::io::Result;
+    use std::ops::Range;
 
     pub(super) fn will_read(_: &File, _: u64, _: u64) {}
 
@@ -147,7 +151,7 @@ mod system {
         Ok(())
     }
 
-    pub(super) fn allocate(_: &File, _: u64) -> Result<()> {
+    pub(super) fn allocate(_: &File, _: Range<u64>) -> Result<()> {
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -182,7 +183,7 @@ impl Disk for MemoryDisk {
     }
 
     /// Promises nothing: memory cannot be had in advance.
-    fn reserve(&self, _len: u64) -> Result<()> {
+    fn reserve_range(&self, _range: Range<u64>) -> Result<()> {
         self.writable()
     }
 

@@ -9,6 +9,8 @@ mod folder;
 mod memory;
 mod overlay;
 
+#[cfg(test)]
+pub(crate) use blocks::BLOCK;
 pub use file::FileDisk;
 pub use folder::FileVolume;
 pub use memory::{MemoryDisk, MemoryVolume};
@@ -17,6 +19,7 @@ pub(crate) use overlay::read_what_can_be;
 
 use crate::base::Result;
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An open file, real or simulated. All methods can be called from several threads at the same time.
@@ -29,18 +32,23 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
-    /// Discards `len` bytes at `offset`. They may read as any bytes afterwards.
+    /// Discards `len` bytes at `offset`. Each block of 4 KiB among them reads as zeros afterwards or as it was, and after a
+    /// power cut before the next sync as either; the rest reads as it was, or as zeros.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
     /// Sets the length; new bytes are zero. Space reserved beyond the length is freed, even if the length stays the
     /// same.
     fn resize(&self, len: u64) -> Result<()>;
-    /// Reserves space, so that writes up to `len` do not fail on a full device, if the file system supports it.
-    fn reserve(&self, len: u64) -> Result<()>;
     /// Hints that these bytes will be read soon, so that the device can begin to read them. It is never an error and
     /// changes no result.
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
+    /// Reserves space, so that writes up to `len` do not fail on a full device, if the file system supports it.
+    fn reserve(&self, len: u64) -> Result<()> {
+        self.reserve_range(0..len)
+    }
+    /// The same for these bytes alone, inside the file or behind its end.
+    fn reserve_range(&self, range: Range<u64>) -> Result<()>;
     /// Bytes allocated on the device. There may be fewer than [`Disk::size`], if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }

@@ -7,6 +7,7 @@ use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -131,7 +132,7 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
-    fn reserve(&self, _len: u64) -> Result<()> {
+    fn reserve_range(&self, _range: Range<u64>) -> Result<()> {
         Ok(())
     }
 

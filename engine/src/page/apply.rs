@@ -21,7 +21,7 @@ use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 /// number. The page is unchanged.
 pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
     let size = page.len();
-    if limits::check_page_size(size, true).is_err() {
+    if !limits::is_page_len(size) {
         return Err(Error::corrupt(Page::new(page).id(), format!("a page of {size} bytes")));
     }
     let done = match op {

@@ -33,7 +33,7 @@ impl<'a> Page<'a> {
 
     fn verdict(&self, expect: PageId) -> Verdict {
         let size = self.bytes().len();
-        ensure(limits::check_page_size(size, true).is_ok(), || format!("a page of {size} bytes"))?;
+        ensure(limits::is_page_len(size), || format!("a page of {size} bytes"))?;
         ensure(self.id() == expect, || format!("it says that it is page {}", self.id()))?;
         let kind = self.header().u8(header::KIND);
         match PageKind::from_tag(kind) {

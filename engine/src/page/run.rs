@@ -22,8 +22,9 @@ const WORTH: usize = 8;
 /// As [`super::apply()`], and for entries that are not in order. The page may have changed.
 pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<usize> {
     let view = Page::new(page);
-    limits::check_page_size(page.len(), true)
-        .map_err(|_| Error::corrupt(view.id(), format!("a page of {} bytes", page.len())))?;
+    if !limits::is_page_len(page.len()) {
+        return Err(Error::corrupt(view.id(), format!("a page of {} bytes", page.len())));
+    }
     if !view.is_leaf() || !entries.is_sorted_by_key(|entry| entry.slot) {
         return Err(Error::corrupt(view.id(), "a run of entries out of order, or for a page that is no leaf"));
     }

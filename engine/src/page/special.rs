@@ -48,8 +48,7 @@ pub fn map_page(page_size: usize, id: PageId) -> Vec<u8> {
 /// The page size of a database one of whose allocation maps is this packed page; `None` for another page.
 pub fn map_page_size(packed: &[u8]) -> Option<usize> {
     let page = Page::new(packed);
-    Some(2 * page.bits().len())
-        .filter(|size| page.kind() == PageKind::Map && limits::check_page_size(*size, true).is_ok())
+    Some(2 * page.bits().len()).filter(|size| page.kind() == PageKind::Map && limits::is_page_len(*size))
 }
 
 impl<'a> Page<'a> {

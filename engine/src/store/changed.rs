@@ -2,21 +2,28 @@
 
 use std::ops::Range;
 
-/// One bit for each of [`ChangedParts::SEGMENTS`] segments of equal length.
+/// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, but for the last ones, which a page may be
+/// too short for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ChangedParts(pub(super) [u64; 2]);
+pub struct ChangedParts(pub(super) [u64; ChangedParts::WORDS]);
 
 impl ChangedParts {
-    /// Segments of a page: of 32 bytes where a page has 4 KiB.
-    pub const SEGMENTS: usize = 128;
+    pub(super) const WORDS: usize = 4;
+    /// Segments of a page: of 32 bytes in a slot of 8 KiB.
+    pub const SEGMENTS: usize = 64 * ChangedParts::WORDS;
     /// Nothing.
-    pub const NONE: ChangedParts = ChangedParts([0; 2]);
+    pub const NONE: ChangedParts = ChangedParts([0; ChangedParts::WORDS]);
     /// Everything, or there is no base.
-    pub const ALL: ChangedParts = ChangedParts([u64::MAX; 2]);
+    pub const ALL: ChangedParts = ChangedParts([u64::MAX; ChangedParts::WORDS]);
+
+    /// Bytes of a segment of a page of that size.
+    pub fn segment(page_size: usize) -> usize {
+        page_size.div_ceil(ChangedParts::SEGMENTS).next_power_of_two()
+    }
 
     /// Where two states of a page differ.
     pub fn between(before: &[u8], after: &[u8]) -> ChangedParts {
-        let len = (after.len() / ChangedParts::SEGMENTS).max(1);
+        let len = ChangedParts::segment(after.len());
         let mut changed = ChangedParts::NONE;
         for (segment, (before, after)) in before.chunks(len).zip(after.chunks(len)).enumerate() {
             if before != after
@@ -30,9 +37,10 @@ impl ChangedParts {
 
     /// The bytes of the segments, of a page of that size, in order.
     pub fn ranges(self, page_size: usize) -> impl Iterator<Item = Range<usize>> {
-        let len = page_size / ChangedParts::SEGMENTS;
+        let len = ChangedParts::segment(page_size);
         let has = move |segment: &usize| self.0.get(segment / 64).is_some_and(|word| word >> (segment % 64) & 1 == 1);
-        (0..ChangedParts::SEGMENTS).filter(has).map(move |segment| segment * len..(segment + 1) * len)
+        let segments = page_size.div_ceil(len);
+        (0..segments).filter(has).map(move |segment| segment * len..((segment + 1) * len).min(page_size))
     }
 }
 
@@ -44,11 +52,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_byte_that_differs_is_in_a_changed_segment_and_no_other_is(
-            shift in 12u32..=16, hits in proptest::collection::vec((0usize..1 << 16, 1u8..), 0..20),
+            shift in 12u32..=16, shorter in 0usize..20, hits in proptest::collection::vec((0usize..1 << 16, 1u8..), 0..20),
         ) {
-            let before = vec![7; 1 << shift];
+            let before = vec![7; (1 << shift) - shorter];
             let mut after = before.clone();
-            hits.iter().for_each(|(at, mask)| after[at % (1 << shift)] ^= mask);
+            hits.iter().for_each(|(at, mask)| after[at % before.len()] ^= mask);
             let mut copy = before.clone();
             let changed = ChangedParts::between(&before, &after);
             for range in changed.ranges(before.len()) {

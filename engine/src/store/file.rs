@@ -36,7 +36,7 @@ impl DatabaseFile {
     /// Writes the superblocks of a new database to an empty file and returns once they are durable. `path` is for
     /// messages only.
     pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<DatabaseFile> {
-        limits::check_page_size(meta.page_size, false)?;
+        limits::check_page_size(meta.page_size + kind.trailer(), false)?;
         let first = Superblock { meta, kind, sequence: 1, own: Vec::new() };
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_at(0, &[first.encode(), second.encode()].concat())?;

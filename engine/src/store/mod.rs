@@ -8,6 +8,7 @@
 //! * `seam`: [`PageStore`], the trait of all page stores.
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
+//! * `shadow`: the store that has two slots for each page, writes them in turn, and has no page table.
 //! * `file`, `superblock`, `syncs`: the file of a database, with its superblocks and its syncs, whatever store is in it.
 
 mod changed;
@@ -15,6 +16,8 @@ mod file;
 mod pool;
 mod rescue;
 mod seam;
+#[cfg(test)]
+mod shadow;
 pub mod superblock;
 mod syncs;
 mod table;
@@ -62,6 +65,8 @@ pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(Arc<dyn PageStore>, Met
 fn of_file(file: DatabaseFile) -> Result<Arc<dyn PageStore>> {
     Ok(match file.kind() {
         StoreKind::Table => Arc::new(TableStore::open(file)?),
+        #[cfg(test)]
+        StoreKind::Shadow => Arc::new(shadow::ShadowStore::open(file)?),
         #[cfg(test)]
         StoreKind::Slots => Arc::new(tests::slots::SlotStore::open(file)?),
     })

@@ -66,7 +66,7 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     match file.kind() {
         StoreKind::Table => TableStore::rescue(file, believed, trust, damage),
         #[cfg(test)]
-        StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
+        StoreKind::Shadow | StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
     }
 }
 

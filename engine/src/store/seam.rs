@@ -27,6 +27,9 @@ pub enum StoreKind {
     /// Copy on write with a page table: `table`.
     #[default]
     Table,
+    /// Two slots a page, written in turn: `shadow`. It cannot be chosen before a damaged file of it can be rescued.
+    #[cfg(test)]
+    Shadow,
     /// One slot a page, for the tests of the seam.
     #[cfg(test)]
     Slots,
@@ -38,7 +41,21 @@ impl StoreKind {
         match self {
             StoreKind::Table => 1,
             #[cfg(test)]
+            StoreKind::Shadow => 2,
+            #[cfg(test)]
             StoreKind::Slots => u32::MAX,
+        }
+    }
+
+    /// Bytes that the store keeps behind each page: so many fewer than the page size that a database was created with has a
+    /// page.
+    pub fn trailer(self) -> usize {
+        match self {
+            StoreKind::Table => 0,
+            #[cfg(test)]
+            StoreKind::Shadow => crate::base::limits::SLOT_TRAILER,
+            #[cfg(test)]
+            StoreKind::Slots => 0,
         }
     }
 
@@ -46,6 +63,8 @@ impl StoreKind {
     pub fn of_tag(tag: u32) -> Option<StoreKind> {
         let all = [
             StoreKind::Table,
+            #[cfg(test)]
+            StoreKind::Shadow,
             #[cfg(test)]
             StoreKind::Slots,
         ];
@@ -63,6 +82,8 @@ pub struct PlaceBytes {
 impl PlaceBytes {
     /// The most bytes that a place can have.
     pub const MAX: usize = 15;
+    /// A place of no bytes.
+    pub const EMPTY: PlaceBytes = PlaceBytes { len: 0, bytes: [0; PlaceBytes::MAX] };
 
     /// A place of these bytes; `None` where they are more than [`PlaceBytes::MAX`].
     pub fn new(place: &[u8]) -> Option<PlaceBytes> {
@@ -188,11 +209,33 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// record is written. The place stays valid until a checkpoint.
     fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes>;
 
-    /// Forgets a page that has been freed. Its id may be used again at once.
+    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is beyond the
+    /// record that has freed the page, and after [`PageStore::discard_page`].
+    fn reuses_ids_at_once(&self) -> bool {
+        true
+    }
+
+    /// Redo has come to a change of a page: the last writing of its image may have been cut off.
+    fn note_in_log(&self, id: PageId) {
+        let _ = id;
+    }
+
+    /// Forgets a page that has been freed: it has no image any more.
     fn drop_page(&self, id: PageId);
+
+    /// Nothing of a dropped page is needed any more, not even by a recovery. Only stores that do not reuse ids at once have
+    /// to be told.
+    fn discard_page(&self, id: PageId) {
+        let _ = id;
+    }
 
     /// The pages with ids from `from` to before `to` that have an image, in order.
     fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId>;
+
+    /// Those of them that the store knows without reading.
+    fn known_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+        self.pages_between(from, to)
+    }
 
     /// No page has this id or a greater one.
     fn ids_end(&self) -> u32;

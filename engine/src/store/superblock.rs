@@ -117,7 +117,7 @@ impl Superblock {
     /// field has an impossible value.
     fn decode(bytes: &[u8], kind: StoreKind) -> Result<Superblock, String> {
         let page_size = get_u32(bytes, PAGE_SIZE) as usize;
-        if limits::check_page_size(page_size, false).is_err() {
+        if limits::check_page_size(page_size.saturating_add(kind.trailer()), false).is_err() {
             return Err(format!("it names a page size of {page_size}"));
         }
         let flags = get_u32(bytes, FLAGS);

@@ -92,6 +92,7 @@ impl Engine {
         self.checkpoints.begun_segment.store(false, Ordering::Release);
         self.last_redo.store(redo.0, Ordering::Release);
         log.remove_before(redo)?;
+        self.release_withheld(redo);
         Ok(segments)
     }
 

@@ -12,6 +12,7 @@ use super::checkpoint::Checkpoints;
 use super::log_slot::LogSlot;
 use super::space::page_ids::PageIds;
 use super::space::reclaim::Waiting;
+use super::space::withheld::Withheld;
 use super::versions::Versions;
 use super::versions::snapshots::Snapshots;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -52,6 +53,8 @@ pub(crate) struct Engine {
     pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), Waiting>>,
     /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
     pub(super) released: AtomicU64,
+    /// Ids that were freed and must not be taken yet.
+    pub(super) withheld: Withheld,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
     poisoned: AtomicBool,
     cause: Mutex<String>,
@@ -83,6 +86,7 @@ impl Engine {
             lazy: AtomicU64::new(0),
             detached: Mutex::default(),
             released: AtomicU64::new(0),
+            withheld: Withheld::default(),
             maps: Mutex::default(),
             poisoned: AtomicBool::new(false),
             cause: Mutex::default(),

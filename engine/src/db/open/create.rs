@@ -238,7 +238,7 @@ struct Creation {
 impl Creation {
     /// Creates the file under a temporary name.
     fn begin(options: &Builder, volume: Arc<dyn Volume>, name: &str) -> Result<Creation> {
-        let page_size = options.checked_page_size(false)?;
+        let page_size = options.checked_page_size(false)? - options.store.trailer();
         let empty = empty_file(&*volume, name)?;
         remove_abandoned(&*volume, name)?;
         loop {

@@ -132,7 +132,8 @@ impl Builder {
         if let Some(cause) = &stopped {
             engine.poison(cause);
         }
-        engine.load_maps(high, &reserved)?;
+        engine.withhold(redone.end, redone.freed.iter());
+        engine.load_maps(high, &reserved, &redone.freed)?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean)?;
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
@@ -289,9 +290,9 @@ fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
-    Redo::reserve_places(store, meta.table, &mut ahead)?;
+    let freed = Redo::first_pass(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    let redone = Redo::new(pool, store, meta.table, meta.high_water).run(&mut reader)?;
+    let redone = Redo::new(pool, store, meta.table, meta.high_water).without(freed).run(&mut reader)?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     match Log::resume(reader) {
         Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),

@@ -4,6 +4,7 @@ use crate::base::{Error, Lsn, Result};
 use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -149,9 +150,9 @@ impl Disk for TestDisk {
         Ok(())
     }
 
-    fn reserve(&self, len: u64) -> Result<()> {
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         match *self.shared.capacity.lock() {
-            Some(capacity) if len > capacity => Err(Error::Full { path: PathBuf::from(&self.name) }),
+            Some(capacity) if range.end > capacity => Err(Error::Full { path: PathBuf::from(&self.name) }),
             _ => Ok(()),
         }
     }

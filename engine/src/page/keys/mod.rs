@@ -39,11 +39,7 @@ pub(super) use walk::{KeyWalk, Place, Walked};
 /// Bytes of a suffix that room is made for before it is known.
 pub(super) const USUAL_SUFFIX: usize = 48;
 
-/// The granule that the capacity of slotted lists is rounded up to, in entries.
-#[inline(always)]
-pub(super) fn granule(page_size: usize) -> usize {
-    (page_size / 512).clamp(1, 16)
-}
+pub(super) use crate::base::limits::granule;
 
 /// The capacity of a slotted list of `count` entries: a multiple of `granule`, which is a power of two.
 #[inline(always)]

@@ -16,7 +16,7 @@ pub(super) const CLEAN: u64 = u64::MAX;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 /// Padding before the latch, so that the page after the latch begins on a cache line.
-const UNUSED: usize = LINE - size_of::<usize>() - 34;
+const UNUSED: usize = LINE - size_of::<usize>() - 18 - 8 * ChangedParts::WORDS;
 
 /// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor often
 /// fetches both together.
@@ -31,7 +31,7 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     pub(super) rec: AtomicU64,
     /// Where the page differs from its base, if its store needs to know. A change sets it under the exclusive latch, writing
     /// the page under a latch.
-    changed: [AtomicU64; 2],
+    changed: [AtomicU64; ChangedParts::WORDS],
     /// The page was used since the clock hand last passed.
     pub(super) referenced: AtomicBool,
     /// A flush is writing a copy of the page: the frame must not be reused.
@@ -47,7 +47,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
             id: AtomicU32::new(NO_PAGE),
             pins: AtomicU32::new(0),
             rec: AtomicU64::new(CLEAN),
-            changed: [const { AtomicU64::new(0) }; 2],
+            changed: [const { AtomicU64::new(0) }; ChangedParts::WORDS],
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             unused: [0; UNUSED],

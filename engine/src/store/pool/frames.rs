@@ -41,7 +41,9 @@ macro_rules! slabs {
 }
 
 slabs! {
-    Bytes256 256, Bytes512 512, KiB1 1024, KiB2 2048, KiB4 4096, KiB8 8192, KiB16 16384, KiB32 32768, KiB64 65536
+    Bytes256 256, Bytes512 512, KiB1 1024, KiB2 2048, KiB4 4096, KiB8 8192, KiB16 16384, KiB32 32768, KiB64 65536,
+    // In slots with a trailer.
+    Slot4 4080, Slot8 8176, Slot16 16368, Slot32 32752, Slot64 65520
 }
 
 /// The sizes of the slabs, from which the slab of a frame follows.

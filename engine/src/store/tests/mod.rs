@@ -12,20 +12,36 @@ use crate::io::{Disk, MemoryDisk};
 use crate::page::{run_capacity, run_page, unpack};
 use crate::store::superblock::tests::meta;
 use crate::store::{Meta, PageStore, StoreKind};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 pub(super) const PAGE_SIZE: usize = 4096;
 
-/// A sound page whose length and content follow from `seed`.
+/// A sound page of the `table` store; see [`sample_of`].
 pub(super) fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
-    let len = (seed.wrapping_mul(0x9e37_79b9) % (run_capacity(PAGE_SIZE) as u64 + 1)) as usize;
+    sample_of(PAGE_SIZE, id, lsn, seed)
+}
+
+/// A sound page whose length and content follow from `seed`.
+pub(super) fn sample_of(page_size: usize, id: u32, lsn: u64, seed: u64) -> Vec<u8> {
+    let len = (seed.wrapping_mul(0x9e37_79b9) % (run_capacity(page_size) as u64 + 1)) as usize;
     let payload: Vec<u8> = (0..len as u64).map(|at| (seed.wrapping_mul(31) ^ at) as u8 | 1).collect();
-    let mut page = vec![0; PAGE_SIZE];
+    let mut page = vec![0; page_size];
     unpack(&run_page(PageId(id), TableId(7), PageId::NONE, &payload), &mut page).unwrap();
     put_u64(&mut page, 0, lsn);
     page
+}
+
+/// Bytes of a page in the tests of a store.
+pub(super) fn page_size(kind: StoreKind) -> usize {
+    PAGE_SIZE - kind.trailer()
+}
+
+/// What the tests of a store have in the superblock.
+pub(super) fn meta_of(kind: StoreKind) -> Meta {
+    Meta { page_size: page_size(kind), ..meta() }
 }
 
 /// A disk whose next but `n`th write fails, before or after it has reached the device.
@@ -69,8 +85,8 @@ impl Disk for Failing {
     fn resize(&self, len: u64) -> Result<()> {
         self.disk.resize(len)
     }
-    fn reserve(&self, len: u64) -> Result<()> {
-        self.disk.reserve(len)
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
+        self.disk.reserve_range(range)
     }
     fn allocated(&self) -> Result<u64> {
         self.disk.allocated()

@@ -2,9 +2,10 @@
 
 use super::slots::SlotStore;
 use super::*;
+use crate::store::shadow::ShadowStore;
 use crate::store::{ChangedParts, DatabaseFile, Frozen, TableStore};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PAGES: u32 = 600;
 
@@ -44,6 +45,8 @@ pub(in crate::store) trait Subject: PageStore + Sized {
     const KIND: StoreKind;
     /// A reopening finds each page as the checkpoint had it, and none that was written later.
     const REOPENS_AT_CHECKPOINT: bool;
+    /// After a failed write each page has the image that it had before.
+    const FAILED_WRITES_KEEP_PAGES: bool = true;
 
     fn of(file: DatabaseFile) -> Result<Self>;
 
@@ -60,6 +63,24 @@ impl Subject for SlotStore {
     }
 }
 
+impl Subject for ShadowStore {
+    const KIND: StoreKind = StoreKind::Shadow;
+    const REOPENS_AT_CHECKPOINT: bool = false;
+    const FAILED_WRITES_KEEP_PAGES: bool = false;
+
+    fn of(file: DatabaseFile) -> Result<ShadowStore> {
+        ShadowStore::open(file)
+    }
+}
+
+fn write_all<S: Subject>(store: &S, pages: &Pages) -> Result<()> {
+    let mut writer = store.writer();
+    for (&id, page) in pages {
+        writer.push(PageId(id), page, ChangedParts::ALL);
+    }
+    writer.write()
+}
+
 pub(in crate::store) struct ModelRun<S> {
     pub(in crate::store) disk: Arc<Failing>,
     pub(in crate::store) store: S,
@@ -68,21 +89,33 @@ pub(in crate::store) struct ModelRun<S> {
     durable: Vec<Pages>,
     /// Whatever was written, or may have been.
     written: BTreeMap<u32, Vec<Vec<u8>>>,
-    frozen: Option<(Frozen, Pages)>,
+    frozen: Option<(Frozen, Pages, BTreeSet<u32>)>,
+    /// Dropped pages whose ids must not be used before the next checkpoint.
+    withheld: BTreeSet<u32>,
     seed: u64,
 }
 
 impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn new() -> ModelRun<S> {
         let disk = disk();
-        let store = S::of(DatabaseFile::create(S::KIND, disk.clone(), Path::new("db"), meta()).unwrap()).unwrap();
+        let store =
+            S::of(DatabaseFile::create(S::KIND, disk.clone(), Path::new("db"), meta_of(S::KIND)).unwrap()).unwrap();
         let (pages, written) = (Pages::new(), BTreeMap::new());
-        ModelRun { disk, store, pages, durable: vec![Pages::new()], written, frozen: None, seed: 0 }
+        ModelRun {
+            disk,
+            store,
+            pages,
+            durable: vec![Pages::new()],
+            written,
+            frozen: None,
+            withheld: BTreeSet::new(),
+            seed: 0,
+        }
     }
 
     fn page(&mut self, id: u32) -> Vec<u8> {
         self.seed += 1;
-        let page = sample(id, self.seed, self.seed);
+        let page = sample_of(page_size(S::KIND), id, self.seed, self.seed);
         self.written.entry(id).or_default().push(page.clone());
         page
     }
@@ -90,20 +123,18 @@ impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn step(&mut self, step: &Step) {
         match step {
             Step::Write(ids) => {
-                let new: Pages = ids.iter().map(|&id| (id, self.page(id))).collect();
-                let mut writer = self.store.writer();
-                for (&id, page) in &new {
-                    writer.push(PageId(id), page, ChangedParts::ALL);
-                }
-                if writer.write().is_ok() {
+                let free: Vec<u32> = ids.iter().copied().filter(|id| !self.withheld.contains(id)).collect();
+                let new: Pages = free.iter().map(|&id| (id, self.page(id))).collect();
+                if self.with_retry(|store| write_all(store, &new)) {
                     self.pages.extend(new);
                 }
             }
+            Step::Unlogged(id) if self.withheld.contains(id) => {}
             &Step::Unlogged(id) => {
                 let page = self.page(id);
                 let mut packed = Vec::new();
                 crate::page::Page::new(&page).packed_into(&mut packed);
-                if self.store.write_unlogged(PageId(id), &packed).is_ok() {
+                if self.with_retry(|store| store.write_unlogged(PageId(id), &packed).map(drop)) {
                     self.pages.insert(id, page);
                 }
             }
@@ -111,12 +142,15 @@ impl<S: Subject> ModelRun<S> {
                 for id in ids {
                     self.store.drop_page(PageId(*id));
                     self.pages.remove(id);
+                    if !self.store.reuses_ids_at_once() {
+                        self.withheld.insert(*id);
+                    }
                 }
             }
-            Step::Freeze => self.frozen = Some((self.store.freeze(), self.pages.clone())),
+            Step::Freeze => self.frozen = Some((self.store.freeze(), self.pages.clone(), self.withheld.clone())),
             Step::Finish => self.finish(),
             Step::WriteMeta => {
-                let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..meta() });
+                let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..meta_of(S::KIND) });
             }
             &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
             Step::Compact => {
@@ -128,10 +162,26 @@ impl<S: Subject> ModelRun<S> {
         }
     }
 
+    /// Says whether pages have been written. Where a failed write may have spoilt some, there is another one, as from the
+    /// pool, which still has them.
+    fn with_retry(&self, write: impl Fn(&S) -> Result<()>) -> bool {
+        let written = write(&self.store);
+        if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {
+            self.disk.arm(-1, false);
+            return write(&self.store).is_ok();
+        }
+        written.is_ok()
+    }
+
     fn finish(&mut self) {
-        let Some((frozen, pages)) = self.frozen.take() else { return };
-        match self.store.finish(frozen, meta()) {
-            Ok(()) => self.durable = vec![pages],
+        let Some((frozen, pages, freed)) = self.frozen.take() else { return };
+        match self.store.finish(frozen, meta_of(S::KIND)) {
+            Ok(()) => {
+                self.durable = vec![pages];
+                for id in freed.into_iter().filter(|id| self.withheld.remove(id)) {
+                    self.store.discard_page(PageId(id));
+                }
+            }
             Err(_) => self.durable.push(pages),
         }
     }
@@ -139,6 +189,7 @@ impl<S: Subject> ModelRun<S> {
     fn reopen(&mut self) {
         self.disk.arm(-1, false);
         self.frozen = None;
+        self.withheld.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
         let found = self.all();
         let fits = |durable: &Pages| match S::REOPENS_AT_CHECKPOINT {
@@ -155,7 +206,7 @@ impl<S: Subject> ModelRun<S> {
     }
 
     pub(in crate::store) fn all(&self) -> Pages {
-        let mut page = vec![0; PAGE_SIZE];
+        let mut page = vec![0; page_size(S::KIND)];
         let mut found = Pages::new();
         for id in 0..PAGES {
             if self.store.read(PageId(id), &mut page).unwrap().is_some() {
@@ -181,6 +232,11 @@ proptest! {
     #[test]
     fn the_table_store_is_a_map_and_a_reopening_finds_the_last_checkpoint(steps in steps()) {
         is_a_map::<TableStore>(&steps);
+    }
+
+    #[test]
+    fn the_shadow_store_is_a_map_and_a_reopening_finds_the_last_checkpoint_or_later(steps in steps()) {
+        is_a_map::<ShadowStore>(&steps);
     }
 
     #[test]
@@ -219,21 +275,21 @@ fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
 
 fn an_overtaken_checkpoint_is_refused<S: Subject>() {
     let mut run = ModelRun::<S>::new();
-    run.store.write(PageId(1), &sample(1, 1, 1)).unwrap();
+    run.store.write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
     let first = run.store.freeze();
     let second = run.store.freeze();
-    assert!(matches!(run.store.finish(first, meta()), Err(Error::Poisoned { .. })));
-    run.store.finish(second, meta()).unwrap();
+    assert!(matches!(run.store.finish(first, meta_of(S::KIND)), Err(Error::Poisoned { .. })));
+    run.store.finish(second, meta_of(S::KIND)).unwrap();
     run.store = S::of(DatabaseFile::open(run.disk.clone(), Path::new("db")).unwrap()).unwrap();
     assert_eq!(run.store.stats().pages, 1);
 }
 
 fn the_superblock_alone_can_be_rewritten<S: Subject>() {
     let run = ModelRun::<S>::new();
-    run.store.write(PageId(1), &sample(1, 1, 1)).unwrap();
-    run.store.finish(run.store.freeze(), Meta { clean: true, ..meta() }).unwrap();
+    run.store.write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
+    run.store.finish(run.store.freeze(), Meta { clean: true, ..meta_of(S::KIND) }).unwrap();
     for epoch in 10..14 {
-        run.store.file().write_meta(Meta { epoch, ..meta() }).unwrap();
+        run.store.file().write_meta(Meta { epoch, ..meta_of(S::KIND) }).unwrap();
         let (store, found) = crate::store::open(run.disk.clone(), Path::new("db")).unwrap();
         assert_eq!((store.file().kind(), found.epoch, found.clean), (S::KIND, epoch, false));
         assert_eq!(store.stats().pages, 1);
@@ -243,11 +299,13 @@ fn the_superblock_alone_can_be_rewritten<S: Subject>() {
 #[test]
 fn every_store_refuses_an_overtaken_checkpoint() {
     an_overtaken_checkpoint_is_refused::<TableStore>();
+    an_overtaken_checkpoint_is_refused::<ShadowStore>();
     an_overtaken_checkpoint_is_refused::<SlotStore>();
 }
 
 #[test]
 fn the_superblock_of_every_store_can_be_rewritten_alone() {
     the_superblock_alone_can_be_rewritten::<TableStore>();
+    the_superblock_alone_can_be_rewritten::<ShadowStore>();
     the_superblock_alone_can_be_rewritten::<SlotStore>();
 }

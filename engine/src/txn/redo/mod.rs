@@ -8,6 +8,7 @@ pub(super) mod layout;
 pub(super) mod logical;
 pub(super) mod record;
 
+use super::space::id_ranges::IdRanges;
 use super::space::page_ids::ids_per_map;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
@@ -30,6 +31,8 @@ pub(crate) struct Redone {
     pub(crate) unfinished: Option<LogicalTransaction>,
     /// One past the greatest page id the log speaks of.
     pub(crate) high: u32,
+    /// Pages that the log has freed, where their ids must not be used again before the next checkpoint.
+    pub(crate) freed: IdRanges,
     /// Operations applied and skipped.
     pub(crate) applied: u64,
     pub(crate) skipped: u64,
@@ -64,9 +67,17 @@ impl<'a> Redo<'a> {
         Redo { pool, store, table_lsn, limit, pieces, broken, found }
     }
 
-    /// Keeps the places that place records name from being given out before redo comes to them: the first pass.
-    pub(crate) fn reserve_places(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<()> {
-        let mut pieces = Pieces::default();
+    /// The same, without the changes of pages that [`Redo::first_pass`] has found to be freed.
+    pub(crate) fn without(mut self, freed: IdRanges) -> Redo<'a> {
+        self.found.freed = freed;
+        self
+    }
+
+    /// The first pass: keeps the places that place records name from being given out before redo comes to them. Returns the
+    /// pages that the log frees, if their ids are not used again before the redo point is beyond that. What such a store has
+    /// of them may be older than the redo point: they were not written out after they had been freed.
+    pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
+        let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
@@ -79,14 +90,19 @@ impl<'a> Redo<'a> {
             let mut input = batch.payload.as_slice();
             while !input.is_empty() {
                 let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
-                if let Record::Place { place, .. } = Record::decode(&mut input, lsn)?
-                    && lsn >= table_lsn
-                {
-                    store.reserve(place, lsn)?;
+                match Record::decode(&mut input, lsn)? {
+                    Record::Place { place, .. } if lsn >= table_lsn => store.reserve(place, lsn)?,
+                    Record::Operation { page, op: PageOp::ClearBits { from, count } }
+                        if !store.reuses_ids_at_once() =>
+                    {
+                        let first = page.0.saturating_add(from);
+                        freed.add(first..first.saturating_add(count));
+                    }
+                    _ => {}
                 }
             }
         }
-        Ok(())
+        Ok(freed)
     }
 
     /// Replays every batch that `reader` gives. It takes several batches at once, so that the pages that they change can
@@ -132,6 +148,9 @@ impl<'a> Redo<'a> {
                 Record::Operation { page, op } => self.operation(page, &op, lsn)?,
                 Record::Place { page, place } => {
                     self.note_page(page, lsn)?;
+                    if self.found.freed.contains(page) {
+                        continue;
+                    }
                     if lsn >= self.table_lsn && self.store.install(page, place, lsn)? {
                         self.pool.forget(page);
                     }
@@ -178,6 +197,10 @@ impl<'a> Redo<'a> {
 
     fn operation(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
         self.note_page(id, lsn)?;
+        if self.found.freed.contains(id) {
+            return Ok(());
+        }
+        self.store.note_in_log(id);
         if matches!(op, PageOp::Format { .. }) {
             self.broken.remove(&id);
         } else if self.broken.contains(&id) {

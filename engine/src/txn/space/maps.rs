@@ -1,7 +1,9 @@
 //! Allocation maps, which say durably which pages are taken, and taking and releasing page ids.
 
+use super::id_ranges::IdRanges;
 use super::page_ids::ids_per_map;
-use crate::base::{Error, PageId, Result};
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
 use crate::txn::engine::Engine;
 use std::collections::BTreeSet;
@@ -50,7 +52,7 @@ impl Engine {
         self.ids.lock().high()
     }
 
-    /// Drops the content of freed pages and lets their ids be taken again.
+    /// Drops the content of freed pages. Their ids can be taken again when the store can bear that.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
         if !pages.is_empty() {
             self.released.fetch_add(1, Ordering::AcqRel);
@@ -63,14 +65,33 @@ impl Engine {
                 // stay: the id's next page may be written past the pool.
                 self.pool.forget(id);
             }
+        }
+        if self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once()) {
+            let mut ids = self.ids.lock();
+            pages.iter().for_each(|id| ids.give_back(*id));
+        } else if let Some(log) = self.log.get() {
+            self.withhold(log.appended(), pages.iter().copied());
+        }
+    }
+
+    /// Keeps ids that records before `end` have freed from being taken until a checkpoint has its redo point there or later.
+    pub(crate) fn withhold(&self, end: Lsn, pages: impl Iterator<Item = PageId>) {
+        self.withheld.add(end, pages);
+    }
+
+    /// Lets the ids be taken that were freed before `redo`, which a checkpoint has made the redo point.
+    pub(in crate::txn) fn release_withheld(&self, redo: Lsn) {
+        let Some(store) = &self.store else { return };
+        for id in self.withheld.take_before(redo) {
+            store.discard_page(id);
             self.ids.lock().give_back(id);
         }
     }
 
     /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
-    /// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish. A damaged
-    /// map stops all writing.
-    pub(crate) fn load_maps(&self, high: u32, reserved: &BTreeSet<PageId>) -> Result<()> {
+    /// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish, and
+    /// `withheld` must not be taken yet. A damaged map stops all writing.
+    pub(crate) fn load_maps(&self, high: u32, reserved: &BTreeSet<PageId>, withheld: &IdRanges) -> Result<()> {
         let per_map = ids_per_map(self.page_size());
         let residents = self.pool.residents();
         for map in (0..high).step_by(per_map as usize).map(PageId) {
@@ -88,11 +109,11 @@ impl Engine {
             }
             let is_free = |id: PageId| {
                 let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
-                id > map && !taken && !reserved.contains(&id)
+                id > map && !taken && !reserved.contains(&id) && !withheld.contains(id)
             };
             let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
             let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
-            let stored = self.store.iter().flat_map(|store| store.pages_between(map, end));
+            let stored = self.store.iter().flat_map(|store| store.known_between(map, end));
             for id in stored.chain(of_map).filter(|id| is_free(*id)) {
                 self.pool.forget(id);
                 if let Some(store) = &self.store {

@@ -2,7 +2,9 @@
 //! gets smaller.
 
 pub(super) mod gaps;
+pub(super) mod id_ranges;
 pub(super) mod maps;
 pub(super) mod page_ids;
 pub(super) mod reclaim;
 mod unlogged;
+pub(super) mod withheld;

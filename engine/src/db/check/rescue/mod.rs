@@ -168,8 +168,8 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let Meta { clean, redo, epoch, table, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
-    Redo::reserve_places(&**store, table, &mut read()?)?;
+    let freed = Redo::first_pass(&**store, table, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end())).run(&mut reader)?;
+    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end())).without(freed).run(&mut reader)?;
     Ok((redone, reader.take_damage()))
 }

@@ -1,0 +1,113 @@
+//! Syncs, checkpoints, and the trimming of what they have made superfluous.
+
+use super::slot::Side;
+use super::states::Kind;
+use super::{Own, ShadowStore, State};
+use crate::base::{Error, PageId, Result};
+use crate::store::seam::Frozen;
+use crate::store::superblock::Meta;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Pages whose slots are trimmed while no image can be written.
+const TRIM_PAGES: usize = 64;
+
+impl ShadowStore {
+    /// Makes the images durable that are written, and notes that what they replace is not needed any more.
+    pub(super) fn sync_images(&self) -> Result<()> {
+        let synced = std::mem::take(&mut self.state.lock().unsynced);
+        let done = self.file.sync();
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if done.is_err() {
+            state.unsynced.extend(synced);
+            return done;
+        }
+        // Written again since the sync began.
+        let written: HashSet<PageId> = state.unsynced.iter().copied().collect();
+        for id in synced.into_iter().filter(|id| !written.contains(id)) {
+            let now = state.pages.get(id);
+            if now.kind() == Kind::Present && !now.is_synced() {
+                state.pages.set(id, now.synced());
+                state.trims.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the superblock of a checkpoint once all images are durable.
+    pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+        let mut change = self.file.change()?;
+        if self.state.lock().freezes != frozen.0 {
+            return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
+        }
+        let generation = {
+            // No image of the generation before is on its way when the sync begins.
+            let mut generation = self.generation.write();
+            *generation += 1;
+            *generation
+        };
+        self.sync_images()?;
+        let pages = self.state.lock().pages.pages();
+        change.write(meta, Own { generation, pages }.encode())?;
+        {
+            let mut state = self.state.lock();
+            state.synced_generation = generation;
+            state.in_log = HashSet::new();
+        }
+        drop(change);
+        while self.trim_some() {}
+        Ok(())
+    }
+
+    /// Trims what some pages do not need; false when nothing is left. A trim that fails leaves its bytes as they are.
+    fn trim_some(&self) -> bool {
+        let _no_image_is_written = self.generation.write();
+        let mut ranges = Vec::new();
+        let more = {
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            let first = state.trims.len().saturating_sub(TRIM_PAGES);
+            let mut ids = state.trims.split_off(first);
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().for_each(|id| self.superfluous(state, id, &mut ranges));
+            first > 0
+        };
+        for range in merged(ranges) {
+            if let Err(error) = self.file.disk().trim(range.start, range.end - range.start) {
+                tracing::warn!(%error, "the device did not trim");
+            }
+        }
+        more
+    }
+
+    /// Adds what is not needed of a page, and notes that nothing of it waits to be trimmed.
+    fn superfluous(&self, state: &mut State, id: PageId, ranges: &mut Vec<Range<u64>>) {
+        let now = state.pages.get(id);
+        if !now.waits_for_trim() {
+            return;
+        }
+        let slot = |side: Side| {
+            let start = self.geometry.offset(id, side);
+            start..start + self.geometry.slot() as u64
+        };
+        match now.kind() {
+            Kind::Present => ranges.push(slot(now.side().other())),
+            _ => ranges.push(self.geometry.cell_of(id)),
+        }
+        state.pages.set(id, now.trimmed());
+    }
+}
+
+/// Ranges in order, those that touch as one.
+fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => merged.push(range),
+        }
+    }
+    merged
+}

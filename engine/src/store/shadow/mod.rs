@@ -1,0 +1,331 @@
+//! The `shadow` page store: each page has two slots at a fixed position, which are written in turn. There is no page
+//! table. Which slot counts is found when a page is first read, from what is in the slots.
+//!
+//! A page goes to the slot that does not hold its last synced image, so a write that is cut off loses nothing that a sync
+//! has promised. The image that a sync has replaced is trimmed: a drive that compresses then keeps one image a page. What
+//! is durable when is decided in `checkpoint`. How pages change, and the write-ahead rule, must not be in this folder.
+
+mod checkpoint;
+mod choice;
+mod room;
+mod slot;
+mod states;
+mod write;
+
+use super::changed::ChangedParts;
+use super::file::DatabaseFile;
+use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+use super::superblock::{ID_SLACK, Meta};
+use crate::base::bytes::{get_u32, get_u64};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::io::BLOCK;
+use crate::page::Page;
+use choice::{Choice, Known, choose};
+use parking_lot::{Mutex, RwLock};
+use room::Room;
+use slot::{Content, Geometry, Side};
+use states::{Kind, PageState, PageStates};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the store keeps in the superblock: `generation u32 | zero u32 | pages u64`.
+#[derive(Clone, Copy, Default, Debug)]
+struct Own {
+    /// Images of earlier generations are synced.
+    generation: u32,
+    /// Pages that had an image.
+    pages: u64,
+}
+
+impl Own {
+    fn decode(bytes: &[u8]) -> Own {
+        Own { generation: get_u32(bytes, 0), pages: get_u64(bytes, 8) }
+    }
+
+    fn encode(self) -> Vec<u8> {
+        [&self.generation.to_le_bytes()[..], &[0; 4], &self.pages.to_le_bytes()].concat()
+    }
+}
+
+/// Everything that the lock guards. It is never held while the device works.
+#[derive(Debug)]
+struct State {
+    pages: PageStates,
+    /// Pages written since the last sync began.
+    unsynced: Vec<PageId>,
+    /// Pages that have something to be trimmed, some of them more than once.
+    trims: Vec<PageId>,
+    /// Pages that the log changes which is being redone.
+    in_log: HashSet<PageId>,
+    /// Images of earlier generations are synced.
+    synced_generation: u32,
+    /// How often a checkpoint was begun.
+    freezes: u64,
+}
+
+/// The page store.
+pub(super) struct ShadowStore {
+    file: DatabaseFile,
+    geometry: Geometry,
+    state: Mutex<State>,
+    /// The generation of the images that are being written. It is locked for reading as long as an image is written, and for
+    /// writing where no image may be on its way.
+    generation: RwLock<u32>,
+    room: Mutex<Room>,
+    /// For slots, used again and again.
+    buffers: Mutex<Vec<Vec<u8>>>,
+    written: AtomicU64,
+    rescued: bool,
+}
+
+impl std::fmt::Debug for ShadowStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShadowStore").field("file", &self.file).field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl ShadowStore {
+    /// Opens what is in the file. Nothing is read but its length.
+    pub(super) fn open(file: DatabaseFile) -> Result<ShadowStore> {
+        let len = file.disk().size()?;
+        let own = Own::decode(&file.own());
+        let geometry = Geometry::new(file.page_size(), 0, file.meta().database_id);
+        // A long file with few blocks must not cost memory.
+        let room = geometry.pages(len).min(file.meta().high_water.saturating_add(ID_SLACK));
+        let state = State {
+            pages: PageStates::unknown(room, own.pages),
+            unsynced: Vec::new(),
+            trims: Vec::new(),
+            in_log: HashSet::new(),
+            synced_generation: own.generation,
+            freezes: 0,
+        };
+        Ok(ShadowStore {
+            file,
+            geometry,
+            state: Mutex::new(state),
+            generation: RwLock::new(own.generation),
+            room: Mutex::new(Room::new(len)),
+            buffers: Mutex::default(),
+            written: AtomicU64::new(0),
+            rescued: false,
+        })
+    }
+
+    fn with_buffer<R>(&self, work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let done = work(&mut buffer);
+        self.buffers.lock().push(buffer);
+        done
+    }
+
+    /// Reads a slot, zeros where the file ends before.
+    fn read_slot(&self, id: PageId, side: Side, slot: &mut Vec<u8>) -> Result<()> {
+        slot.clear();
+        slot.resize(self.geometry.slot(), 0);
+        let offset = self.geometry.offset(id, side);
+        let len = self.file.disk().size()?.saturating_sub(offset).min(slot.len() as u64);
+        let there = usize::try_from(len).unwrap_or(0);
+        self.file.disk().read_at(offset, slot.get_mut(..there).unwrap_or_default())
+    }
+
+    /// What is known of a page; its slots are read if nothing is. An image that no sync may have made durable is written
+    /// again, with the same bytes: it may be in the system's cache alone, and then no sync would write it any more.
+    fn resolve(&self, id: PageId) -> Result<PageState> {
+        let (known, about) = {
+            let state = self.state.lock();
+            let about = Known { generation: state.synced_generation, in_log: state.in_log.contains(&id) };
+            (state.pages.get(id), about)
+        };
+        if known.kind() != Kind::Unknown {
+            return Ok(known);
+        }
+        self.with_buffer(|buffer| {
+            let Choice { state, .. } = self.look(id, about, buffer)?;
+            if state.kind() == Kind::Present && !state.is_synced() {
+                let _in_this_generation = self.generation.read();
+                self.read_slot(id, state.side(), buffer)?;
+                self.put(self.geometry.offset(id, state.side()), buffer)?;
+                self.state.lock().unsynced.push(id);
+            }
+            Ok(self.state.lock().pages.learn(id, state))
+        })
+    }
+
+    /// Looks into both slots.
+    fn look(&self, id: PageId, about: Known, buffer: &mut Vec<u8>) -> Result<Choice> {
+        let mut contents = [Content::Empty; 2];
+        for (content, side) in contents.iter_mut().zip([Side::First, Side::Second]) {
+            self.read_slot(id, side, buffer)?;
+            *content = self.geometry.look(buffer, id);
+        }
+        choose(contents[0], contents[1], about).map_err(|what| Error::corrupt(id, what))
+    }
+
+    /// Reads the image that counts into `page`.
+    fn read_image(&self, id: PageId, state: PageState, page: &mut [u8]) -> Result<()> {
+        self.with_buffer(|buffer| {
+            self.read_slot(id, state.side(), buffer)?;
+            match self.geometry.look(buffer, id) {
+                Content::Image { stamp, .. } if stamp.turn == state.turn() => {}
+                Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
+                _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
+            }
+            page.copy_from_slice(buffer.get(..page.len()).unwrap_or_default());
+            Page::check(page, id).map(|_| ())
+        })
+    }
+
+    /// Writes bytes at a place of the file. On a full device the room that was set aside is used.
+    fn put(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        // Before the write: nobody may cut off what it adds.
+        self.room.lock().note_written(offset + bytes.len() as u64);
+        let written = match self.file.disk().write_at(offset, bytes) {
+            Err(full @ Error::Full { .. }) => {
+                if !self.use_reserve()? {
+                    return Err(full);
+                }
+                self.file.disk().write_at(offset, bytes)
+            }
+            written => written,
+        };
+        self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        written
+    }
+}
+
+impl PageStore for ShadowStore {
+    fn file(&self) -> &DatabaseFile {
+        &self.file
+    }
+
+    /// Where that cannot be found out, it may have one.
+    fn exists(&self, id: PageId) -> bool {
+        self.resolve(id).map_or(true, |state| state.kind() == Kind::Present)
+    }
+
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
+        loop {
+            let state = self.resolve(id)?;
+            if state.kind() != Kind::Present {
+                return Ok(None);
+            }
+            let read = self.read_image(id, state, page);
+            // The page may have been written meanwhile: only then is there another try.
+            let now = self.state.lock().pages.get(id);
+            if read.is_ok() || (now.side(), now.turn()) == (state.side(), state.turn()) {
+                return read.map(|()| Some(ChangedParts::ALL));
+            }
+        }
+    }
+
+    fn reuses_ids_at_once(&self) -> bool {
+        false
+    }
+
+    fn note_in_log(&self, id: PageId) {
+        self.state.lock().in_log.insert(id);
+    }
+
+    fn writer(&self) -> Box<dyn PageWriter + '_> {
+        Box::new(write::SlotWriter::new(self))
+    }
+
+    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
+        ShadowStore::write_unlogged(self, id, packed)
+    }
+
+    /// Its slots stay as they are.
+    fn drop_page(&self, id: PageId) {
+        let mut state = self.state.lock();
+        let dropped = state.pages.get(id).dropped();
+        state.pages.set(id, dropped);
+    }
+
+    /// Its slots are trimmed by the next checkpoint, unless the page is written before.
+    fn discard_page(&self, id: PageId) {
+        let mut state = self.state.lock();
+        let discarded = state.pages.get(id).discarded();
+        state.pages.set(id, discarded);
+        state.trims.push(id);
+    }
+
+    /// Looks into the slots of all pages that are not known yet.
+    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+        let end = to.0.min(self.state.lock().pages.len());
+        (from.0..end).map(PageId).filter(|id| self.exists(*id)).collect()
+    }
+
+    /// What is in free cells is found out when they are written.
+    fn known_between(&self, _from: PageId, _to: PageId) -> Vec<PageId> {
+        Vec::new()
+    }
+
+    fn ids_end(&self) -> u32 {
+        self.state.lock().pages.len()
+    }
+
+    fn freeze(&self) -> Frozen {
+        let mut state = self.state.lock();
+        state.freezes += 1;
+        Frozen(state.freezes)
+    }
+
+    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+        ShadowStore::finish(self, frozen, meta)
+    }
+
+    fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
+        write::decode_place(place).map(|_| ()).ok_or_else(|| write::no_place(lsn))
+    }
+
+    fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
+        ShadowStore::install(self, id, place, lsn)
+    }
+
+    fn ensure_room(&self, pages: u64) -> Result<()> {
+        ShadowStore::ensure_room(self, pages)
+    }
+
+    fn shrink(&self, _pages: u64) -> Result<()> {
+        ShadowStore::shrink(self)
+    }
+
+    fn is_rescued(&self) -> bool {
+        self.rescued
+    }
+
+    fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
+        let (mut slot, mut packed) = (Vec::new(), Vec::new());
+        for id in (0..self.ids_end()).map(PageId) {
+            for side in [Side::First, Side::Second] {
+                self.read_slot(id, side, &mut slot)?;
+                let Content::Image { lsn, .. } = self.geometry.look(&slot, id) else { continue };
+                let page = slot.get(..self.geometry.page()).unwrap_or_default();
+                if Page::check(page, id).is_ok() {
+                    packed.clear();
+                    Page::new(page).packed_into(&mut packed);
+                    visit(FoundImage { page: id, lsn, packed: &packed });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> StoreStats {
+        let len = self.room.lock().len();
+        let pages = self.state.lock().pages.pages();
+        let live = pages * self.geometry.slot() as u64;
+        let front = super::superblock::FRONT as u64;
+        StoreStats {
+            file_bytes: len,
+            live_bytes: live,
+            free_bytes: len.saturating_sub(front + pages * self.geometry.cell()),
+            other_bytes: pages * (self.geometry.cell() - self.geometry.slot() as u64),
+            pages,
+            written_bytes: self.written.load(Ordering::Relaxed),
+        }
+    }
+}
+
+const _: () = assert!(super::superblock::FRONT.is_multiple_of(BLOCK));

@@ -1,0 +1,175 @@
+//! A slot: a page and the trailer behind it, and where the two slots of a page are. Which of them counts is decided in
+//! `choice`.
+//!
+//! | bytes of the trailer | field |
+//! |---|---|
+//! | 0..4 | CRC-32C of the page and of the rest of the trailer |
+//! | 4..8 | generation: see [`Stamp`] |
+//! | 8 | turn |
+//! | 9 | log2 of the bytes of a slot |
+//! | 10 | delta blocks between the slots |
+//! | 11 | zero |
+//! | 12..16 | the low 32 bits of the database's id |
+
+use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
+use crate::base::checksum::checksum;
+use crate::base::limits::SLOT_TRAILER;
+use crate::base::{Lsn, PageId};
+use crate::io::BLOCK;
+use crate::page::Page;
+use crate::store::superblock::FRONT;
+use std::ops::Range;
+
+const GENERATION: usize = 4;
+const TURN: usize = 8;
+const SLOT_LOG: usize = 9;
+const DELTAS: usize = 10;
+const ZERO: usize = 11;
+const DATABASE: usize = 12;
+
+/// Turns count modulo this.
+pub(super) const TURNS: u8 = 64;
+
+/// One of the two slots of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    First,
+    Second,
+}
+
+impl Side {
+    pub(super) fn other(self) -> Side {
+        match self {
+            Side::First => Side::Second,
+            Side::Second => Side::First,
+        }
+    }
+}
+
+/// What orders the images of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
+    pub(super) turn: u8,
+    /// How many checkpoints the store had begun. Those before the superblock's generation are synced.
+    pub(super) generation: u32,
+}
+
+impl Stamp {
+    /// The turn of the image that is written after this one.
+    pub(super) fn next_turn(turn: u8) -> u8 {
+        (turn + 1) % TURNS
+    }
+}
+
+/// What is in a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Content {
+    /// Zeros.
+    Empty,
+    /// A sound image of the page.
+    Image { stamp: Stamp, lsn: Lsn },
+    /// The rest of a slot that was being trimmed: its first and its last block are gone.
+    Trimmed,
+    /// Anything else. `named` is what its trailer says, if it is one of this database, and `lsn` what its header says, if that
+    /// is the page's.
+    Damaged { named: Option<Stamp>, lsn: Option<Lsn> },
+}
+
+/// Where slots are, and what their trailers have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Geometry {
+    /// Bytes of a page.
+    page: usize,
+    /// Delta blocks between the slots.
+    deltas: u8,
+    /// Low bits of the database's id.
+    database: u32,
+}
+
+impl Geometry {
+    pub(super) fn new(page_size: usize, deltas: u8, database_id: u128) -> Geometry {
+        #[allow(clippy::cast_possible_truncation)] // the low bits are meant
+        let database = database_id as u32;
+        Geometry { page: page_size, deltas, database }
+    }
+
+    /// Bytes of a page.
+    pub(super) fn page(&self) -> usize {
+        self.page
+    }
+
+    /// Bytes of a slot: a power of two.
+    pub(super) fn slot(&self) -> usize {
+        self.page + SLOT_TRAILER
+    }
+
+    /// Bytes of the file for each page.
+    pub(super) fn cell(&self) -> u64 {
+        (2 * self.slot() + usize::from(self.deltas) * BLOCK) as u64
+    }
+
+    /// The bytes of the file for a page.
+    pub(super) fn cell_of(&self, id: PageId) -> Range<u64> {
+        let start = FRONT as u64 + u64::from(id.0) * self.cell();
+        start..start + self.cell()
+    }
+
+    /// Where a slot begins in the file.
+    pub(super) fn offset(&self, id: PageId, side: Side) -> u64 {
+        let cell = self.cell_of(id);
+        match side {
+            Side::First => cell.start,
+            Side::Second => cell.end - self.slot() as u64,
+        }
+    }
+
+    /// How many pages a file of that length can have.
+    pub(super) fn pages(&self, file_bytes: u64) -> u32 {
+        u32::try_from(file_bytes.saturating_sub(FRONT as u64).div_ceil(self.cell())).unwrap_or(u32::MAX)
+    }
+
+    /// Writes the trailer behind the page in `slot`.
+    pub(super) fn seal(&self, slot: &mut [u8], stamp: Stamp) {
+        let Some(trailer) = slot.get_mut(self.page..) else { return };
+        put_u32(trailer, GENERATION, stamp.generation);
+        put_u8(trailer, TURN, stamp.turn);
+        put_u8(trailer, SLOT_LOG, self.slot_log());
+        put_u8(trailer, DELTAS, self.deltas);
+        put_u8(trailer, ZERO, 0);
+        put_u32(trailer, DATABASE, self.database);
+        let crc = self.checksum(slot);
+        put_u32(slot, self.page, crc);
+    }
+
+    /// Says what is in `slot`, which should be one of page `id`.
+    pub(super) fn look(&self, slot: &[u8], id: PageId) -> Content {
+        let block = |at: usize| slice(slot, at, at + BLOCK);
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        if is_zero(block(0)) && is_zero(block(self.slot() - BLOCK)) {
+            return if is_zero(slot) { Content::Empty } else { Content::Trimmed };
+        }
+        let trailer = slice(slot, self.page, self.slot());
+        let stamp = Stamp { turn: get_u8(trailer, TURN), generation: get_u32(trailer, GENERATION) };
+        let is_ours = get_u32(trailer, DATABASE) == self.database
+            && get_u8(trailer, SLOT_LOG) == self.slot_log()
+            && get_u8(trailer, DELTAS) == self.deltas
+            && get_u8(trailer, ZERO) == 0
+            && stamp.turn < TURNS;
+        let page = Page::new(slice(slot, 0, self.page));
+        if is_ours && page.id() == id && self.checksum(slot) == get_u32(trailer, 0) {
+            return Content::Image { stamp, lsn: page.lsn() };
+        }
+        Content::Damaged { named: is_ours.then_some(stamp), lsn: (page.id() == id).then(|| page.lsn()) }
+    }
+
+    /// Of all that the checksum covers.
+    fn checksum(&self, slot: &[u8]) -> u32 {
+        let page = checksum(slice(slot, 0, self.page));
+        crate::base::checksum::chained(page, slice(slot, self.page + GENERATION, self.slot()))
+    }
+
+    fn slot_log(&self) -> u8 {
+        u8::try_from(self.slot().ilog2()).unwrap_or(0)
+    }
+}

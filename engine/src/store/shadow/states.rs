@@ -1,0 +1,228 @@
+//! What is known of each page in memory, in two bytes a page.
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0..2 | kind: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots |
+//! | 2 | the slot that was written last |
+//! | 3 | of a page that is present: that slot is synced; of another one: a recovery may need its slots |
+//! | 4 | what is not needed of the page waits to be trimmed |
+//! | 5..10 | delta blocks in use |
+//! | 10..16 | turn of the image that was written last |
+
+use super::slot::{Side, Stamp, TURNS};
+use crate::base::PageId;
+
+const SECOND: u16 = 1 << 2;
+const SYNCED: u16 = 1 << 3;
+const HELD: u16 = 1 << 3;
+const TRIM: u16 = 1 << 4;
+const TURN: u32 = 10;
+
+/// Whether a page has an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Its slots have not been read yet.
+    Unknown = 0,
+    /// It has none.
+    Absent = 1,
+    /// It has one.
+    Present = 2,
+    /// It has none, and its slots have not been read.
+    Dropped = 3,
+}
+
+/// What is known of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PageState(u16);
+
+impl PageState {
+    /// A page without an image in either slot.
+    pub(super) const EMPTY: PageState = PageState(Kind::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
+
+    /// A page whose image of that turn is on that side.
+    pub(super) fn present(side: Side, turn: u8, synced: bool) -> PageState {
+        let mut bits = Kind::Present as u16 | u16::from(turn % TURNS) << TURN;
+        bits |= if side == Side::Second { SECOND } else { 0 };
+        bits |= if synced { SYNCED } else { 0 };
+        PageState(bits)
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self.0 & 3 {
+            0 => Kind::Unknown,
+            1 => Kind::Absent,
+            2 => Kind::Present,
+            _ => Kind::Dropped,
+        }
+    }
+
+    /// The slot that was written last.
+    pub(super) fn side(self) -> Side {
+        if self.0 & SECOND == 0 { Side::First } else { Side::Second }
+    }
+
+    /// The turn of the image that was written last.
+    pub(super) fn turn(self) -> u8 {
+        (self.0 >> TURN).to_le_bytes()[0] % TURNS
+    }
+
+    pub(super) fn is_synced(self) -> bool {
+        self.0 & SYNCED != 0
+    }
+
+    pub(super) fn waits_for_trim(self) -> bool {
+        self.0 & TRIM != 0
+    }
+
+    /// The same page, its image synced; what its other slot has is not needed any more.
+    pub(super) fn synced(self) -> PageState {
+        PageState(self.0 | SYNCED | TRIM)
+    }
+
+    /// The same page without an image.
+    pub(super) fn dropped(self) -> PageState {
+        let kind = match self.kind() {
+            Kind::Unknown | Kind::Dropped => Kind::Dropped,
+            Kind::Absent | Kind::Present => Kind::Absent,
+        };
+        PageState(self.0 & !(3 | TRIM) | kind as u16 | HELD)
+    }
+
+    /// A dropped page whose slots are not needed any more.
+    pub(super) fn discarded(self) -> PageState {
+        PageState(self.dropped().0 & !HELD | TRIM)
+    }
+
+    /// The same page when nothing waits to be trimmed.
+    pub(super) fn trimmed(self) -> PageState {
+        PageState(self.0 & !TRIM)
+    }
+
+    /// Where the next image goes and its turn: over an image that no sync has made durable, else to the other slot.
+    pub(super) fn target(self) -> (Side, u8) {
+        if self.kind() == Kind::Present && !self.is_synced() {
+            return (self.side(), self.turn());
+        }
+        (self.side().other(), Stamp::next_turn(self.turn()))
+    }
+}
+
+/// The states of all pages.
+#[derive(Debug, Default)]
+pub(super) struct PageStates {
+    /// Zeros where nothing is known, which take no memory before they are written.
+    states: Vec<u16>,
+    /// Pages that have an image, unknown ones among them.
+    pages: u64,
+}
+
+impl PageStates {
+    /// Of a file that has room for `room` pages, of which so many have an image.
+    pub(super) fn unknown(room: u32, pages: u64) -> PageStates {
+        PageStates { states: vec![0; room as usize], pages }
+    }
+
+    /// A page beyond all that the file has is empty.
+    pub(super) fn get(&self, id: PageId) -> PageState {
+        self.states.get(id.0 as usize).map_or(PageState::EMPTY, |bits| PageState(*bits))
+    }
+
+    /// Sets what the page has become.
+    pub(super) fn set(&mut self, id: PageId, state: PageState) {
+        let is_there = |state: PageState| matches!(state.kind(), Kind::Present | Kind::Unknown);
+        match (is_there(self.get(id)), is_there(state)) {
+            (false, true) => self.pages += 1,
+            (true, false) => self.pages = self.pages.saturating_sub(1),
+            _ => {}
+        }
+        self.put(id, state);
+    }
+
+    /// Notes what an unknown page was found to be, unless that is known by now. Returns what is known.
+    pub(super) fn learn(&mut self, id: PageId, found: PageState) -> PageState {
+        match self.get(id) {
+            known if known.kind() != Kind::Unknown => known,
+            _ => {
+                self.put(id, found);
+                found
+            }
+        }
+    }
+
+    fn put(&mut self, id: PageId, state: PageState) {
+        let at = id.0 as usize;
+        if self.states.len() <= at {
+            self.states.resize(at + 1, PageState::EMPTY.0);
+        }
+        if let Some(old) = self.states.get_mut(at) {
+            *old = state.0;
+        }
+    }
+
+    /// Forgets the pages at the end that nobody needs. Returns how many are left.
+    pub(super) fn trim_end(&mut self) -> u32 {
+        let is_there = |bits: &u16| match PageState(*bits).kind() {
+            Kind::Present | Kind::Unknown => true,
+            Kind::Absent | Kind::Dropped => bits & HELD != 0,
+        };
+        self.states.truncate(self.states.iter().rposition(is_there).map_or(0, |last| last + 1));
+        self.len()
+    }
+
+    /// One past the greatest id that has a state.
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Pages that have an image.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_take_turns_once_they_are_synced() {
+        let first = PageState::EMPTY;
+        assert_eq!((first.kind(), first.target()), (Kind::Absent, (Side::First, 0)));
+        let written = PageState::present(Side::First, 0, false);
+        assert_eq!(written.target(), (Side::First, 0));
+        assert_eq!(written.synced().target(), (Side::Second, 1));
+        let last = PageState::present(Side::Second, TURNS - 1, true);
+        assert_eq!((last.turn(), last.target()), (TURNS - 1, (Side::First, 0)));
+    }
+
+    #[test]
+    fn a_dropped_page_keeps_its_turn_if_that_is_known() {
+        let dropped = PageState::present(Side::Second, 7, true).dropped();
+        assert_eq!(
+            (dropped.kind(), dropped.target(), dropped.waits_for_trim()),
+            (Kind::Absent, (Side::First, 8), false)
+        );
+        assert_eq!(PageState(0).dropped().kind(), Kind::Dropped);
+        let discarded = dropped.discarded();
+        assert_eq!((discarded.waits_for_trim(), discarded.trimmed().target()), (true, dropped.target()));
+        let mut states = PageStates::default();
+        states.set(PageId(1), dropped);
+        assert_eq!(states.trim_end(), 2, "a recovery may need it");
+        states.set(PageId(1), discarded);
+        assert_eq!(states.trim_end(), 0);
+    }
+
+    #[test]
+    fn pages_with_an_image_are_counted() {
+        let mut states = PageStates::unknown(3, 2);
+        states.learn(PageId(0), PageState::present(Side::First, 0, true));
+        states.learn(PageId(1), PageState::EMPTY);
+        states.set(PageId(1), PageState::present(Side::First, 0, false));
+        states.set(PageId(5), PageState::present(Side::First, 0, false));
+        assert_eq!((states.pages(), states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));
+        assert_eq!((states.get(PageId(3)), states.get(PageId(99))), (PageState::EMPTY, PageState::EMPTY));
+        states.set(PageId(0), states.get(PageId(0)).dropped());
+        states.set(PageId(2), PageState(0).dropped());
+        assert_eq!(states.pages(), 2);
+    }
+}

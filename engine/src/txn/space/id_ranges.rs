@@ -1,0 +1,56 @@
+//! A set of page ids, kept as ranges.
+
+use crate::base::PageId;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Ranges of ids that neither touch nor overlap: the end of each by its start.
+#[derive(Debug, Default)]
+pub(crate) struct IdRanges(BTreeMap<u32, u32>);
+
+impl IdRanges {
+    /// Adds ids, some of which may be in the set.
+    pub(crate) fn add(&mut self, ids: Range<u32>) {
+        let Range { mut start, mut end } = ids;
+        if start >= end {
+            return;
+        }
+        while let Some((&from, &to)) = self.0.range(..=end).next_back()
+            && to >= start
+        {
+            self.0.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.0.insert(start, end);
+    }
+
+    pub(crate) fn contains(&self, id: PageId) -> bool {
+        self.0.range(..=id.0).next_back().is_some_and(|(_, end)| id.0 < *end)
+    }
+
+    /// All ids, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = PageId> {
+        self.0.iter().flat_map(|(start, end)| *start..*end).map(PageId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(adds in proptest::collection::vec((0u32..200, 0u32..30), 0..40)) {
+            let (mut ranges, mut ids) = (IdRanges::default(), BTreeSet::new());
+            for (start, count) in adds {
+                ranges.add(start..start + count);
+                ids.extend((start..start + count).map(PageId));
+            }
+            prop_assert!(ranges.iter().eq(ids.iter().copied()));
+            prop_assert!((0..240).map(PageId).all(|id| ranges.contains(id) == ids.contains(&id)));
+            prop_assert!(ranges.0.iter().zip(ranges.0.keys().skip(1)).all(|((_, end), next)| end < next));
+        }
+    }
+}
