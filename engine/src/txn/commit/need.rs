@@ -187,7 +187,7 @@ impl<'e> Survey<'e> {
         key: &[u8],
         rest: &mut Peekable<impl Iterator<Item = Step<'a>>>,
     ) -> Result<()> {
-        let mut own = Entries::default();
+        let mut own = Entries::of(tree);
         if self.created.contains(&tree.root) {
             own.add(&step, 0, self.page_size);
             own.may_split = true;
@@ -196,8 +196,7 @@ impl<'e> Survey<'e> {
         }
         let head = long_key_head(self.page_size);
         let page_size = self.page_size;
-        let apart = tree.keys_are_out_of_line();
-        let mut heap = if apart { vec![step] } else { Vec::new() };
+        let mut heap = if own.out_of_line { vec![step] } else { Vec::new() };
         let clears = self.clears;
         self.visit(tree, Target::Covering(key), |page| {
             // A range that is removed before may take what is there.
@@ -209,16 +208,14 @@ impl<'e> Survey<'e> {
             };
             while let Some(next) = rest.next_if(here) {
                 own.add(&next, replaced(&next), page_size);
-                if apart {
+                if own.out_of_line {
                     heap.push(next);
                 }
             }
             let grows = 2 * own.bytes + page_size / 8;
             own.may_split = own.bytes > 0 && (!tree.layout.leaf.adds_up() || page.free() < grows);
         })?;
-        if apart {
-            self.read_heap(&heap, own.pages)?;
-        }
+        self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
         let split = if own.may_split { page_size / 2 + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
@@ -259,9 +256,8 @@ impl<'e> Survey<'e> {
             (page.count(), upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper)))
         })?;
         self.need.runs += 2 * entries + 2;
-        // Of a leaf that keeps its keys apart some become a leaf of their own, or are taken out of so many pages.
-        let apart = tree.keys_are_out_of_line();
-        if apart {
+        // Of keys that are out of line some get a leaf of their own, or are taken out of so many pages.
+        if Entries::of(tree).out_of_line {
             self.pages(32, 32);
             self.add(2 * self.page_size, 0, false);
             self.note_detached(tree.root, 2)?;
@@ -315,6 +311,8 @@ struct Entries {
     may_split: bool,
     /// Runs of large values, or of long keys, that were there.
     runs: usize,
+    /// The keys are in pages of the key heap as well.
+    out_of_line: bool,
 }
 
 /// Of the entry that a step puts in a leaf: bytes of its key and its record that are there already, and take no more room.
@@ -330,6 +328,11 @@ fn replaced_bytes(page: Page<'_>, step: &Step<'_>, head: usize) -> usize {
 }
 
 impl Entries {
+    /// None yet, in a leaf of this tree.
+    fn of(tree: &Tree) -> Entries {
+        Entries { out_of_line: tree.keys_are_out_of_line(), ..Entries::default() }
+    }
+
     /// Adds a step; so many bytes of its entry are in the leaf already.
     fn add(&mut self, step: &Step<'_>, replaced: usize, page_size: usize) {
         let Some((tree, key)) = step.target() else { return };
@@ -340,7 +343,7 @@ impl Entries {
         let large = tree.layout.records == RecordListKind::Variable && tree.root != super::CATALOG_ROOT;
         // Beside a long key's own run there may be those of separators.
         self.runs += usize::from(large) + if key.len() >= inline { 3 } else { 0 };
-        self.heap += usize::from(tree.keys_are_out_of_line());
+        self.heap += usize::from(self.out_of_line);
         self.logical += key.len() + record + RECORD_LOG / 2;
         self.log += RECORD_LOG;
         if !matches!(step, Step::Put { .. }) {
@@ -364,8 +367,7 @@ impl Entries {
             self.pages += (1 + 2 * run) * page_size / 2 + 2 * kept;
             self.log += 2 * (key.len() + run * 64) + 4 * kept;
         }
-        if tree.keys_are_out_of_line() {
-            // The key is in a page of the heap as well.
+        if self.out_of_line {
             self.log += kept + 64;
             self.pages += kept;
         }
