@@ -64,6 +64,32 @@ impl Tree {
         self.find_abreast(store, height, &mut abreast, &mut each)
     }
 
+    /// The place of `key` if that is behind the last entry of its leaf, whose key `look` is given; for the one writer.
+    ///
+    /// # Errors
+    /// As [`Tree::find_many`].
+    pub fn find_behind<S: PageRead, R>(
+        &self,
+        store: &S,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<(R, LeafHint)>> {
+        let head = limits::long_key_head(store.page_size());
+        if key.len() > head {
+            return Ok(None);
+        }
+        self.leaf_for(store, key, |leaf| {
+            let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
+            leaf.key_into(slot, &mut last);
+            // What a page says of a long key is not all of it. And a key of the leaf before may be behind that one's last entry.
+            if self.resolver(leaf).is_some() || last.len() > head || last.as_slice() >= key || !leaf.covers(&last) {
+                return None;
+            }
+            let slot = u16::try_from(leaf.count()).ok()?;
+            Some((look(&last), LeafHint { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false }))
+        })
+    }
+
     /// Takes keys from the root of so high a tree to their leaves.
     fn find_abreast<S: PageRead>(
         &self,

@@ -8,6 +8,7 @@ mod checkpoint;
 mod commit;
 mod durability;
 mod engine;
+mod entry_arena;
 pub(crate) mod large;
 mod log_slot;
 mod open_close;
@@ -19,7 +20,7 @@ mod versions;
 
 pub(crate) use crate::tree::KeyRange;
 pub(crate) use commit::CATALOG_ROOT;
-pub(crate) use commit::appends::{EntryDelta, push_steps};
+pub(crate) use commit::entry_delta::{EntryDelta, push_steps};
 pub(crate) use commit::steps::{Step, Steps};
 pub(crate) use commit::write_set::{WriteSet, Written};
 pub use durability::Durability;

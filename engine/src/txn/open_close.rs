@@ -1,6 +1,6 @@
 //! What opening a database does once its pages can be read, and what closing it does.
 
-use super::commit::steps::Step;
+use super::commit::steps::{Step, Steps};
 use super::commit::{CATALOG_ROOT, DETACHED_PREFIX};
 use super::durability::Durability;
 use super::engine::Engine;
@@ -65,7 +65,9 @@ impl Engine {
         if self.is_logged() {
             self.ids.lock().take_exactly(CATALOG_ROOT);
         }
-        let end = self.commit([Step::Create { tree: catalog }].into_iter(), &[], catalog)?;
+        let mut steps = Steps::default();
+        steps.extend([Step::Create { tree: catalog }]);
+        let end = self.commit(&steps, catalog)?;
         self.settle(end, Durability::Commit)
     }
 

@@ -435,18 +435,12 @@ impl WriteTransaction {
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
         steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
         let engine = &self.shared.engine;
-        let mut appends = Vec::new();
         for ((_, state), delta) in states.iter().zip(&deltas) {
-            let appends = (!engine.is_logged()).then_some(&mut appends);
-            push_steps(&mut steps, appends, &state.entry.tree, &state.writes, delta);
+            push_steps(&mut steps, &state.entry.tree, &state.writes, delta);
         }
-        push_steps(&mut steps, None, &catalog, &catalog_writes, &EntryDelta::default());
-        self.shared.engine.prune_before_commit(self.shared.version_memory)?;
-        match steps.as_slice() {
-            Some(steps) => engine.commit(steps.iter().copied(), &appends, &catalog),
-            None => engine.commit(steps.iter(), &appends, &catalog),
-        }
-        .map(Some)
+        push_steps(&mut steps, &catalog, &catalog_writes, &EntryDelta::added(0));
+        engine.prune_before_commit(self.shared.version_memory)?;
+        engine.commit(&steps, &catalog).map(Some)
     }
 
     /// The number of entries of a table with the writes of the transaction.
@@ -454,9 +448,9 @@ impl WriteTransaction {
         Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
     }
 
-    fn entry_delta<'s>(&self, state: &'s TableState) -> Result<EntryDelta<'s>> {
+    fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
         if state.writes.is_empty() {
-            return Ok(EntryDelta::default());
+            return Ok(EntryDelta::added(0));
         }
         if state.created {
             // A bulk load has counted its entries already.

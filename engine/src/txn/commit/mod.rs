@@ -4,9 +4,9 @@
 //! Everything that can fail without harm fails first: reading and pinning the pages, reserving log space. A failure
 //! after the first change poisons the engine.
 
-pub(super) mod appends;
 pub(super) mod applier;
 pub(super) mod count;
+pub(super) mod entry_delta;
 pub(super) mod need;
 pub(super) mod pieces;
 pub(super) mod point_writes;
@@ -23,10 +23,9 @@ use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
-use appends::Append;
 use applier::{Applier, FinishedBatch};
 use need::{Need, Survey, Surveyed};
-use steps::Step;
+use steps::{Step, Steps, UnlistedSteps};
 
 /// The root of the catalog, for ever.
 pub(crate) const CATALOG_ROOT: PageId = PageId(1);
@@ -47,20 +46,12 @@ const AHEAD: usize = 4;
 impl Engine {
     /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
     /// the device is [`Engine::settle`]'s.
-    ///
-    /// `appends` come behind all steps; a logged transaction has them as steps.
-    pub(crate) fn commit<'a>(
-        &self,
-        steps: impl Iterator<Item = Step<'a>> + Clone,
-        appends: &[Append<'_>],
-        catalog: &Tree,
-    ) -> Result<Lsn> {
-        debug_assert!(appends.is_empty() || !self.is_logged(), "what is appended is not in the log");
+    pub(crate) fn commit(&self, steps: &Steps<'_>, catalog: &Tree) -> Result<Lsn> {
         self.check_poison()?;
         if !self.is_logged() {
-            return self.apply_batch(steps, appends, catalog).inspect_err(|cause| self.poison(cause));
+            return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
         }
-        let Surveyed { need, pins } = Survey::take(self, catalog, steps.clone())?;
+        let Surveyed { need, pins } = Survey::take(self, catalog, steps.iter())?;
         if pins.is_none() && need.log + need.logical > LONG {
             self.shorten_log()?;
         }
@@ -74,16 +65,16 @@ impl Engine {
             }
             return Err(refused);
         }
-        if steps.clone().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
+        if steps.listed.iter().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
             && let Some(store) = &self.store
         {
             // After a failed sync the store takes no checkpoint any more, so the log could only grow.
             store.file().sync().inspect_err(|cause| self.poison(cause))?;
         }
         let outcome = match between_batches {
-            None => self.apply_batch(steps, appends, catalog),
+            None => self.apply_batch(steps, catalog),
             Some(between) => {
-                self.whole("it applied a large transaction", || self.commit_large(steps, catalog, between))
+                self.whole("it applied a large transaction", || self.commit_large(steps.iter(), catalog, between))
             }
         };
         drop(pins);
@@ -120,27 +111,25 @@ impl Engine {
     }
 
     /// Applies steps as one batch and appends it to the log. Returns the batch's end.
-    fn apply_batch<'a>(
-        &self,
-        steps: impl Iterator<Item = Step<'a>> + Clone,
-        appends: &[Append<'_>],
-        catalog: &Tree,
-    ) -> Result<Lsn> {
+    fn apply_batch(&self, steps: &Steps<'_>, catalog: &Tree) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
-        let end = self.whole("it applied a commit", || self.apply_steps(steps, appends, catalog, start));
+        let end = self.whole("it applied a commit", || {
+            let applier = Applier::new(self, start, BatchBuffer::new());
+            self.apply_steps(&applier, steps.listed.iter().copied(), catalog)?;
+            steps.unlisted.iter().try_for_each(|steps| self.apply_unlisted(&applier, steps, catalog))?;
+            self.append_batch(applier.finish(), start)
+        });
         *clock = end.inspect_err(|cause| self.poison(cause))?;
         Ok(*clock)
     }
 
     fn apply_steps<'a>(
         &self,
+        applier: &Applier<'_>,
         mut steps: impl Iterator<Item = Step<'a>> + Clone,
-        appends: &[Append<'_>],
         catalog: &Tree,
-        start: Lsn,
-    ) -> Result<Lsn> {
-        let applier = Applier::new(self, start, BatchBuffer::new());
+    ) -> Result<()> {
         let hint = |step: &Step<'_>| {
             let hint = Some(step.hint()).filter(|hint| !applier.has_freed(hint.leaf));
             hint.unwrap_or(LeafHint::NONE)
@@ -150,10 +139,10 @@ impl Engine {
             if let Some(next) = ahead.next().map(|step| step.hint().leaf).filter(|next| !next.is_none()) {
                 self.pool.prefetch(next);
             }
-            let done = self.apply_run(&applier, steps.clone(), usize::MAX, hint)?;
+            let done = self.apply_run(applier, steps.clone(), usize::MAX, hint)?;
             if done == 0 {
-                let Some(step) = steps.next() else { break };
-                self.apply_step(&applier, &step, hint(&step), catalog)?;
+                let Some(step) = steps.next() else { return Ok(()) };
+                self.apply_step(applier, &step, hint(&step), catalog)?;
             } else {
                 steps.nth(done - 1);
                 if done > 1 {
@@ -161,8 +150,27 @@ impl Engine {
                 }
             }
         }
-        appends.iter().try_for_each(|append| self.append(&applier, append))?;
-        self.append_batch(applier.finish(), start)
+    }
+
+    /// Applies the steps of writes that share a hint: with one operation on the leaf, where all are new behind its last entry.
+    fn apply_unlisted(&self, applier: &Applier<'_>, steps: &UnlistedSteps<'_>, catalog: &Tree) -> Result<()> {
+        let UnlistedSteps { tree, ref writes, hint } = *steps;
+        if !hint.leaf.is_none()
+            && !applier.has_freed(hint.leaf)
+            && let Some(entries) = writes.alike_records()
+        {
+            let before = || {
+                if applier.is_seen() {
+                    self.versions.add_new(tree.table, applier.event_lsn(), entries.clone().map(|(key, _)| key));
+                }
+                Ok(())
+            };
+            let records = entries.clone().map(|(key, bytes)| (key, Record::inline(bytes)));
+            if tree.put_behind(applier, hint, records, before)? {
+                return Ok(());
+            }
+        }
+        self.apply_steps(applier, UnlistedSteps { hint: LeafHint::NONE, ..steps.clone() }, catalog)
     }
 
     /// The log names only pages that recovery will believe it: what comes before each batch.

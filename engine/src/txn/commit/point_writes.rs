@@ -1,11 +1,12 @@
 //! The point writes of a write set, by key. They are appended to arrays, at a fraction of what a map costs; the first one
 //! after a look at their order moves them to a map, unless they came in order. What a write means must never be known here.
 
-use super::write_arrays::{Tail, WriteArrays};
+use super::write_arrays::WriteArrays;
 use crate::page::Record;
+use crate::txn::entry_arena::AlikeEntries;
 use crate::txn::versions::OwnedRecord;
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, btree_map};
+use std::ops::{Bound, Range};
 
 /// A key and what was written there: a record, or a removal.
 pub(crate) type PointWrite<'a> = (&'a [u8], Option<Record<'a>>);
@@ -71,22 +72,21 @@ impl PointWrites {
         self.arrays.ranks(ranks).chain(in_map)
     }
 
-    /// How many of the first writes are none of [`PointWrites::tail`], and the writes above `key`, if they are alike and came
-    /// in order.
-    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
-        let rank = self.arrays.position(&[key, &[0]].concat());
-        Some((rank, self.arrays.tail(rank)?))
+    /// The last write's key, if all writes are records of one length, with keys of one length, and came in order.
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
+        self.arrays.last_in_order()
     }
 
-    /// The last write's key, if all are alike and came in order.
-    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
-        let rank = self.arrays.len().checked_sub(1)?;
-        self.arrays.tail(rank)?.entries().next().map(|(key, _)| key)
+    /// How many writes are at `key` or below, where [`PointWrites::last_in_order`] tells the last one.
+    pub(crate) fn rank_above(&self, key: &[u8]) -> usize {
+        self.arrays.position(&[key, &[0]].concat())
     }
 
     /// All writes, in key order.
     pub(crate) fn iter(&self) -> Iter<'_> {
-        Iter { arrays: &self.arrays, ranks: 0..self.arrays.len(), map: self.map.iter() }
+        let alike = self.arrays.alike_in_order();
+        let ranks = if alike.is_some() { 0..0 } else { 0..self.arrays.len() };
+        Iter { alike, arrays: &self.arrays, ranks, map: self.map.iter() }
     }
 
     /// How many writes there are.
@@ -109,19 +109,42 @@ impl PointWrites {
 /// See [`PointWrites::iter`].
 #[derive(Clone, Debug)]
 pub(crate) struct Iter<'a> {
+    /// The writes themselves, if they are alike and came in order; then the others are empty.
+    alike: Option<AlikeEntries<'a>>,
     arrays: &'a WriteArrays,
-    ranks: std::ops::Range<usize>,
-    map: std::collections::btree_map::Iter<'a, Vec<u8>, Option<OwnedRecord>>,
+    ranks: Range<usize>,
+    map: btree_map::Iter<'a, Vec<u8>, Option<OwnedRecord>>,
 }
 
 impl<'a> Iterator for Iter<'a> {
     type Item = PointWrite<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<PointWrite<'a>> {
-        match self.ranks.next() {
+        self.nth(0)
+    }
+
+    #[inline(always)]
+    fn nth(&mut self, n: usize) -> Option<PointWrite<'a>> {
+        match &mut self.alike {
+            Some(alike) => alike.nth(n),
+            None => self.nth_other(n),
+        }
+    }
+}
+
+impl<'a> Iter<'a> {
+    /// The keys and the bytes of the records, if all writes put records of one length, and came in order.
+    pub(in crate::txn) fn alike_records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
+        self.alike.as_ref()?.records()
+    }
+
+    #[inline(never)]
+    fn nth_other(&mut self, n: usize) -> Option<PointWrite<'a>> {
+        // One of the two is empty.
+        match self.ranks.nth(n) {
             Some(rank) => self.arrays.nth(rank),
-            None => self.map.next().map(|(key, write)| (key.as_slice(), view(write))),
+            None => self.map.nth(n).map(|(key, write)| (key.as_slice(), view(write))),
         }
     }
 }
@@ -238,15 +261,17 @@ mod tests {
                 prop_assert_eq!(writes.get(key), model.get(key).map(view));
             }
             prop_assert!(same(&writes, &model, &from, Some(&to)) && same(&writes, &model, &from, None));
-            for from in [from, vec![9, 9, 9, byte]] {
-                prop_assert_eq!(writes.last_in_order().is_some(), writes.tail(&from).is_some() && !model.is_empty());
-                if let Some((before, tail)) = writes.tail(&from) {
-                    let above = model.range((Bound::Excluded(from), Bound::Unbounded));
-                    let above: Vec<_> = above.map(|(key, write)| (key.as_slice(), view(write).unwrap().bytes)).collect();
-                    prop_assert_eq!((before + tail.len(), tail.len()), (model.len(), above.len()));
-                    prop_assert!(tail.entries().eq(above));
-                    prop_assert_eq!(writes.last_in_order(), model.last_key_value().map(|(key, _)| key.as_slice()));
+            if let Some(last) = writes.last_in_order() {
+                prop_assert_eq!(model.last_key_value().map(|(key, _)| key.as_slice()), Some(last));
+                for from in [from, vec![9, 9, 9, byte]] {
+                    let not_above = model.keys().filter(|key| **key <= from).count();
+                    prop_assert_eq!(writes.rank_above(&from), not_above);
                 }
+            }
+            for n in [0, 1, 7, 70] {
+                let nth = |n| model.iter().nth(n).map(|(key, write)| (key.as_slice(), view(write)));
+                let mut iter = writes.iter();
+                prop_assert_eq!((iter.nth(n), iter.next()), (nth(n), nth(n + 1)));
             }
         }
     }

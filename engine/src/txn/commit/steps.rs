@@ -18,7 +18,7 @@ pub(crate) enum Step<'a> {
     Drop { tree: &'a Tree, runs: Runs },
     /// The keys from `lower` to below `upper`, or to the end, are removed.
     Clear { tree: &'a Tree, lower: &'a [u8], upper: Option<&'a [u8]> },
-    /// A key gets a record. `hint`: where its place is, or [`LeafHint::NONE`]; see [`super::appends::EntryDelta`].
+    /// A key gets a record. `hint`: where its place is, or [`LeafHint::NONE`]; see [`super::entry_delta::EntryDelta`].
     Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, hint: LeafHint },
     /// A key is removed.
     Remove { tree: &'a Tree, key: &'a [u8], hint: LeafHint },
@@ -50,18 +50,20 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Steps, again and again from the first one on. Those of a table with very many writes are made of its write set one by one:
-/// all of them at once would take as much memory as the writes.
+/// The steps of a transaction, which can be gone through again and again. Those of writes without a place of their own are made
+/// one by one: all of them at once would take as much memory as the writes.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
     pub(in crate::txn) listed: Vec<Step<'a>>,
-    pub(in crate::txn) many: Vec<Many<'a>>,
+    pub(in crate::txn) unlisted: Vec<UnlistedSteps<'a>>,
 }
 
-/// The writes to one table.
-pub(in crate::txn) struct Many<'a> {
+/// The steps of writes to one table, all with one hint.
+#[derive(Clone)]
+pub(in crate::txn) struct UnlistedSteps<'a> {
     pub(in crate::txn) tree: &'a Tree,
     pub(in crate::txn) writes: super::point_writes::Iter<'a>,
+    pub(in crate::txn) hint: LeafHint,
 }
 
 impl<'a> Steps<'a> {
@@ -70,40 +72,22 @@ impl<'a> Steps<'a> {
         self.listed.extend(steps);
     }
 
-    /// All of them as a slice, if they are not too many for that.
-    pub(crate) fn as_slice(&self) -> Option<&[Step<'a>]> {
-        self.many.is_empty().then_some(&self.listed)
-    }
-
     /// All of them.
-    pub(crate) fn iter(&self) -> Iter<'a, '_> {
-        Iter { listed: self.listed.iter(), many: self.many.iter(), current: None }
+    pub(in crate::txn) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
+        self.listed.iter().copied().chain(self.unlisted.iter().cloned().flatten())
     }
 }
 
-/// See [`Steps::iter`].
-#[derive(Clone)]
-pub(crate) struct Iter<'a, 's> {
-    listed: std::slice::Iter<'s, Step<'a>>,
-    many: std::slice::Iter<'s, Many<'a>>,
-    current: Option<(&'a Tree, super::point_writes::Iter<'a>)>,
-}
-
-impl<'a> Iterator for Iter<'a, '_> {
+impl<'a> Iterator for UnlistedSteps<'a> {
     type Item = Step<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Step<'a>> {
-        if let Some(step) = self.listed.next() {
-            return Some(*step);
-        }
-        loop {
-            if let Some((tree, writes)) = &mut self.current
-                && let Some(write) = writes.next()
-            {
-                return Some(Step::of_write(tree, write, LeafHint::NONE));
-            }
-            let Many { tree, writes } = self.many.next()?;
-            self.current = Some((tree, writes.clone()));
-        }
+        Some(Step::of_write(self.tree, self.writes.next()?, self.hint))
+    }
+
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<Step<'a>> {
+        Some(Step::of_write(self.tree, self.writes.nth(n)?, self.hint))
     }
 }

@@ -1,66 +1,12 @@
-//! Writes in the order in which they came: keys and records lie in one arena, so that a write costs two copies and no
-//! memory of its own. The order of the keys is found when it is first asked for, at the latest at commit. What a write
-//! means must never be known here.
+//! Writes in the order in which they came, in one arena. The order of the keys is found when it is first asked for, at the latest
+//! at commit. What a write means must never be known here.
 
 use super::point_writes::PointWrite;
 use crate::base::bytes;
 use crate::page::Record;
+use crate::txn::entry_arena::{AlikeEntries, EntryArena};
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// A write. Its key and the bytes of its record lie at `at`, one behind the other.
-#[derive(Clone, Copy, Debug)]
-struct Write {
-    at: usize,
-    key: u32,
-    what: What,
-}
-
-/// What was written at a key.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Removal,
-    /// A record of so many bytes.
-    Record {
-        len: u32,
-        large: bool,
-    },
-}
-
-/// What all writes are, if they are alike: keys of so many bytes, at least one, and records within the page, one of which with
-/// its key takes `stride` bytes. Then where each lies needs no note.
-#[derive(Clone, Copy, Debug)]
-struct Alike {
-    key: usize,
-    stride: usize,
-    count: usize,
-}
-
-/// The last of a table's writes in the order of their keys: entries, their keys all of one length, without gaps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tail<'a> {
-    bytes: &'a [u8],
-    key: usize,
-    stride: usize,
-}
-
-impl<'a> Tail<'a> {
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len() / self.stride.max(1)
-    }
-
-    /// The keys and records.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        let key = self.key;
-        self.bytes.chunks_exact(self.stride.max(1)).map(move |entry| entry.split_at_checked(key).unwrap_or_default())
-    }
-
-    /// The length of the keys and all of them, one behind the other, if there are no records between them.
-    pub(crate) fn keys_alone(&self) -> Option<(usize, &'a [u8])> {
-        (self.key == self.stride).then_some((self.key, self.bytes))
-    }
-}
 
 /// Bytes that writes may take before those that were overwritten are thrown out for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
@@ -68,10 +14,8 @@ const FIRST_LIMIT: usize = 1 << 20;
 /// See the module's words.
 #[derive(Debug)]
 pub(in crate::txn) struct WriteArrays {
-    arena: Vec<u8>,
-    /// None while all are alike.
-    writes: Vec<Write>,
-    alike: Option<Alike>,
+    /// Keys and what was written there: a record, or a removal.
+    writes: EntryArena,
     /// The writes came in the order of their keys, each key once.
     in_order: bool,
     /// If not, and if it has been asked for: the last write of each key, in the order of the keys.
@@ -82,14 +26,7 @@ pub(in crate::txn) struct WriteArrays {
 
 impl Default for WriteArrays {
     fn default() -> WriteArrays {
-        WriteArrays {
-            arena: Vec::new(),
-            writes: Vec::new(),
-            alike: None,
-            in_order: true,
-            order: OnceLock::new(),
-            limit: FIRST_LIMIT,
-        }
+        WriteArrays { writes: EntryArena::default(), in_order: true, order: OnceLock::new(), limit: FIRST_LIMIT }
     }
 }
 
@@ -102,48 +39,25 @@ impl WriteArrays {
     /// Adds an entry if it is like all others.
     #[inline(always)]
     pub(in crate::txn) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
-        let Some(alike) = &mut self.alike else { return false };
-        let from = self.arena.len().wrapping_sub(alike.stride);
-        if key.len() != alike.key
-            || record.len() != alike.stride - alike.key
-            || self.order.get().is_some()
-            || self.arena.len() + alike.stride > self.limit.min(u32::MAX as usize)
-        {
+        let bytes = self.writes.bytes() + key.len() + record.len();
+        if self.order.get().is_some() || bytes > self.limit.min(u32::MAX as usize) {
             return false;
         }
-        self.in_order = self.in_order && bytes::is_below(bytes::slice(&self.arena, from, from + alike.key), key);
-        alike.count += 1;
-        bytes::append(&mut self.arena, key);
-        bytes::append(&mut self.arena, record);
-        true
+        let in_order = self.in_order && bytes::is_below(self.writes.last_key(), key);
+        let pushed = self.writes.push_alike(key, Some(Record::inline(record)));
+        if pushed {
+            self.in_order = in_order;
+        }
+        pushed
     }
 
     /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
     pub(in crate::txn) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
-        let (Ok(key_len), Ok(len)) = (u32::try_from(key.len()), u32::try_from(record.map_or(0, |r| r.bytes.len())))
-        else {
-            return false;
-        };
-        if self.order.get().is_some() || self.total() >= u32::MAX as usize {
+        if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
             return false;
         }
-        let plain = record.filter(|record| !record.large && !key.is_empty());
-        let one = plain.map(|record| Alike { key: key.len(), stride: key.len() + record.bytes.len(), count: 0 });
-        if self.is_empty() {
-            self.alike = one;
-        }
-        let is_other = |all: Alike| one.is_none_or(|one| (all.key, all.stride) != (one.key, one.stride));
-        if self.alike.is_some_and(is_other) {
-            self.unfold();
-        }
-        self.in_order = self.in_order && self.last().is_none_or(|last| bytes::is_below(self.key(last), key));
-        let what = record.map_or(What::Removal, |record| What::Record { len, large: record.large });
-        match &mut self.alike {
-            Some(alike) => alike.count += 1,
-            None => self.writes.push(Write { at: self.arena.len(), key: key_len, what }),
-        }
-        bytes::append(&mut self.arena, key);
-        bytes::append(&mut self.arena, record.map_or(&[], |record| record.bytes));
+        self.in_order = self.in_order && (self.is_empty() || bytes::is_below(self.writes.last_key(), key));
+        self.writes.push(key, record);
         if self.bytes() > self.limit {
             self.throw_out();
         }
@@ -152,76 +66,39 @@ impl WriteArrays {
 
     /// Bytes of all writes.
     pub(in crate::txn) fn bytes(&self) -> usize {
-        self.arena.len() + self.writes.len() * size_of::<Write>()
+        self.writes.bytes()
     }
 
     /// True if nothing was written.
     pub(in crate::txn) fn is_empty(&self) -> bool {
-        self.total() == 0
+        self.writes.len() == 0
     }
 
-    /// How many writes there are, those that were overwritten among them.
-    fn total(&self) -> usize {
-        self.alike.map_or(self.writes.len(), |alike| alike.count)
-    }
-
-    /// The write of that index, in the order in which they came.
-    #[inline]
-    fn write(&self, index: usize) -> Option<Write> {
-        let Some(Alike { key, stride, count }) = self.alike else { return self.writes.get(index).copied() };
-        #[expect(clippy::cast_possible_truncation, reason = "they came as u32")]
-        let (key, len) = (key as u32, (stride - key) as u32);
-        (index < count).then_some(Write { at: index * stride, key, what: What::Record { len, large: false } })
-    }
-
-    fn last(&self) -> Option<Write> {
-        self.write(self.total().checked_sub(1)?)
-    }
-
-    /// Notes where each write lies, as one that is not like them needs.
-    fn unfold(&mut self) {
-        self.writes = (0..self.total()).map_while(|index| self.write(index)).collect();
-        self.alike = None;
-    }
-
-    /// The writes from `rank` on, if they are alike and came in order.
-    pub(in crate::txn) fn tail(&self, rank: usize) -> Option<Tail<'_>> {
-        let Alike { key, stride, .. } = self.alike.filter(|_| self.in_order)?;
-        let bytes = self.arena.get(rank.checked_mul(stride)?..)?;
-        Some(Tail { bytes, key, stride })
+    /// The key of the last write, if the writes are entries, their keys and records of one length each, and came in order.
+    pub(in crate::txn) fn last_in_order(&self) -> Option<&[u8]> {
+        (self.in_order && self.writes.are_alike_records()).then(|| self.writes.last_key())
     }
 
     /// How many keys there are.
     pub(in crate::txn) fn len(&self) -> usize {
-        if self.in_order { self.total() } else { self.order().len() }
+        if self.in_order { self.writes.len() } else { self.order().len() }
     }
 
-    /// The write at a rank, below [`WriteArrays::len`], of the order of the keys.
-    #[inline]
-    fn at(&self, rank: usize) -> Option<Write> {
-        match self.in_order {
-            true => self.write(rank),
-            false => self.write(*self.order().get(rank)? as usize),
-        }
+    /// The index of the write at a rank of the order of the keys; at none of these it is no write's.
+    #[inline(always)]
+    fn index(&self, rank: usize) -> usize {
+        if self.in_order { rank } else { self.order().get(rank).map_or(usize::MAX, |index| *index as usize) }
     }
 
     /// The first rank whose key is not below this one.
     pub(in crate::txn) fn position(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.at(middle).is_some_and(|write| self.key(write) < key) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
+        self.writes.position(key, self.len(), |rank| self.index(rank))
     }
 
     /// What was written last at a key.
     pub(in crate::txn) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
-        let write = self.at(self.position(key))?;
-        (self.key(write) == key).then(|| self.record(write))
+        let (found, record) = self.nth(self.position(key))?;
+        (found == key).then_some(record)
     }
 
     /// The last write of each key at these ranks, in the order of the keys.
@@ -229,22 +106,15 @@ impl WriteArrays {
         ranks.filter_map(|rank| self.nth(rank))
     }
 
+    /// All writes, if they are alike and came in order.
+    pub(in crate::txn) fn alike_in_order(&self) -> Option<AlikeEntries<'_>> {
+        if self.in_order { self.writes.alike() } else { None }
+    }
+
     /// The last write of the key at a rank.
-    #[inline]
+    #[inline(always)]
     pub(in crate::txn) fn nth(&self, rank: usize) -> Option<PointWrite<'_>> {
-        let write = self.at(rank)?;
-        Some((self.key(write), self.record(write)))
-    }
-
-    #[inline]
-    fn key(&self, write: Write) -> &[u8] {
-        bytes::slice(&self.arena, write.at, write.at + write.key as usize)
-    }
-
-    fn record(&self, write: Write) -> Option<Record<'_>> {
-        let What::Record { len, large } = write.what else { return None };
-        let at = write.at + write.key as usize;
-        Some(Record { bytes: bytes::slice(&self.arena, at, at + len as usize), large })
+        self.writes.get(self.index(rank))
     }
 
     fn order(&self) -> &[u32] {
@@ -257,22 +127,20 @@ impl WriteArrays {
         if let Some(order) = self.sorted_short() {
             return order;
         }
-        let first = self.write(0).map_or(&[][..], |write| self.key(write));
-        let writes = || (0..self.total()).map_while(|index| self.write(index));
-        let common = |write| bytes::common_prefix(first, self.key(write));
-        let common = writes().map(common).min().unwrap_or(0);
-        let head = |write| match self.key(write).get(common..).unwrap_or_default() {
+        let keys = || (0..self.writes.len()).map(|index| self.writes.key(index));
+        let common = keys().map(|key| bytes::common_prefix(self.writes.key(0), key)).min().unwrap_or(0);
+        let head = |key: &[u8]| match key.get(common..).unwrap_or_default() {
             [a, b, c, d, e, f, g, h, ..] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
             rest => rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (64 - 8 * rest.len().max(1)),
         };
         // One number of head and index: those of keys with different heads compare as fast as can be.
-        let mut all: Vec<u128> = writes().zip(0u32..).map(|(w, i)| u128::from(head(w)) << 32 | u128::from(i)).collect();
+        let mut all: Vec<u128> = keys().zip(0u32..).map(|(k, i)| u128::from(head(k)) << 32 | u128::from(i)).collect();
         all.sort_unstable();
         let index = |one: u128| {
             let [a, b, c, d, ..] = one.to_le_bytes();
             u32::from_le_bytes([a, b, c, d])
         };
-        let key = |one: u128| self.write(index(one) as usize).map_or(&[][..], |write| self.key(write));
+        let key = |one: u128| self.writes.key(index(one) as usize);
         let mut order = Vec::with_capacity(all.len());
         for same in all.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
             if same.len() > 1 {
@@ -288,13 +156,10 @@ impl WriteArrays {
 
     /// The same where all keys have four bytes, as integers: half as much to sort.
     fn sorted_short(&self) -> Option<Vec<u32>> {
-        let number = |(write, index): (Write, u32)| {
-            let key = self.key(write).try_into().ok()?;
-            Some(u64::from(u32::from_be_bytes(key)) << 32 | u64::from(index))
-        };
-        let mut all: Vec<u64> = Vec::with_capacity(self.total());
-        for one in (0..self.total()).map_while(|index| self.write(index)).zip(0..) {
-            all.push(number(one)?);
+        let mut all: Vec<u64> = Vec::with_capacity(self.writes.len());
+        for (place, index) in (0..self.writes.len()).zip(0u32..) {
+            let key = self.writes.key(place).try_into().ok()?;
+            all.push(u64::from(u32::from_be_bytes(key)) << 32 | u64::from(index));
         }
         all.sort_unstable();
         // Of one key the last write has the greatest index.

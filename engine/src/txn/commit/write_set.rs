@@ -2,8 +2,7 @@
 //!
 //! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
 
-use super::point_writes::{PointWrite, PointWrites};
-use super::write_arrays::Tail;
+use super::point_writes::{self, PointWrite, PointWrites};
 use crate::page::Record;
 use crate::tree::KeyRange;
 use crate::txn::versions::OwnedRecord;
@@ -81,7 +80,7 @@ impl WriteSet {
     }
 
     /// All point writes, in key order.
-    pub(crate) fn points(&self) -> super::point_writes::Iter<'_> {
+    pub(crate) fn points(&self) -> point_writes::Iter<'_> {
         self.points.iter()
     }
 
@@ -90,14 +89,14 @@ impl WriteSet {
         self.points.len()
     }
 
-    /// The key of the last point write, if all are alike and came in order; then [`WriteSet::tail`] knows them, too.
+    /// The key of the last point write, if all are records of one length, with keys of one length, and came in order.
     pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
         self.points.last_in_order()
     }
 
-    /// The point writes above `key`, if all are alike and came in order, and how many are not.
-    pub(crate) fn tail(&self, key: &[u8]) -> Option<(usize, Tail<'_>)> {
-        self.points.tail(key)
+    /// How many point writes are at `key` or below, where [`WriteSet::last_in_order`] tells the last one.
+    pub(crate) fn rank_above(&self, key: &[u8]) -> usize {
+        self.points.rank_above(key)
     }
 
     /// The cleared ranges, sorted and disjoint.

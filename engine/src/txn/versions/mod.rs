@@ -144,31 +144,14 @@ impl Versions {
         self.inner.write().add(table, key, lsn, before);
     }
 
-    /// Files that keys had nothing before the change at `lsn`.
-    pub(crate) fn add_new<'k>(&self, table: TableId, lsn: Lsn, keys: impl Iterator<Item = &'k [u8]>) {
-        let (mut inner, mut keys) = (self.inner.write(), keys);
-        while let Some(key) = keys.next() {
-            inner.add(table, key, lsn, None);
-            // Mostly all that follow are for the same run.
-            let Some(run) = inner.runs.back_mut() else { continue };
-            for key in keys.by_ref() {
-                if !run.takes(table, lsn, key) {
-                    inner.add(table, key, lsn, None);
-                    break;
-                }
-                run.push(key, None);
-            }
-        }
-    }
-
-    /// The same of keys of `width` bytes each, in order, one behind the other.
-    pub(crate) fn add_new_alike(&self, table: TableId, lsn: Lsn, width: usize, keys: &[u8]) {
-        let Some((first, others)) = keys.split_at_checked(width) else { return };
+    /// Files that keys, which are in order, had nothing before the change at `lsn`.
+    pub(crate) fn add_new<'k>(&self, table: TableId, lsn: Lsn, mut keys: impl Iterator<Item = &'k [u8]>) {
+        let Some(first) = keys.next() else { return };
         let mut inner = self.inner.write();
         inner.add(table, first, lsn, None);
-        // All that follow are above the first.
+        // The run that has the first takes all that follow.
         if let Some(run) = inner.runs.back_mut() {
-            run.push_new(width, others);
+            run.push_new(keys);
         }
     }
 

@@ -104,14 +104,14 @@ fn new_keys_are_told_alike_together_and_one_by_one() {
                 versions.add(TABLE, &[0, 0, 0], Lsn(11), Some(Record::inline(b"x")));
             }
         }
-        together.add_new_alike(TABLE, Lsn(11), 4, &keys.concat());
+        together.add_new(TABLE, Lsn(11), keys.iter().map(<[u8; 4]>::as_slice));
         keys.iter().for_each(|key| single.add(TABLE, key, Lsn(11), None));
         for versions in [&together, &single] {
             if odd {
                 versions.add(TABLE, &[1], Lsn(11), None);
                 versions.add(TABLE, &[1, 2], Lsn(11), Some(Record::inline(b"y")));
             }
-            versions.add_new_alike(TABLE, Lsn(21), 4, &[]);
+            versions.add_new(TABLE, Lsn(21), std::iter::empty());
         }
         for _ in 0..2 {
             assert_eq!(together.len(), single.len());

@@ -1,0 +1,229 @@
+//! Keys, each with a record or without one, side by side in one arena: adding one takes two copies and no memory of its own. In
+//! which order they come, and what they mean, must never be known here.
+
+use crate::base::bytes;
+use crate::page::Record;
+use std::slice::ChunksExact;
+
+/// Entries in the order in which they came.
+#[derive(Default, Debug)]
+pub(super) struct EntryArena {
+    bytes: Vec<u8>,
+    /// Where each entry lies; none while all are alike.
+    places: Vec<Place>,
+    alike: Option<Alike>,
+}
+
+/// Where an entry lies: its key from `at` to `record`, its record from there to where the next entry begins.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: usize,
+    record: usize,
+    kind: Kind,
+}
+
+/// What a key has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Nothing,
+    Record { large: bool },
+}
+
+/// What all entries are, if they are alike: keys of so many bytes, at least one, that take `stride` bytes with their records.
+/// Then nothing needs to say where each lies.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    key: usize,
+    stride: usize,
+    kind: Kind,
+    count: usize,
+}
+
+/// The kind and the bytes of a record.
+#[inline(always)]
+fn parts(record: Option<Record<'_>>) -> (Kind, &[u8]) {
+    record.map_or((Kind::Nothing, &[]), |record| (Kind::Record { large: record.large }, record.bytes))
+}
+
+/// Entries that are alike, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct AlikeEntries<'a> {
+    entries: ChunksExact<'a, u8>,
+    key: usize,
+    kind: Kind,
+}
+
+impl<'a> AlikeEntries<'a> {
+    /// The keys and the bytes of their records, if all have one that is not large.
+    pub(super) fn records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
+        let key = (self.kind == Kind::Record { large: false }).then_some(self.key)?;
+        Some(self.entries.clone().map(move |entry| entry.split_at_checked(key).unwrap_or_default()))
+    }
+}
+
+impl<'a> Iterator for AlikeEntries<'a> {
+    type Item = (&'a [u8], Option<Record<'a>>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.nth(0)
+    }
+
+    #[inline(always)]
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        entry(self.entries.nth(n)?, self.key, self.kind)
+    }
+}
+
+/// The key, of so many bytes, at the beginning of an entry, and what it has.
+#[inline(always)]
+fn entry(bytes: &[u8], key: usize, kind: Kind) -> Option<(&[u8], Option<Record<'_>>)> {
+    let (key, bytes) = bytes.split_at_checked(key)?;
+    let record = match kind {
+        Kind::Nothing => None,
+        Kind::Record { large } => Some(Record { bytes, large }),
+    };
+    Some((key, record))
+}
+
+impl EntryArena {
+    /// How many entries there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.alike.map_or(self.places.len(), |alike| alike.count)
+    }
+
+    /// True if there are entries, all with records, and their keys and records have one length each.
+    pub(super) fn are_alike_records(&self) -> bool {
+        self.alike.is_some_and(|alike| alike.kind != Kind::Nothing)
+    }
+
+    /// Adds an entry if it is like all others.
+    #[inline(always)]
+    pub(super) fn push_alike(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
+        let (kind, record) = parts(record);
+        let Some(alike) = &mut self.alike else { return false };
+        if key.len() != alike.key || record.len() != alike.stride - alike.key || kind != alike.kind {
+            return false;
+        }
+        alike.count += 1;
+        bytes::append(&mut self.bytes, key);
+        bytes::append(&mut self.bytes, record);
+        true
+    }
+
+    /// Adds an entry.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) {
+        if !self.push_alike(key, record) {
+            self.push_other(key, record);
+        }
+    }
+
+    /// Adds keys that have nothing.
+    pub(super) fn push_keys<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) {
+        while let Some(key) = keys.next() {
+            self.push(key, None);
+            let Some(alike) = self.alike.as_mut().filter(|alike| alike.kind == Kind::Nothing) else { continue };
+            let (width, before) = (alike.key, self.bytes.len());
+            self.bytes.reserve(keys.size_hint().0 * width);
+            let other = keys.by_ref().find(|key| {
+                let is_like = key.len() == width;
+                if is_like {
+                    bytes::append(&mut self.bytes, key);
+                }
+                !is_like
+            });
+            alike.count += (self.bytes.len() - before) / width;
+            if let Some(key) = other {
+                self.push(key, None);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, key: &[u8], record: Option<Record<'_>>) {
+        let (kind, record) = parts(record);
+        let at = self.bytes.len();
+        if self.len() == 0 && !key.is_empty() {
+            self.alike = Some(Alike { key: key.len(), stride: key.len() + record.len(), kind, count: 1 });
+        } else {
+            if let Some(Alike { key, stride, kind, count }) = self.alike.take() {
+                let ats = (0..count).map(|index| index * stride);
+                self.places = ats.map(|at| Place { at, record: at + key, kind }).collect();
+            }
+            self.places.push(Place { at, record: at + key.len(), kind });
+        }
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(record);
+    }
+
+    /// The key of an entry, empty where there is none.
+    #[inline]
+    pub(super) fn key(&self, index: usize) -> &[u8] {
+        match (self.alike, self.places.get(index)) {
+            (Some(Alike { key, stride, .. }), _) => bytes::slice(&self.bytes, index * stride, index * stride + key),
+            (None, Some(place)) => bytes::slice(&self.bytes, place.at, place.record),
+            (None, None) => &[],
+        }
+    }
+
+    /// The key of the last entry, empty where there is none.
+    #[inline(always)]
+    pub(super) fn last_key(&self) -> &[u8] {
+        match self.alike {
+            Some(Alike { key, stride, .. }) => {
+                let at = self.bytes.len().wrapping_sub(stride);
+                bytes::slice(&self.bytes, at, at.wrapping_add(key))
+            }
+            None => self.key(self.places.len().wrapping_sub(1)),
+        }
+    }
+
+    /// An entry: its key and what it has.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> Option<(&[u8], Option<Record<'_>>)> {
+        let (bytes, key, kind) = match self.alike {
+            Some(Alike { key, stride, kind, count }) => {
+                let at = if index < count { index * stride } else { return None };
+                (bytes::slice(&self.bytes, at, at + stride), key, kind)
+            }
+            None => {
+                let Place { at, record, kind } = *self.places.get(index)?;
+                let end = self.places.get(index + 1).map_or(self.bytes.len(), |next| next.at);
+                (bytes::slice(&self.bytes, at, end), record - at, kind)
+            }
+        };
+        entry(bytes, key, kind)
+    }
+
+    /// All entries, if they are alike.
+    pub(super) fn alike(&self) -> Option<AlikeEntries<'_>> {
+        let Alike { key, stride, kind, .. } = self.alike?;
+        Some(AlikeEntries { entries: self.bytes.chunks_exact(stride), key, kind })
+    }
+
+    /// How many of `len` entries, which `index` names in the order of their keys, are below `key`.
+    pub(super) fn position(&self, key: &[u8], len: usize, index: impl Fn(usize) -> usize) -> usize {
+        let (mut low, mut high) = (0, len);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.key(index(middle)) < key {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// Bytes that the entries take.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<Place>()
+    }
+
+    /// Bytes of memory that are held for them.
+    pub(super) fn allocated(&self) -> usize {
+        self.bytes.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+}
