@@ -1,5 +1,5 @@
-//! Keys, each with a record or without one, side by side in one arena: adding one takes two copies and no memory of its own. In
-//! which order they come, and what they mean, must never be known here.
+//! Keys in one arena, each with a record or without one. Adding an entry takes two copies and no memory of its own. The
+//! order of the keys and the meaning of the records must not be in this file.
 
 use crate::base::bytes;
 use crate::page::Record;

@@ -14,7 +14,7 @@ use crate::txn::space::page_ids::ids_per_map;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
-/// See the module's words.
+/// Applies the page operations of one batch and collects their log records.
 pub(crate) struct Applier<'e> {
     engine: &'e Engine,
     start: Lsn,

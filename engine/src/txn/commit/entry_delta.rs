@@ -1,6 +1,6 @@
-//! What a table's writes come to at commit: how many entries more or less, where the key of each goes, and the steps that
-//! carry them out. Keys behind all others, as keys in order are, are looked at together. How a step changes pages must never
-//! be known here.
+//! What the writes of a table come to at commit: how many entries are added or removed, where each key goes, and the steps
+//! that do it. Keys behind all others, such as keys that come in order, are examined together. How a step changes pages
+//! must not be in this file.
 
 use super::steps::{Step, Steps, UnlistedSteps};
 use super::write_set::WriteSet;

@@ -1,5 +1,6 @@
-//! The point writes of a write set, by key. They are appended to arrays, at a fraction of what a map costs; the first one
-//! after a look at their order moves them to a map, unless they came in order. What a write means must never be known here.
+//! The point writes of a write set, by key. They are appended to arrays, which cost a fraction of a map. A write that
+//! comes after a look at their order moves them to a map, unless they came in order. What a write means must not be in
+//! this file.
 
 use super::write_arrays::WriteArrays;
 use crate::page::Record;

@@ -1,4 +1,4 @@
-//! The steps of a transaction, in the order in which they are applied. How each is carried out must never be known here.
+//! The steps of a transaction, in the order in which they are applied. How a step changes pages must not be in this file.
 
 use super::point_writes::PointWrite;
 use crate::base::PageId;

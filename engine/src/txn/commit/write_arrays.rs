@@ -1,5 +1,5 @@
-//! Writes in the order in which they came, in one arena. The order of the keys is found when it is first asked for, at the latest
-//! at commit. What a write means must never be known here.
+//! Writes in the order in which they came, in one arena. The order of the keys is computed on first use, at the latest at
+//! commit. What a write means must not be in this file.
 
 use super::point_writes::PointWrite;
 use crate::base::bytes;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// Bytes that writes may take before those that were overwritten are thrown out for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
 
-/// See the module's words.
+/// Writes in the order in which they came.
 #[derive(Debug)]
 pub(in crate::txn) struct WriteArrays {
     /// Keys and what was written there: a record, or a removal.

@@ -52,7 +52,7 @@ struct Window {
     ahead: ReadAhead,
 }
 
-/// See the module's words.
+/// Iterates over the entries of a key range, both ways.
 pub(crate) struct Cursor<'a> {
     engine: &'a Engine,
     tree: Tree,

@@ -1,6 +1,6 @@
-//! A table's entries leaf by leaf, as a snapshot sees them: for what would rather look at pages than at entries. A leaf
-//! that has not changed since the snapshot is handed over as it is, under its latch or as a copy; of any other the
-//! entries come one by one, put right by the version store. What is made of them must never be known here.
+//! The entries of a table leaf by leaf, as a snapshot sees them, for callers that work on pages. A leaf that has not
+//! changed since the snapshot is passed as it is, under its latch or as a copy. Of any other leaf the entries are passed
+//! one by one, as the version store has them. What the caller computes must not be in this file.
 
 use super::cursor::{Cursor, View};
 use crate::base::{Lsn, Result, limits};

@@ -45,7 +45,7 @@ impl Redone {
     }
 }
 
-/// See the module's words.
+/// Replays the log onto the pages of the last checkpoint.
 pub(crate) struct Redo<'a> {
     pool: &'a Pool,
     store: &'a dyn PageStore,

@@ -57,7 +57,7 @@ impl Gone {
     }
 }
 
-/// See the module's words.
+/// Events by key, each kept for one snapshot.
 #[derive(Default)]
 pub(super) struct KeptEvents {
     tables: HashMap<TableId, BTreeMap<Arc<[u8]>, KeyEvents>>,

@@ -1,4 +1,4 @@
-//! What happened to one key: its events, each at its LSN. Whom they are kept for must never be known here.
+//! The events of one key, each at its LSN. Which snapshots need an event must not be in this file.
 
 use crate::base::Lsn;
 use crate::txn::versions::{Before, OwnedRecord};

@@ -130,7 +130,7 @@ impl Inner {
     }
 }
 
-/// See the module's words.
+/// The version store: before-images for the open snapshots.
 #[derive(Default)]
 pub(crate) struct Versions {
     inner: RwLock<Inner>,

@@ -1,4 +1,5 @@
-//! Pieces of ranges that do not overlap, and what lies beside a position among them. Whose they are must never be known here.
+//! Pieces of ranges that do not overlap, and the neighbours of a position among them. What a piece stands for must not be
+//! in this file.
 
 use crate::base::{Lsn, PageId};
 use crate::tree::KeyRange;
@@ -32,7 +33,7 @@ pub(in crate::txn) struct Piece {
 /// Pieces with their lower borders: the last that begins at a position or left of it, and the first right of it.
 type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 
-/// See the module's words.
+/// Pieces, ordered by their borders.
 #[derive(Default)]
 pub(in crate::txn) struct Pieces {
     /// By their lower borders.

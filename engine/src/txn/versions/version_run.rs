@@ -1,12 +1,12 @@
-//! A run: what the keys of one table had before one batch, for keys that came in order. Filing an event is copying
-//! its key, forgetting them all is dropping the run. How long they are needed must never be known here.
+//! A run: the before-images of one batch for keys of one table that came in order. Filing an event copies its key;
+//! dropping the run forgets all its events. How long events are needed must not be in this file.
 
 use super::OwnedRecord;
 use crate::base::{Lsn, TableId, bytes};
 use crate::page::Record;
 use crate::txn::entry_arena::EntryArena;
 
-/// See the module's words.
+/// The before-images of one batch.
 #[derive(Debug)]
 pub(in crate::txn) struct Run {
     table: TableId,

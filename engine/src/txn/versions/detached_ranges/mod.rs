@@ -34,7 +34,7 @@ pub(crate) struct Route {
     pub(crate) until: Lsn,
 }
 
-/// See the module's words.
+/// The detached ranges of all tables, grouped by the snapshot that needs them.
 #[derive(Default)]
 pub(super) struct DetachedRanges {
     /// The groups of each table.
