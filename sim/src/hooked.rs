@@ -2,7 +2,7 @@
 //! here.
 
 use duramen::Result;
-use duramen::io::{Disk, Locked, OpenMode, Volume};
+use duramen::io::{Disk, Locked, OpenMode, Volume, WriteKind};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -128,9 +128,9 @@ impl<H: Hooks> Disk for HookedDisk<H> {
         self.inner.read_at(offset, buf)
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         self.hooks.before_write(&self.name, offset, buf.len())?;
-        self.inner.write_at(offset, buf)
+        self.inner.write_as(kind, offset, buf)
     }
 
     fn sync(&self) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::state::State;
-use duramen::io::{Disk, LockGuard, Locked, OpenMode, Volume};
+use duramen::io::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
 use duramen::{Error, Result};
 use parking_lot::Mutex;
 use std::fmt;
@@ -295,7 +295,7 @@ impl Disk for FailingDisk {
         Ok(())
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot write", &self.path)?;

@@ -1,7 +1,7 @@
 //! [`Disk`] for files of the operating system: reads and writes at an offset, and real syncs. This file must not
 //! interpret the bytes, buffer them, or repeat a call that failed.
 
-use super::Disk;
+use super::{Disk, WriteKind};
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
 use std::ops::Range;
@@ -56,7 +56,7 @@ impl Disk for FileDisk {
         self.file.read_exact_at(buf, offset).map_err(|e| self.io("cannot read", e))
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         self.writable()?;
         self.file.write_all_at(buf, offset).map_err(|e| self.io("cannot write", e))
     }

@@ -3,7 +3,7 @@
 //! `duramen-sim` has them.
 
 use super::blocks::{BLOCK, parts};
-use super::{Disk, LockGuard, Locked, OpenMode, Volume};
+use super::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl Disk for MemoryDisk {
         }
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         self.writable()?;
         if buf.is_empty() {
             return Ok(());

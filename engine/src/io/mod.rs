@@ -8,6 +8,7 @@ mod file;
 mod folder;
 mod memory;
 mod overlay;
+mod write_kind;
 
 #[cfg(test)]
 pub(crate) use blocks::BLOCK;
@@ -16,6 +17,7 @@ pub use folder::FileVolume;
 pub use memory::{MemoryDisk, MemoryVolume};
 pub use overlay::OverlayVolume;
 pub(crate) use overlay::read_what_can_be;
+pub use write_kind::WriteKind;
 
 use crate::base::Result;
 use std::fmt::Debug;
@@ -29,7 +31,12 @@ pub trait Disk: Send + Sync + Debug {
     /// Fills `buf` with the bytes at `offset`. It is an error if the file ends before.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Writes all of `buf` at `offset`, and grows the file if needed. The write is durable only after [`Disk::sync`].
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
+    /// `kind` has no effect on the file; disks that measure count by it.
+    fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()>;
+    /// [`Disk::write_as`] of bytes of no kind that is known.
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.write_as(WriteKind::Other, offset, buf)
+    }
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
     /// Discards `len` bytes at `offset`. Each block of 4 KiB among them reads as zeros afterwards or as it was, and after a

@@ -2,7 +2,7 @@
 //! the effect of a change on files that must not change. This file must not know what the files contain.
 
 use super::blocks::{BLOCK, parts};
-use super::{Disk, Locked, MemoryVolume, OpenMode, Volume};
+use super::{Disk, Locked, MemoryVolume, OpenMode, Volume, WriteKind};
 use crate::base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         let invalid = || self.invalid("cannot write", ErrorKind::InvalidInput);
         let end = offset.checked_add(buf.len() as u64).ok_or_else(invalid)?;
         let mut written = self.written.write();

@@ -6,7 +6,7 @@ use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
 use super::writer::{Log, Older};
 use crate::base::Result;
-use crate::io::OpenMode;
+use crate::io::{OpenMode, WriteKind};
 
 /// Bytes copied at once.
 const STEP: u64 = 1 << 20;
@@ -63,7 +63,7 @@ fn secure(reader: &LogReader) -> Result<()> {
             let len = end.saturating_sub(at).min(STEP);
             buffer.resize(usize::try_from(len).unwrap_or(0), 0);
             disk.read_at(at, &mut buffer)?;
-            disk.write_at(at, &buffer)?;
+            disk.write_as(WriteKind::Log, at, &buffer)?;
             at = at.saturating_add(len);
         }
     }

@@ -18,7 +18,7 @@
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::{Error, Lsn, Result, bytes, checksum::checksum};
-use crate::io::{Disk, OpenMode};
+use crate::io::{Disk, OpenMode, WriteKind};
 use std::sync::Arc;
 
 /// Bytes before a segment's first batch. They take no LSN space.
@@ -97,7 +97,7 @@ pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &Segment
     bytes::put_u32(&mut block, 48, header.chain);
     let sum = checksum(bytes::slice(&block, 0, CHECKED));
     bytes::put_u32(&mut block, CHECKED, sum);
-    disk.write_at(0, &block)?;
+    disk.write_as(WriteKind::Log, 0, &block)?;
     disk.sync()
 }
 

@@ -11,7 +11,7 @@ use super::segment::{self, SEGMENT_HEADER, SegmentFile, SegmentHeader};
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
-use crate::io::Disk;
+use crate::io::{Disk, WriteKind};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -155,7 +155,7 @@ impl Log {
             most_payload: self.most_payload(),
         };
         let (bytes, chain) = buffer.seal(&stamp)?;
-        if let Err(error) = tail.disk.write_at(tail.offset, bytes) {
+        if let Err(error) = tail.disk.write_as(WriteKind::Log, tail.offset, bytes) {
             self.group.poison(error.first_cause());
             return Err(error);
         }

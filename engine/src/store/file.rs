@@ -5,7 +5,7 @@ use super::StoreKind;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use crate::base::{Result, limits};
-use crate::io::Disk;
+use crate::io::{Disk, WriteKind};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl DatabaseFile {
         limits::check_page_size(meta.page_size + kind.trailer(), false)?;
         let first = Superblock { meta, kind, sequence: 1, own: Vec::new() };
         let second = Superblock { sequence: 2, ..first.clone() };
-        disk.write_at(0, &[first.encode(), second.encode()].concat())?;
+        disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
         Ok(DatabaseFile::of(disk, path, Chosen { superblock: second, slot: 1, other_damaged: false }))
     }
@@ -138,8 +138,12 @@ impl DatabaseFile {
     /// superblock as the valid one. So its slot, and whatever it refers to, must not be overwritten, nor its log removed.
     pub fn secure(&self) -> Result<()> {
         let Change { current, .. } = self.change()?;
-        self.disk.write_at((current.slot * SUPERBLOCK) as u64, &current.superblock.encode())?;
+        self.write_superblock(current.slot, &current.superblock)?;
         self.sync()
+    }
+
+    fn write_superblock(&self, slot: usize, superblock: &Superblock) -> Result<()> {
+        self.disk.write_as(WriteKind::Superblock, (slot * SUPERBLOCK) as u64, &superblock.encode())
     }
 
     /// The log may name pages below this one. Before it names others, [`DatabaseFile::make_known`] must be called.
@@ -184,7 +188,7 @@ impl Change<'_> {
         // The sequence moves on even if this fails: the next try goes to the same slot and must outdo this one.
         current.superblock.sequence += 1;
         let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };
-        file.disk.write_at((slot * SUPERBLOCK) as u64, &next.encode())?;
+        file.write_superblock(slot, &next)?;
         file.sync()?;
         let both = meta.high_water.min(current.superblock.meta.high_water);
         file.high_water.store(both, Ordering::Release);

@@ -1,7 +1,7 @@
 //! A volume in memory whose files a test can inspect, damage and make fail.
 
 use crate::base::{Error, Lsn, Result};
-use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
+use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl Disk for TestDisk {
         Ok(())
     }
 
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         if self.shared.fail_write.load(Ordering::SeqCst) {
             return Err(self.error("cannot write"));
         }

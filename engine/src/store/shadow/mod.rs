@@ -18,7 +18,7 @@ use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreSt
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::bytes::{get_u32, get_u64};
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::BLOCK;
+use crate::io::{BLOCK, WriteKind};
 use crate::page::Page;
 use choice::{Choice, Known, choose};
 use parking_lot::{Mutex, RwLock};
@@ -180,12 +180,12 @@ impl ShadowStore {
     fn put(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // Before the write: nobody may cut off what it adds.
         self.room.lock().note_written(offset + bytes.len() as u64);
-        let written = match self.file.disk().write_at(offset, bytes) {
+        let written = match self.file.disk().write_as(WriteKind::Page, offset, bytes) {
             Err(full @ Error::Full { .. }) => {
                 if !self.use_reserve()? {
                     return Err(full);
                 }
-                self.file.disk().write_at(offset, bytes)
+                self.file.disk().write_as(WriteKind::Page, offset, bytes)
             }
             written => written,
         };

@@ -11,6 +11,7 @@ use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use super::{State, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
+use crate::io::WriteKind;
 use crate::store::Frozen;
 use crate::store::superblock::Meta;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl TableStore {
             .zip(&homes)
             .filter_map(|(chunk, home)| Some((home.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
         let last = (!padded.is_empty()).then_some((directory.first, padded.as_slice()));
-        self.write_runs(images.chain(last))?;
+        self.write_runs(WriteKind::Table, images.chain(last))?;
         Ok(Written { homes, directory })
     }
 

@@ -25,7 +25,7 @@ use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, S
 use super::superblock::{FRONT, Meta};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::Disk;
+use crate::io::{Disk, WriteKind};
 use crate::page::{Page, unpack};
 use allocator::PlaceAllocator;
 use directory::Directory;
@@ -43,9 +43,9 @@ const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 /// Grains between two images that are read together: so few take less time than another request.
 const CLOSE: u64 = 32;
 
-/// Whether log records name the places of the images being written.
+/// Why images are written: whether log records name their places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum WriteKind {
+enum Purpose {
     /// An ordinary flush: redo rebuilds the page if the image is lost, so that nothing needs to know its place before
     /// the next checkpoint.
     Flush,
@@ -180,7 +180,7 @@ impl TableStore {
 
     /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is synced.
     /// On an error no page of the batch has moved.
-    fn write_batch(&self, batch: &mut ImageBatch, kind: WriteKind) -> Result<()> {
+    fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
         for (id, grains) in batch.sizes() {
@@ -190,12 +190,12 @@ impl TableStore {
             sizes.push(grains);
         }
         batch.set_places(&self.take_places(&sizes)?);
-        let written = self.write_runs(batch.runs());
+        let written = self.write_runs(WriteKind::Page, batch.runs());
         let mut state = self.state.lock();
         for (id, location) in batch.locations() {
             match &written {
                 Ok(()) => {
-                    let entry = Entry { location, fresh: kind == WriteKind::Flush };
+                    let entry = Entry { location, fresh: purpose == Purpose::Flush };
                     state.supersede(id, Some(entry));
                 }
                 Err(_) => state.allocator.release(location.place.extent()),
@@ -205,10 +205,10 @@ impl TableStore {
     }
 
     /// Writes runs of bytes at their grains, which have been taken.
-    fn write_runs<'a>(&self, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
+    fn write_runs<'a>(&self, kind: WriteKind, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
         for (first, bytes) in runs {
             let extent = Extent { first, grains: grains_of(bytes.len()) };
-            self.file.disk().write_at(extent.offset(), bytes)?;
+            self.file.disk().write_as(kind, extent.offset(), bytes)?;
             self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
         Ok(())
@@ -278,7 +278,7 @@ impl PageStore for TableStore {
     fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
         let mut batch = ImageBatch::default();
         batch.push_packed(id, packed);
-        self.write_batch(&mut batch, WriteKind::Unlogged)?;
+        self.write_batch(&mut batch, Purpose::Unlogged)?;
         let place = batch.locations().next().and_then(|(_, location)| PlaceBytes::new(&location.encode()));
         place.ok_or_else(|| Error::corrupt(id, "its image is longer than a page"))
     }
@@ -393,7 +393,7 @@ impl PageWriter for ImageWriter<'_> {
     }
 
     fn write(mut self: Box<Self>) -> Result<()> {
-        self.store.write_batch(&mut self.images, WriteKind::Flush)
+        self.store.write_batch(&mut self.images, Purpose::Flush)
     }
 }
 

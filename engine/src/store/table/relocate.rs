@@ -5,6 +5,7 @@ use super::page_table::CHUNK_BYTES;
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use crate::base::{PageId, Result};
+use crate::io::WriteKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -47,7 +48,7 @@ impl TableStore {
     fn move_image(&self, id: PageId, at: Location, image: &[u8]) -> Result<bool> {
         let lower = self.state.lock().allocator.allocate_below(at.place.grains(), at.place.first());
         let Some(place) = lower.and_then(|extent| Place::new(extent.first, extent.grains)) else { return Ok(false) };
-        let written = self.write_runs(std::iter::once((place.first(), image)));
+        let written = self.write_runs(WriteKind::Page, std::iter::once((place.first(), image)));
         let mut state = self.state.lock();
         let unmoved = state.table.get(id).is_some_and(|entry| entry.location == at);
         if written.is_ok() && unmoved {

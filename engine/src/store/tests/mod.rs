@@ -8,7 +8,7 @@ pub(super) mod slots;
 use crate::base::bytes::put_u64;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
-use crate::io::{Disk, MemoryDisk};
+use crate::io::{Disk, MemoryDisk, WriteKind};
 use crate::page::{run_capacity, run_page, unpack};
 use crate::store::superblock::tests::meta;
 use crate::store::{Meta, PageStore, StoreKind};
@@ -67,14 +67,14 @@ impl Disk for Failing {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.disk.read_at(offset, buf)
     }
-    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+    fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             if self.reaches.load(Ordering::SeqCst) {
-                self.disk.write_at(offset, buf)?;
+                self.disk.write_as(kind, offset, buf)?;
             }
             return Err(Error::Full { path: "db".into() });
         }
-        self.disk.write_at(offset, buf)
+        self.disk.write_as(kind, offset, buf)
     }
     fn sync(&self) -> Result<()> {
         self.disk.sync()

@@ -3,6 +3,7 @@
 
 use crate::base::bytes::get_u64;
 use crate::base::{Error, Lsn, PageId, Result};
+use crate::io::WriteKind;
 use crate::page::{Page, unpack};
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
@@ -49,7 +50,7 @@ impl SlotStore {
     }
 
     fn put(&self, id: PageId, page: &[u8]) -> Result<()> {
-        self.file.disk().write_at(slot(&self.file, id), page)?;
+        self.file.disk().write_as(WriteKind::Page, slot(&self.file, id), page)?;
         self.written.fetch_add(page.len() as u64, Ordering::Relaxed);
         Ok(())
     }
