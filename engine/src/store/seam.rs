@@ -220,6 +220,11 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         let _ = id;
     }
 
+    /// Redo will end there: no page that the database has was changed later.
+    fn note_log_end(&self, end: Lsn) {
+        let _ = end;
+    }
+
     /// Forgets a page that has been freed: it has no image any more.
     fn drop_page(&self, id: PageId);
 

@@ -6,7 +6,8 @@ use super::{Own, ShadowStore, State};
 use crate::base::{Error, PageId, Result};
 use crate::store::seam::Frozen;
 use crate::store::superblock::Meta;
-use std::collections::HashSet;
+use parking_lot::MutexGuard;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Pages whose slots are trimmed while no image can be written.
@@ -15,6 +16,10 @@ const TRIM_PAGES: usize = 64;
 impl ShadowStore {
     /// Makes the images durable that are written, and notes that what they replace is not needed any more.
     pub(super) fn sync_images(&self) -> Result<()> {
+        self.sync_written(&self.syncing.lock())
+    }
+
+    fn sync_written(&self, _alone: &MutexGuard<'_, ()>) -> Result<()> {
         let synced = std::mem::take(&mut self.state.lock().unsynced);
         let done = self.file.sync();
         let mut guard = self.state.lock();
@@ -26,12 +31,23 @@ impl ShadowStore {
         // Written again since the sync began.
         let written: HashSet<PageId> = state.unsynced.iter().copied().collect();
         for id in synced.into_iter().filter(|id| !written.contains(id)) {
-            let now = state.pages.get(id);
-            if now.kind() == Kind::Present && !now.is_synced() {
-                state.pages.set(id, now.synced());
-                state.trims.push(id);
-            }
+            state.note_synced(id);
         }
+        Ok(())
+    }
+
+    /// Makes pages durable whose images an unfinished checkpoint counts as synced: they must not be written over before.
+    pub(super) fn settle(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
+        let frozen: Vec<PageId> = {
+            let state = self.state.lock();
+            ids.filter(|id| state.frozen.contains(id)).collect()
+        };
+        if frozen.is_empty() {
+            return Ok(());
+        }
+        self.file.sync()?;
+        let mut state = self.state.lock();
+        frozen.into_iter().for_each(|id| state.note_synced(id));
         Ok(())
     }
 
@@ -41,23 +57,34 @@ impl ShadowStore {
         if self.state.lock().freezes != frozen.0 {
             return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
         }
+        let alone = self.syncing.lock();
         let generation = {
             // No image of the generation before is on its way when the sync begins.
             let mut generation = self.generation.write();
             *generation += 1;
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            state.frozen.extend(&state.unsynced);
             *generation
         };
-        self.sync_images()?;
+        self.sync_written(&alone)?;
+        drop(alone);
         let pages = self.state.lock().pages.pages();
         change.write(meta, Own { generation, pages }.encode())?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;
             state.in_log = HashSet::new();
+            state.placed = HashMap::new();
         }
         drop(change);
-        while self.trim_some() {}
+        self.trim_all();
         Ok(())
+    }
+
+    /// Trims what nobody needs.
+    pub(super) fn trim_all(&self) {
+        while self.trim_some() {}
     }
 
     /// Trims what some pages do not need; false when nothing is left. A trim that fails leaves its bytes as they are.

@@ -2,6 +2,7 @@
 
 use super::slot::{Content, Side, Stamp};
 use super::states::PageState;
+use crate::base::Lsn;
 
 /// What is known of a page beside its slots.
 #[derive(Clone, Copy, Debug)]
@@ -10,61 +11,187 @@ pub(super) struct Known {
     pub(super) generation: u32,
     /// The log that is being redone changes the page: the last writing of a slot may have been cut off.
     pub(super) in_log: bool,
+    /// Redo begins there: an image of a generation that is not synced has a change from there on.
+    pub(super) redo: Lsn,
+    /// The generation at opening, and the end of the log that was redone. An image of that generation or a later one that
+    /// has a change beyond is not to be believed: the log has lost the rest of the commit.
+    pub(super) lost: Option<(u32, Lsn)>,
+    /// Any sound image is believed.
+    pub(super) lenient: bool,
+}
+
+/// What is in the slot that does not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Other {
+    /// Zeros.
+    Empty,
+    /// An older image.
+    Image,
+    /// Anything else.
+    Spoilt,
 }
 
 /// What the slots of a page come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Choice {
     pub(super) state: PageState,
-    /// What is in the slot that does not count is neither zeros nor an image.
-    pub(super) spoilt: bool,
+    pub(super) other: Other,
+    /// No sync may have made the image durable.
+    pub(super) unsynced: bool,
 }
 
 /// Chooses between the slots; an error says what is wrong.
 ///
 /// A slot that holds no image is damaged, unless its writing was cut off. That is so only where the log changes the page, and
-/// where the slot does not say that it was synced: redo then makes the page anew from the image in the other slot.
+/// where the slot does not say that it was synced: redo then makes the page anew from the image in the other slot. Without
+/// such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };
+    let is_lost = |content| {
+        let Content::Image { stamp, lsn } = content else { return false };
+        known.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
+    };
     match (first, second) {
-        (Content::Image { stamp: a, .. }, Content::Image { stamp: b, .. }) => {
+        (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })
+            if is_lost(other) && !is_lost(image) =>
+        {
+            Ok(found(side(image), stamp, known, Other::Spoilt))
+        }
+        (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
+        (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
             let newer = match (Stamp::next_turn(a.turn) == b.turn, Stamp::next_turn(b.turn) == a.turn) {
                 (true, false) => (Side::Second, b),
                 (false, true) => (Side::First, a),
+                _ if known.lenient && lsn_b > lsn_a => (Side::Second, b),
+                _ if known.lenient => (Side::First, a),
                 _ => return Err(format!("its slots have turns {} and {}", a.turn, b.turn)),
             };
-            Ok(found(newer.0, newer.1, known, false))
+            Ok(found(newer.0, newer.1, known, Other::Image))
         }
         (image @ Content::Image { stamp, lsn }, other) | (other, image @ Content::Image { stamp, lsn }) => {
             match other {
-                Content::Empty => Ok(found(side(image), stamp, known, false)),
-                Content::Trimmed => Ok(found(side(image), stamp, known, true)),
-                Content::Damaged { named, .. } if may_be_cut_off(named, known) => {
-                    Ok(found(side(image), stamp, known, true))
-                }
-                // The rest of the image before, some of which was trimmed.
-                Content::Damaged { named: Some(old), .. } if Stamp::next_turn(old.turn) == stamp.turn => {
-                    Ok(found(side(image), stamp, known, true))
-                }
-                Content::Damaged { named: None, lsn: Some(old) } if old <= lsn => {
-                    Ok(found(side(image), stamp, known, true))
+                Content::Empty => Ok(found(side(image), stamp, known, Other::Empty)),
+                _ if known.lenient || counts_less(other, stamp, lsn, known) => {
+                    Ok(found(side(image), stamp, known, Other::Spoilt))
                 }
                 _ => Err("one of its two slots is damaged, and may have had the newer image".into()),
             }
         }
-        (Content::Damaged { named, .. }, _) | (_, Content::Damaged { named, .. }) if !may_be_cut_off(named, known) => {
-            Err("its slots are damaged".into())
-        }
-        (Content::Empty, Content::Empty) => Ok(Choice { state: PageState::EMPTY, spoilt: false }),
-        _ => Ok(Choice { state: PageState::EMPTY, spoilt: true }),
+        (Content::Damaged { .. }, _) | (_, Content::Damaged { .. }) => Err("its slots are damaged".into()),
+        (Content::Empty, Content::Empty) => Ok(none(Other::Empty)),
+        _ => Ok(none(Other::Spoilt)),
     }
 }
 
-fn found(side: Side, stamp: Stamp, known: Known, spoilt: bool) -> Choice {
-    let synced = stamp.generation < known.generation;
-    Choice { state: PageState::present(side, stamp.turn, synced), spoilt }
+fn none(other: Other) -> Choice {
+    Choice { state: PageState::EMPTY, other, unsynced: false }
 }
 
-fn may_be_cut_off(named: Option<Stamp>, known: Known) -> bool {
-    known.in_log && named.is_none_or(|stamp| stamp.generation >= known.generation)
+/// An image was written last of all only after the one in the other slot was synced, or where nobody needs that one. So an
+/// image without another is not written over either, until the next one is synced.
+fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
+    let unsynced = stamp.generation >= known.generation;
+    let state = PageState::present(side, stamp.turn, !unsynced || other != Other::Image);
+    Choice { state: if unsynced || other == Other::Empty { state } else { state.synced() }, other, unsynced }
+}
+
+/// Whether a slot without an image certainly does not have what is left of a newer image than this one that was whole.
+fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bool {
+    let Content::Damaged { named, lsn } = other else { return true };
+    let is_older = lsn.is_none_or(|lsn| lsn <= image_lsn);
+    // The rest of the image before, some of which was trimmed.
+    if is_older && named.map_or(lsn.is_some(), |old| Stamp::next_turn(old.turn) == image.turn) {
+        return true;
+    }
+    let is_unsynced = named.is_none_or(|stamp| stamp.generation >= known.generation);
+    known.in_log && is_unsynced && (is_older || lsn.is_some_and(|lsn| lsn >= known.redo))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: Known = Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, lenient: false };
+
+    fn image(turn: u8, generation: u32, lsn: u64) -> Content {
+        Content::Image { stamp: Stamp { turn, generation }, lsn: Lsn(lsn) }
+    }
+
+    fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> Content {
+        let named = named.map(|(turn, generation)| Stamp { turn, generation });
+        Content::Damaged { named, lsn: lsn.map(Lsn) }
+    }
+
+    /// The same for both orders of the slots: the side in which the first of the two lies, and the choice.
+    fn both(a: Content, b: Content, known: Known) -> [(Side, Result<Choice, String>); 2] {
+        [(Side::First, choose(a, b, known)), (Side::Second, choose(b, a, known))]
+    }
+
+    #[test]
+    fn an_image_is_believed_beside_what_cannot_be_newer() {
+        let tears = [
+            damaged(Some((4, 5)), Some(120)),
+            damaged(Some((4, 5)), None),
+            damaged(None, Some(120)),
+            damaged(None, Some(20)),
+            damaged(None, None),
+        ];
+        let old = [Content::Empty, Content::Trimmed, damaged(Some((2, 1)), None), damaged(None, Some(20))];
+        for (others, in_log) in [(&tears[..], true), (&old[..], true), (&old[..], false)] {
+            for &other in others {
+                for (side, choice) in both(image(3, 4, 90), other, Known { in_log, ..KNOWN }) {
+                    let state = choice.unwrap().state;
+                    assert_eq!((state.side(), state.turn(), state.is_synced()), (side, 3, true), "{other:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_is_not_believed_beside_what_may_have_been_newer() {
+        let rotten = [
+            // It was synced.
+            (damaged(Some((4, 4)), None), true),
+            (damaged(None, Some(95)), true),
+            (damaged(Some((4, 7)), Some(95)), true),
+            // It says that it is older in one place alone.
+            (damaged(Some((2, 4)), Some(95)), true),
+            (damaged(Some((4, 5)), Some(120)), false),
+            (damaged(None, None), false),
+        ];
+        for (other, in_log) in rotten {
+            for (_, choice) in both(image(3, 4, 90), other, Known { in_log, ..KNOWN }) {
+                assert!(choice.is_err(), "{other:?}");
+            }
+            for (side, choice) in both(image(3, 4, 90), other, Known { in_log, lenient: true, ..KNOWN }) {
+                assert_eq!(choice.unwrap().state.side(), side);
+            }
+        }
+        for other in [Content::Empty, Content::Trimmed, damaged(None, None)] {
+            assert!(both(damaged(Some((0, 5)), Some(120)), other, KNOWN).iter().all(|(_, choice)| choice.is_err()));
+        }
+    }
+
+    #[test]
+    fn an_image_that_may_not_be_durable_is_written_over_only_beside_another() {
+        let unsynced = image(3, 5, 120);
+        for (other, synced) in [(image(2, 4, 90), false), (Content::Empty, true), (damaged(None, Some(20)), true)] {
+            for (side, choice) in both(unsynced, other, KNOWN) {
+                let Choice { state, unsynced, .. } = choice.unwrap();
+                assert_eq!((state.side(), state.is_synced(), unsynced), (side, synced, true), "{other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_the_log_has_lost_is_not_believed() {
+        let known = Known { lost: Some((5, Lsn(150))), ..KNOWN };
+        for (side, choice) in both(image(2, 4, 90), image(3, 5, 151), known) {
+            assert_eq!(choice.unwrap().state.side(), side);
+        }
+        for (_, choice) in both(Content::Empty, image(3, 5, 151), known) {
+            assert!(choice.is_err());
+        }
+        assert!(both(image(2, 4, 160), image(3, 5, 150), known).iter().all(|(_, choice)| choice.is_ok()));
+    }
 }

@@ -25,7 +25,7 @@ use parking_lot::{Mutex, RwLock};
 use room::Room;
 use slot::{Content, Geometry, Side};
 use states::{Kind, PageState, PageStates};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the store keeps in the superblock: `generation u32 | zero u32 | pages u64`.
@@ -55,12 +55,45 @@ struct State {
     unsynced: Vec<PageId>,
     /// Pages that have something to be trimmed, some of them more than once.
     trims: Vec<PageId>,
+    /// Those of them that a checkpoint counts as synced which is being taken: they must not be written over.
+    frozen: HashSet<PageId>,
     /// Pages that the log changes which is being redone.
     in_log: HashSet<PageId>,
+    /// Pages of which the log that is being redone says that they have an image with this LSN or a greater one.
+    placed: HashMap<PageId, Lsn>,
+    /// Where redo begins.
+    redo: Lsn,
+    /// See [`Known::lost`].
+    lost: Option<(u32, Lsn)>,
+    /// Any sound image is believed.
+    lenient: bool,
     /// Images of earlier generations are synced.
     synced_generation: u32,
     /// How often a checkpoint was begun.
     freezes: u64,
+}
+
+impl State {
+    /// What is known of a page beside its slots.
+    fn known_of(&self, id: PageId) -> Known {
+        Known {
+            generation: self.synced_generation,
+            in_log: self.in_log.contains(&id),
+            redo: self.redo,
+            lost: self.lost,
+            lenient: self.lenient,
+        }
+    }
+
+    /// A page's image is durable.
+    fn note_synced(&mut self, id: PageId) {
+        self.frozen.remove(&id);
+        let now = self.pages.get(id);
+        if now.kind() == Kind::Present {
+            self.pages.set(id, now.synced());
+            self.trims.push(id);
+        }
+    }
 }
 
 /// The page store.
@@ -71,6 +104,8 @@ pub(super) struct ShadowStore {
     /// The generation of the images that are being written. It is locked for reading as long as an image is written, and for
     /// writing where no image may be on its way.
     generation: RwLock<u32>,
+    /// Held while images are made durable.
+    syncing: Mutex<()>,
     room: Mutex<Room>,
     /// For slots, used again and again.
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -96,7 +131,12 @@ impl ShadowStore {
             pages: PageStates::unknown(room, own.pages),
             unsynced: Vec::new(),
             trims: Vec::new(),
+            frozen: HashSet::new(),
             in_log: HashSet::new(),
+            placed: HashMap::new(),
+            redo: file.meta().redo,
+            lost: None,
+            lenient: false,
             synced_generation: own.generation,
             freezes: 0,
         };
@@ -105,6 +145,7 @@ impl ShadowStore {
             geometry,
             state: Mutex::new(state),
             generation: RwLock::new(own.generation),
+            syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
             written: AtomicU64::new(0),
@@ -129,27 +170,50 @@ impl ShadowStore {
         self.file.disk().read_at(offset, slot.get_mut(..there).unwrap_or_default())
     }
 
-    /// What is known of a page; its slots are read if nothing is. An image that no sync may have made durable is written
-    /// again, with the same bytes: it may be in the system's cache alone, and then no sync would write it any more.
+    /// What is known of a page; its slots are read if nothing is.
     fn resolve(&self, id: PageId) -> Result<PageState> {
         let (known, about) = {
             let state = self.state.lock();
-            let about = Known { generation: state.synced_generation, in_log: state.in_log.contains(&id) };
-            (state.pages.get(id), about)
+            (state.pages.get(id), state.known_of(id))
         };
         if known.kind() != Kind::Unknown {
             return Ok(known);
         }
         self.with_buffer(|buffer| {
-            let Choice { state, .. } = self.look(id, about, buffer)?;
-            if state.kind() == Kind::Present && !state.is_synced() {
-                let _in_this_generation = self.generation.read();
-                self.read_slot(id, state.side(), buffer)?;
-                self.put(self.geometry.offset(id, state.side()), buffer)?;
-                self.state.lock().unsynced.push(id);
+            let found = self.look(id, about, buffer)?;
+            if found.unsynced && about.in_log && !self.rescued {
+                return self.write_again(id, about, buffer);
             }
-            Ok(self.state.lock().pages.learn(id, state))
+            Ok(self.learn(id, found))
         })
+    }
+
+    /// Writes again, with the same bytes, an image that no sync may have made durable: it may be in the system's cache alone,
+    /// and then no sync would write it any more.
+    fn write_again(&self, id: PageId, about: Known, buffer: &mut Vec<u8>) -> Result<PageState> {
+        // Another image may have been written since the slots were read, and none must be while this is.
+        let _no_image_is_written = self.generation.write();
+        let known = self.state.lock().pages.get(id);
+        if known.kind() != Kind::Unknown {
+            return Ok(known);
+        }
+        let found = self.look(id, about, buffer)?;
+        if found.state.kind() == Kind::Present {
+            self.read_slot(id, found.state.side(), buffer)?;
+            self.put(self.geometry.offset(id, found.state.side()), buffer)?;
+            self.state.lock().unsynced.push(id);
+        }
+        Ok(self.learn(id, found))
+    }
+
+    /// Notes what was found of a page, unless more is known by now.
+    fn learn(&self, id: PageId, found: Choice) -> PageState {
+        let mut state = self.state.lock();
+        let now = state.pages.learn(id, found.state);
+        if now.waits_for_trim() {
+            state.trims.push(id);
+        }
+        now
     }
 
     /// Looks into both slots.
@@ -159,7 +223,16 @@ impl ShadowStore {
             self.read_slot(id, side, buffer)?;
             *content = self.geometry.look(buffer, id);
         }
-        choose(contents[0], contents[1], about).map_err(|what| Error::corrupt(id, what))
+        let found = choose(contents[0], contents[1], about).map_err(|what| Error::corrupt(id, what))?;
+        let least = self.state.lock().placed.get(&id).copied();
+        let has = contents.iter().any(|content| match (content, least) {
+            (Content::Image { stamp, lsn }, Some(least)) => stamp.turn == found.state.turn() && *lsn >= least,
+            _ => false,
+        });
+        if least.is_some() && !has {
+            return Err(Error::corrupt(id, "the image that was written outside the log is lost"));
+        }
+        Ok(found)
     }
 
     /// Reads the image that counts into `page`.
@@ -225,6 +298,11 @@ impl PageStore for ShadowStore {
 
     fn note_in_log(&self, id: PageId) {
         self.state.lock().in_log.insert(id);
+    }
+
+    fn note_log_end(&self, end: Lsn) {
+        let mut state = self.state.lock();
+        state.lost = Some((state.synced_generation, end));
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {

@@ -59,6 +59,7 @@ impl ShadowStore {
 
     /// Cuts off the pages at the end of the file that have no image, and gives the reserve back.
     pub(super) fn shrink(&self) -> Result<()> {
+        self.trim_all();
         let _no_image_is_written = self.generation.write();
         let pages = self.state.lock().pages.trim_end();
         let mut room = self.room.lock();

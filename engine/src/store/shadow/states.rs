@@ -39,6 +39,9 @@ impl PageState {
     /// A page without an image in either slot.
     pub(super) const EMPTY: PageState = PageState(Kind::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
 
+    /// A page whose slots have not been read.
+    pub(super) const UNKNOWN: PageState = PageState(Kind::Unknown as u16);
+
     /// A page whose image of that turn is on that side.
     pub(super) fn present(side: Side, turn: u8, synced: bool) -> PageState {
         let mut bits = Kind::Present as u16 | u16::from(turn % TURNS) << TURN;

@@ -1,12 +1,11 @@
 //! Writing images into slots, and what the log carries of a page that was written outside it.
 
 use super::ShadowStore;
-use super::choice::Known;
-use super::slot::{Side, Stamp, TURNS};
+use super::choice::{Known, Other};
+use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState};
-use crate::base::bytes::get_u8;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::unpack;
+use crate::page::{Page, unpack};
 use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
 
@@ -39,8 +38,8 @@ impl PageWriter for SlotWriter<'_> {
 
     fn write(mut self: Box<Self>) -> Result<()> {
         let len = self.store.geometry.slot();
-        let slots = self.ids.iter().copied().zip(self.slots.chunks_mut(len));
-        self.store.write_slots(slots)?;
+        let mut slots: Vec<_> = self.ids.iter().copied().zip(self.slots.chunks_mut(len)).collect();
+        self.store.write_slots(&mut slots, false)?;
         self.store.sync_if_many()
     }
 }
@@ -54,14 +53,16 @@ impl Drop for SlotWriter<'_> {
 impl ShadowStore {
     /// Writes slots, whose trailers are filled in. On an error the pages keep their images, but for those whose images no
     /// sync had made durable: of such a page the old image, the new one or none may be there until it is written again.
-    fn write_slots<'a>(&self, slots: impl Iterator<Item = (PageId, &'a mut [u8])>) -> Result<()> {
+    /// `kept`: the images must last, even before a sync.
+    fn write_slots(&self, slots: &mut [(PageId, &mut [u8])], kept: bool) -> Result<()> {
         let generation = self.generation.read();
-        let mut written = Vec::new();
+        self.settle(slots.iter().map(|(id, _)| *id))?;
+        let mut written = Vec::with_capacity(slots.len());
         for (id, slot) in slots {
-            let (side, turn) = self.target(id)?;
+            let (side, turn) = self.target(*id)?;
             self.geometry.seal(slot, Stamp { turn, generation: *generation });
-            self.put(self.geometry.offset(id, side), slot)?;
-            written.push((id, PageState::present(side, turn, false)));
+            self.put(self.geometry.offset(*id, side), slot)?;
+            written.push((*id, PageState::present(side, turn, kept)));
         }
         let mut state = self.state.lock();
         for (id, now) in written {
@@ -85,10 +86,9 @@ impl ShadowStore {
     #[cold]
     fn find_target(&self, id: PageId) -> Result<(Side, u8)> {
         self.with_buffer(|buffer| {
-            let about = Known { generation: self.state.lock().synced_generation, in_log: true };
-            let found = self.look(id, about, buffer);
-            if let Ok(found) = &found
-                && !found.spoilt
+            let about = Known { in_log: true, ..self.state.lock().known_of(id) };
+            if let Ok(found) = self.look(id, about, buffer)
+                && found.other != Other::Spoilt
             {
                 return Ok(found.state.synced().target());
             }
@@ -110,22 +110,21 @@ impl ShadowStore {
         self.sync_images()
     }
 
-    /// Writes a packed page outside the log.
+    /// Writes a packed page outside the log. It is not written over: a record of the log will count on it.
     pub(super) fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
         self.with_buffer(|slot| {
             slot.clear();
             slot.resize(self.geometry.slot(), 0);
             let (page, _) = slot.split_at_mut(self.geometry.page());
             unpack(packed, page)?;
-            self.write_slots([(id, slot.as_mut_slice())].into_iter())
+            self.write_slots(&mut [(id, slot.as_mut_slice())], true)
         })?;
-        let state = self.state.lock().pages.get(id);
-        Ok(encode_place(state.side(), state.turn()))
+        Ok(encode_place(Page::new(packed).lsn()))
     }
 
-    /// Redo of a record that names a place: the image was synced before the record was written.
+    /// Redo of a record that names a place: the image was synced before the record was written, and later ones may follow.
     pub(super) fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
-        let (side, turn) = decode_place(place).ok_or_else(|| no_place(lsn))?;
+        let least = decode_place(place).ok_or_else(|| no_place(lsn))?;
         if id.0 >= self.ids_end() {
             if self.is_rescued() {
                 return Ok(false);
@@ -133,25 +132,22 @@ impl ShadowStore {
             let what = format!("it puts page {id} beyond the end of the file");
             return Err(Error::CorruptLog { lsn, what });
         }
-        self.state.lock().pages.set(id, PageState::present(side, turn, true));
+        let mut state = self.state.lock();
+        state.in_log.insert(id);
+        state.placed.insert(id, least);
+        state.pages.set(id, PageState::UNKNOWN);
         Ok(true)
     }
 }
 
-/// A place for the log: `side u8 | turn u8`.
-fn encode_place(side: Side, turn: u8) -> PlaceBytes {
-    PlaceBytes::new(&[u8::from(side == Side::Second), turn]).unwrap_or(PlaceBytes::EMPTY)
+/// A place for the log: the page has an image with this LSN or a greater one.
+fn encode_place(lsn: Lsn) -> PlaceBytes {
+    PlaceBytes::new(&lsn.0.to_le_bytes()).unwrap_or(PlaceBytes::EMPTY)
 }
 
 /// Reads what [`encode_place`] wrote; `None` for anything else.
-pub(super) fn decode_place(place: PlaceBytes) -> Option<(Side, u8)> {
-    let side = match get_u8(&place, 0) {
-        0 => Side::First,
-        1 => Side::Second,
-        _ => return None,
-    };
-    let turn = get_u8(&place, 1);
-    (place.len() == 2 && turn < TURNS).then_some((side, turn))
+pub(super) fn decode_place(place: PlaceBytes) -> Option<Lsn> {
+    (*place).try_into().ok().map(u64::from_le_bytes).map(Lsn)
 }
 
 pub(super) fn no_place(lsn: Lsn) -> Error {

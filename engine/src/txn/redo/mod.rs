@@ -73,7 +73,8 @@ impl<'a> Redo<'a> {
         self
     }
 
-    /// The first pass: keeps the places that place records name from being given out before redo comes to them. Returns the
+    /// The first pass: keeps the places that place records name from being given out before redo comes to them, and tells the
+    /// store where the log ends. Returns the
     /// pages that the log frees, if their ids are not used again before the redo point is beyond that. What such a store has
     /// of them may be older than the redo point: they were not written out after they had been freed.
     pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
@@ -102,6 +103,7 @@ impl<'a> Redo<'a> {
                 }
             }
         }
+        store.note_log_end(reader.end_state().lsn);
         Ok(freed)
     }
 

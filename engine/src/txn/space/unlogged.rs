@@ -1,6 +1,7 @@
 //! Pages that are written outside the log, those of bulk loads and of large values. A commit makes them part of the
 //! database.
 
+use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{self, PageOp};
 use crate::store::PlaceBytes;
@@ -10,8 +11,9 @@ use crate::txn::engine::Engine;
 impl Engine {
     /// Writes a page to the store, or to the pool of an in-memory database.
     ///
-    /// Its LSN is the log's end, which is beyond every operation on an earlier page of this id: redo must leave the new
-    /// page alone.
+    /// Its LSN is beyond every operation on an earlier page of this id: redo must leave the new page alone. If the id was freed
+    /// after the redo point that is the log's end. Otherwise it is the end of the durable log: if the page is never committed,
+    /// and stays in the file, the LSN must not be one that the log gives again after a crash.
     pub(crate) fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<Option<PlaceBytes>> {
         let Some(store) = &self.store else {
             let mut page = self.pool.create(id)?;
@@ -19,7 +21,8 @@ impl Engine {
             return Ok(None);
         };
         let mut packed = packed.to_vec();
-        page::set_lsn(&mut packed, self.log()?.next_lsn());
+        let log = self.log()?;
+        page::set_lsn(&mut packed, if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() });
         // The room for dirty pages stays theirs.
         let ensure_room = || store.ensure_room(self.pool.dirty_pages() + RELIEF_PAGES as u64 + 1);
         match ensure_room() {
