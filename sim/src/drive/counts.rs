@@ -1,0 +1,138 @@
+//! The numbers of a drive that compresses. What they mean in time is in `cost`.
+
+use duramen::io::WriteKind;
+use parking_lot::Mutex;
+
+/// How many kinds of writes there are.
+const KINDS: usize = WriteKind::ALL.len();
+
+/// What has gone one way between a program and the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    /// Calls that the drive has got. Neighbouring blocks of the log that one sync writes are one call.
+    pub calls: u64,
+    /// Calls that do not go on where the call before ended.
+    pub seeks: u64,
+    /// Bytes of whole blocks, before compression.
+    pub logical_bytes: u64,
+    /// Bytes of these blocks after compression.
+    pub physical_bytes: u64,
+    /// The physical bytes of each call rounded up to whole blocks: what a drive without compression would store if the
+    /// program compressed what it writes.
+    pub aligned_bytes: u64,
+}
+
+impl Traffic {
+    /// Physical bytes of a logical byte: equation 2 calls it alpha. 0 if nothing was written.
+    pub fn alpha(&self) -> f64 {
+        if self.logical_bytes == 0 { 0.0 } else { self.physical_bytes as f64 / self.logical_bytes as f64 }
+    }
+
+    fn each(self, other: Traffic, of: impl Fn(u64, u64) -> u64) -> Traffic {
+        Traffic {
+            calls: of(self.calls, other.calls),
+            seeks: of(self.seeks, other.seeks),
+            logical_bytes: of(self.logical_bytes, other.logical_bytes),
+            physical_bytes: of(self.physical_bytes, other.physical_bytes),
+            aligned_bytes: of(self.aligned_bytes, other.aligned_bytes),
+        }
+    }
+}
+
+/// Everything that a drive has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriveCounts {
+    written: [Traffic; KINDS],
+    /// What was read.
+    pub read: Traffic,
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Bytes of whole blocks that were trimmed.
+    pub trimmed_bytes: u64,
+}
+
+impl DriveCounts {
+    /// What was written of a kind.
+    pub fn written(&self, kind: WriteKind) -> Traffic {
+        self.written[kind as usize]
+    }
+
+    /// What was written, of all kinds.
+    pub fn all_written(&self) -> Traffic {
+        self.written.iter().fold(Traffic::default(), |sum, kind| sum.each(*kind, |a, b| a + b))
+    }
+
+    /// What was counted since `earlier`, which was taken from the same drive.
+    #[must_use]
+    pub fn since(&self, earlier: &DriveCounts) -> DriveCounts {
+        let mut since = *self;
+        for (now, before) in since.written.iter_mut().zip(earlier.written) {
+            *now = now.each(before, |a, b| a - b);
+        }
+        since.read = self.read.each(earlier.read, |a, b| a - b);
+        since.syncs -= earlier.syncs;
+        since.trimmed_bytes -= earlier.trimmed_bytes;
+        since
+    }
+}
+
+/// Adds the counts up.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counts: DriveCounts,
+    /// The file of the last call, and the block after its last one.
+    position: (u64, u64),
+}
+
+/// Blocks that one call writes or reads.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    /// The number of the file.
+    pub(super) file: u64,
+    /// The first block.
+    pub(super) first: u64,
+    /// How many blocks.
+    pub(super) blocks: u64,
+    /// What they take after compression.
+    pub(super) physical: u64,
+}
+
+impl Meter {
+    pub(super) fn counts(&self) -> DriveCounts {
+        self.state.lock().counts
+    }
+
+    pub(super) fn written(&self, kind: WriteKind, call: Call) {
+        self.state.lock().count(call, |counts| &mut counts.written[kind as usize]);
+    }
+
+    pub(super) fn read(&self, call: Call) {
+        self.state.lock().count(call, |counts| &mut counts.read);
+    }
+
+    pub(super) fn synced(&self) {
+        self.state.lock().counts.syncs += 1;
+    }
+
+    pub(super) fn trimmed(&self, blocks: u64) {
+        self.state.lock().counts.trimmed_bytes += blocks * super::file::BLOCK;
+    }
+}
+
+impl State {
+    fn count(&mut self, call: Call, of: impl Fn(&mut DriveCounts) -> &mut Traffic) {
+        let seeks = u64::from(self.position != (call.file, call.first));
+        self.position = (call.file, call.first + call.blocks);
+        let traffic = of(&mut self.counts);
+        traffic.calls += 1;
+        traffic.seeks += seeks;
+        traffic.logical_bytes += call.blocks * super::file::BLOCK;
+        traffic.physical_bytes += call.physical;
+        traffic.aligned_bytes += call.physical.next_multiple_of(super::file::BLOCK);
+    }
+}

@@ -1,0 +1,223 @@
+//! A file on the drive: how much each of its blocks takes, and the calls that are counted.
+
+use super::counts::{Call, Meter};
+use duramen::io::{Disk, WriteKind};
+use duramen::{Error, Result};
+use flate2::{Compress, Compression, FlushCompress};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Bytes of a block.
+pub(super) const BLOCK: u64 = 4096;
+const BLOCK_LEN: usize = BLOCK as usize;
+
+/// The next file's number.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// What is known of a file, shared by its handles.
+#[derive(Debug)]
+pub(super) struct DriveFile {
+    number: u64,
+    blocks: Mutex<Blocks>,
+}
+
+struct Blocks {
+    /// Bytes that each block takes; 0 for one that was never written, or was trimmed.
+    stored: Vec<u16>,
+    /// Blocks of the log that were written since the last sync.
+    unsynced: BTreeSet<u64>,
+    zlib: Compress,
+    compressed: Vec<u8>,
+}
+
+impl std::fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blocks").field("blocks", &self.stored.len()).field("unsynced", &self.unsynced).finish()
+    }
+}
+
+/// The blocks that these bytes touch.
+fn touched(offset: u64, len: u64) -> Range<u64> {
+    offset / BLOCK..(offset + len).div_ceil(BLOCK)
+}
+
+impl Blocks {
+    fn new() -> Blocks {
+        let (zlib, compressed) = (Compress::new(Compression::fast(), true), vec![0; 2 * BLOCK_LEN]);
+        Blocks { stored: Vec::new(), unsynced: BTreeSet::new(), zlib, compressed }
+    }
+
+    /// Stores a block; returns how many bytes it takes.
+    fn store(&mut self, block: u64, bytes: &[u8; BLOCK_LEN]) -> Result<u64> {
+        self.zlib.reset();
+        let done = self.zlib.compress(bytes, &mut self.compressed, FlushCompress::Finish);
+        done.map_err(|error| Error::io("cannot compress", "a block", std::io::Error::other(error)))?;
+        let taken = self.zlib.total_out().min(BLOCK);
+        let at = block as usize;
+        if self.stored.len() <= at {
+            self.stored.resize(at + 1, 0);
+        }
+        self.stored[at] = taken as u16;
+        Ok(taken)
+    }
+
+    /// Stores a range of blocks, whose bytes are in `disk`; returns how many bytes they take.
+    fn store_from(&mut self, disk: &dyn Disk, blocks: Range<u64>) -> Result<u64> {
+        let (mut bytes, mut taken) = ([0; BLOCK_LEN], 0);
+        for block in blocks {
+            read_block(disk, block, &mut bytes)?;
+            taken += self.store(block, &bytes)?;
+        }
+        Ok(taken)
+    }
+
+    fn free(&mut self, blocks: Range<u64>) {
+        let end = self.stored.len() as u64;
+        self.stored[blocks.start.min(end) as usize..blocks.end.min(end) as usize].fill(0);
+        self.unsynced.retain(|block| !blocks.contains(block));
+    }
+}
+
+/// Reads a block, with zeros behind the end of the file.
+fn read_block(disk: &dyn Disk, block: u64, bytes: &mut [u8; BLOCK_LEN]) -> Result<()> {
+    let offset = block * BLOCK;
+    let there = disk.size()?.saturating_sub(offset).min(BLOCK) as usize;
+    bytes[there..].fill(0);
+    disk.read_at(offset, &mut bytes[..there])
+}
+
+impl DriveFile {
+    /// A file with what is in `disk`. Blocks of zeros take no space.
+    pub(super) fn load(disk: &dyn Disk) -> Result<DriveFile> {
+        let mut blocks = Blocks::new();
+        let mut bytes = [0; BLOCK_LEN];
+        for block in touched(0, disk.size()?) {
+            read_block(disk, block, &mut bytes)?;
+            if bytes.iter().any(|byte| *byte != 0) {
+                blocks.store(block, &bytes)?;
+            }
+        }
+        Ok(DriveFile { number: NEXT.fetch_add(1, Ordering::Relaxed), blocks: Mutex::new(blocks) })
+    }
+
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.blocks.lock().stored.iter().map(|taken| u64::from(*taken)).sum()
+    }
+}
+
+/// An open file of a [`super::DriveVolume`].
+#[derive(Debug)]
+pub(super) struct DriveDisk {
+    inner: Arc<dyn Disk>,
+    file: Arc<DriveFile>,
+    meter: Arc<Meter>,
+    sync_time: Duration,
+}
+
+impl DriveDisk {
+    pub(super) fn new(inner: Arc<dyn Disk>, file: Arc<DriveFile>, meter: Arc<Meter>, sync_time: Duration) -> DriveDisk {
+        DriveDisk { inner, file, meter, sync_time }
+    }
+
+    fn call(&self, blocks: Range<u64>, physical: u64) -> Call {
+        Call { file: self.file.number, first: blocks.start, blocks: blocks.end - blocks.start, physical }
+    }
+
+    /// Counts the blocks of the log that were written since the last sync.
+    fn count_log(&self, blocks: &mut Blocks) -> Result<()> {
+        let mut unsynced = std::mem::take(&mut blocks.unsynced).into_iter().peekable();
+        while let Some(first) = unsynced.next() {
+            let mut end = first + 1;
+            while unsynced.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            let physical = blocks.store_from(&*self.inner, first..end)?;
+            self.meter.written(WriteKind::Log, self.call(first..end, physical));
+        }
+        Ok(())
+    }
+}
+
+impl Disk for DriveDisk {
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let blocks = self.file.blocks.lock();
+        self.inner.read_at(offset, buf)?;
+        if !buf.is_empty() {
+            let range = touched(offset, buf.len() as u64);
+            let end = blocks.stored.len() as u64;
+            let stored = &blocks.stored[range.start.min(end) as usize..range.end.min(end) as usize];
+            let physical = stored.iter().map(|taken| u64::from(*taken)).sum();
+            self.meter.read(self.call(range, physical));
+        }
+        Ok(())
+    }
+
+    fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
+        if offset.checked_add(buf.len() as u64).is_none() {
+            return Err(Error::io("cannot write", "a file", ErrorKind::InvalidInput.into()));
+        }
+        let mut blocks = self.file.blocks.lock();
+        self.inner.write_as(kind, offset, buf)?;
+        let range = touched(offset, buf.len() as u64);
+        if buf.is_empty() {
+            return Ok(());
+        }
+        if kind == WriteKind::Log {
+            blocks.unsynced.extend(range);
+            return Ok(());
+        }
+        let physical = blocks.store_from(&*self.inner, range.clone())?;
+        self.meter.written(kind, self.call(range, physical));
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()?;
+        self.count_log(&mut self.file.blocks.lock())?;
+        self.meter.synced();
+        if !self.sync_time.is_zero() {
+            std::thread::sleep(self.sync_time);
+        }
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        let mut blocks = self.file.blocks.lock();
+        self.inner.trim(offset, len)?;
+        let whole = offset.div_ceil(BLOCK)..offset.saturating_add(len) / BLOCK;
+        if whole.start < whole.end {
+            self.meter.trimmed(whole.end - whole.start);
+            blocks.free(whole);
+        }
+        Ok(())
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        let mut blocks = self.file.blocks.lock();
+        self.inner.resize(len)?;
+        blocks.free(len.div_ceil(BLOCK)..u64::MAX);
+        Ok(())
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        self.inner.will_read(offset, len);
+    }
+
+    /// The drive is thin-provisioned: it takes no space for what is not written.
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
+        self.inner.reserve_range(range)
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        self.inner.allocated()
+    }
+}
