@@ -7,11 +7,13 @@
 
 mod workload;
 
+use duramen::db::LogShape;
 use duramen::{Durability, Result};
 use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
-use workload::Workload;
-use workload::session::{Mark, Session, kill, number, recover};
+use std::sync::Arc;
+use workload::session::{Mark, NAME, Session, kill, number, recover};
+use workload::{Workload, options};
 
 /// Steps of one history.
 const STEPS: usize = 110;
@@ -30,7 +32,10 @@ impl History {
         let volume = FailingVolume::new(seed);
         let mut model = Model::new();
         let mut run = || {
-            let mut session = Session::create(&volume, &mut model)?;
+            // The recoveries of a sparse log go on in a packed one.
+            let shape = if seed.is_multiple_of(2) { LogShape::Packed } else { LogShape::Sparse };
+            let db = options().log_shape(shape).create_on(Arc::new(volume.clone()), NAME)?;
+            let mut session = Session::new(db, &volume, &mut model);
             session.run(&mut Workload::new(seed), STEPS)?;
             session.close();
             Ok::<_, duramen::Error>(())

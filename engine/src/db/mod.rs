@@ -16,6 +16,7 @@ mod transaction;
 pub mod types;
 
 pub use crate::base::Damage;
+pub use crate::log::LogShape;
 pub use crate::store::superblock::MAGIC as FILE_MAGIC;
 pub use crate::tree::{LevelStats, TreeStats};
 pub use crate::txn::DatabaseStats;

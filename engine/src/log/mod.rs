@@ -70,15 +70,32 @@ impl LogConfig {
     }
 }
 
-/// The layout of batches in a segment.
+/// The layout of commits in the log: [`Builder::log_shape`](crate::Builder::log_shape) chooses it.
+///
+/// ```
+/// use duramen::{Database, db::LogShape, io::MemoryVolume};
+/// use std::sync::Arc;
+///
+/// let volume = Arc::new(MemoryVolume::new());
+/// let db = Database::builder().log_shape(LogShape::Sparse).create_on(volume.clone(), "forest")?;
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// let tx = db.begin_write()?;
+/// tx.open_table(TREES)?.put("oak", 700)?;
+/// tx.commit()?;
+/// drop(db);
+/// assert!(Database::builder().open_on(volume, "forest").is_ok(), "each opening can have another shape");
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogShape {
-    /// Without padding.
+    // The padding takes no LSNs: otherwise a flush would change the end of the log while a writer assigns LSNs from it.
+    /// Without padding. A commit that is flushed alone writes the end of the commit before it again, because a device
+    /// writes whole blocks of 4 KiB.
     #[default]
     Packed = 0,
-    /// The first batch after a flush begins a new [`DEVICE_BLOCK`], and the rest of the block before it is zero. So no
-    /// block is written twice, and a drive that compresses stores the zeros in almost no space. The padding takes no
-    /// LSNs: otherwise a flush would change [`Log::next_lsn`] while a writer assigns LSNs from it.
+    /// What is flushed together begins a new block of 4 KiB, and zeros fill the rest of its last block. So no block is
+    /// written twice, and a drive that compresses stores the zeros in almost no space. On other drives the log takes at
+    /// least 4 KiB a flush.
     Sparse = 1,
 }
 

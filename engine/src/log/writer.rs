@@ -48,6 +48,8 @@ struct Tail {
     /// The file offset up to which the last caller of [`Log::reserve`] relies on it.
     promised: u64,
     older: Vec<Older>,
+    /// Of a sparse log: a batch and the zeros after it. It is reused.
+    blocks: Vec<u8>,
 }
 
 /// A segment that is not written any more.
@@ -155,7 +157,7 @@ impl Log {
             most_payload: self.most_payload(),
         };
         let (bytes, chain) = buffer.seal(&stamp)?;
-        if let Err(error) = tail.disk.write_as(WriteKind::Log, tail.offset, bytes) {
+        if let Err(error) = tail.write(bytes) {
             self.group.poison(error.first_cause());
             return Err(error);
         }
@@ -167,9 +169,8 @@ impl Log {
     }
 
     /// Reserves space, so that appending `bytes` (batch headers included) does not fail on a full device, if the file
-    /// system supports it. The reservation holds until that many bytes have been appended, across rotations. In a
-    /// sparse log it includes one flush before the first batch; reserve again after a flush between the batches. There
-    /// is one reservation, for one writer: a new one replaces it.
+    /// system supports it. The reservation holds until that many bytes have been appended, across flushes and
+    /// rotations. There is one reservation, for one writer: a new one replaces it.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing has changed then.
@@ -326,14 +327,38 @@ impl Watermark for Log {
 impl Tail {
     fn new(disk: Arc<dyn Disk>, header: SegmentHeader, reserved: u64, older: Vec<Older>) -> Tail {
         let chain = header.chain;
-        Tail { disk, header, offset: SEGMENT_HEADER, chain, reserved, promised: 0, older }
+        let blocks = Vec::new();
+        Tail { disk, header, offset: SEGMENT_HEADER, chain, reserved, promised: 0, older, blocks }
     }
 
-    /// What is appended from now on is not part of the flush that begins.
-    fn end_flush(&mut self) {
-        if self.header.shape == LogShape::Sparse {
-            self.offset = self.offset.next_multiple_of(DEVICE_BLOCK);
+    /// Writes a batch at the end. In a sparse log the rest of its last block is written, too.
+    fn write(&mut self, batch: &[u8]) -> Result<()> {
+        if self.header.shape == LogShape::Packed {
+            return self.disk.write_as(WriteKind::Log, self.offset, batch);
         }
+        let end = self.offset.saturating_add(batch.len() as u64);
+        let rest = usize::try_from(end.next_multiple_of(DEVICE_BLOCK).saturating_sub(end)).unwrap_or(0);
+        self.blocks.clear();
+        self.blocks.extend_from_slice(batch);
+        self.blocks.resize(batch.len().saturating_add(rest), 0);
+        self.disk.write_as(WriteKind::Log, self.offset, &self.blocks)
+    }
+
+    /// What is appended from now on is not part of the flush that begins. A sparse log goes on in the next block. It goes on
+    /// in this one if the padding would take space that was promised and the device has no other.
+    fn end_flush(&mut self) {
+        let next = self.offset.next_multiple_of(DEVICE_BLOCK);
+        if self.header.shape == LogShape::Packed || next == self.offset {
+            return;
+        }
+        if self.promised > self.offset {
+            let left = self.promised.saturating_sub(self.offset);
+            if self.reserve_up_to(next.saturating_add(left)).is_err() {
+                return;
+            }
+            self.promised = next.saturating_add(left);
+        }
+        self.offset = next;
     }
 
     /// Frees the space beyond the end.
@@ -346,9 +371,13 @@ impl Tail {
     }
 
     fn reserve(&mut self, bytes: u64) -> Result<()> {
-        // A flush may come between, and move the end to the next block.
-        let padding = if self.header.shape == LogShape::Sparse { DEVICE_BLOCK } else { 0 };
-        let end = self.offset.saturating_add(bytes).saturating_add(padding);
+        let end = self.offset.saturating_add(bytes);
+        self.reserve_up_to(end)?;
+        self.promised = end;
+        Ok(())
+    }
+
+    fn reserve_up_to(&mut self, end: u64) -> Result<()> {
         if end > self.reserved {
             let generous = end.checked_next_multiple_of(RESERVE_STEP).unwrap_or(end);
             self.reserved = match self.disk.reserve(generous) {
@@ -356,7 +385,6 @@ impl Tail {
                 other => other.map(|()| generous)?,
             };
         }
-        self.promised = end;
         Ok(())
     }
 }

@@ -77,7 +77,7 @@ impl Builder {
         volume: Arc<dyn Volume>,
         name: &str,
     ) -> Result<(Database, Option<Error>)> {
-        let config = log_config(volume, name, &opened.meta);
+        let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, &opened.meta) };
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
         let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
@@ -170,8 +170,9 @@ impl Builder {
     }
 }
 
+/// The log of a database. The shape is for a log that is only read.
 pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
-    LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::Packed }
+    LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::default() }
 }
 
 /// Where the log of a clean database begins when it is opened to write.

@@ -3,6 +3,7 @@
 
 use crate::base::{Error, Result, limits};
 use crate::db::Database;
+use crate::log::LogShape;
 use crate::store::StoreKind;
 use crate::txn::Durability;
 use std::path::Path;
@@ -62,6 +63,7 @@ pub struct Builder {
     pub(crate) resident_inner: bool,
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
+    pub(crate) log_shape: LogShape,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) version_memory: usize,
     pub(crate) background: bool,
@@ -77,6 +79,7 @@ impl Default for Builder {
             resident_inner: false,
             durability: Durability::Commit,
             flush_interval: Duration::from_millis(100),
+            log_shape: LogShape::default(),
             checkpoint_bytes: 64 << 20,
             version_memory: DEFAULT_VERSION_MEMORY,
             background: true,
@@ -195,6 +198,25 @@ impl Builder {
     #[must_use]
     pub fn flush_interval(mut self, interval: Duration) -> Builder {
         self.flush_interval = interval;
+        self
+    }
+
+    /// The shape of the log while the database is open. Default [`LogShape::Packed`]. [`LogShape::Sparse`] writes less on a
+    /// drive with built-in compression if each commit is flushed.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, db::LogShape};
+    ///
+    /// Database::create(&path)?.close()?;
+    /// let db = Database::builder().log_shape(LogShape::Sparse).open(&path)?;
+    /// assert_eq!(db.path(), path);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn log_shape(mut self, shape: LogShape) -> Builder {
+        self.log_shape = shape;
         self
     }
 

@@ -47,7 +47,8 @@ fn a_log_cut_at_any_byte_gives_the_batches_before_the_cut() {
         let first = SEGMENT_HEADER as usize + 2 * BATCH_HEADER + 20;
         let third = if shape == LogShape::Sparse { first.next_multiple_of(4096) } else { first } + BATCH_HEADER + 700;
         let ends = [SEGMENT_HEADER as usize + BATCH_HEADER + 20, first, third, third + BATCH_HEADER + 33];
-        assert_eq!(ends[3], whole.len());
+        let end = if shape == LogShape::Sparse { ends[3].next_multiple_of(4096) } else { ends[3] };
+        assert_eq!(end, whole.len());
         for zeros in [false, true] {
             for cut in SEGMENT_HEADER as usize..=whole.len() {
                 let mut torn = whole[..cut].to_vec();
@@ -72,7 +73,9 @@ fn a_log_cut_at_any_byte_gives_the_batches_before_the_cut() {
 fn any_sectors_of_an_unsynced_tail_may_be_missing() {
     for shape in SHAPES {
         let (volume, payloads, _) = written(shape, &[100, 600, 900, 40, 1200], &[0]);
-        let whole = volume.bytes(&segment_name(1));
+        let mut whole = volume.bytes(&segment_name(1));
+        // Without the padding of a sparse log: it may be missing.
+        whole.truncate(whole.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
         let synced = SEGMENT_HEADER as usize + BATCH_HEADER + 100;
         let sectors: Vec<usize> = (synced / 512..whole.len().div_ceil(512)).collect();
         let sectors = &sectors[sectors.len() - 6..];

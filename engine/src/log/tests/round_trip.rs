@@ -40,7 +40,11 @@ fn a_sparse_flush_starts_a_new_device_block_and_a_packed_one_does_not() {
         log.append(1, b"third").unwrap();
         let bytes = volume.bytes(&segment_name(1));
         assert_eq!(&bytes[second + BATCH_HEADER..][..6], b"second");
-        assert_eq!(&bytes[second + 2 * BATCH_HEADER + 6..], b"third", "no flush lies between these two");
+        let third = second + 2 * BATCH_HEADER + 6;
+        assert_eq!(&bytes[third..third + 5], b"third", "no flush lies between these two");
+        let end = if shape == LogShape::Sparse { 3 * 4096 } else { third + 5 };
+        assert_eq!(bytes.len(), end, "a sparse log is whole blocks");
+        assert!(bytes[third + 5..].iter().all(|byte| *byte == 0));
         assert!(bytes[4096 + 36 + 5..second].iter().all(|byte| *byte == 0));
     }
 }
