@@ -13,6 +13,7 @@ mod options;
 mod random;
 mod stats;
 mod value;
+pub mod writes;
 
 /// What goes wrong in a benchmark ends it; the words are for whoever started it.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic, codecs, integers, keys};
+use duramen_bench::{Result, basic, codecs, integers, keys, writes};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -18,6 +18,7 @@ enum Command {
     Codecs(codecs::Args),
     Integers(integers::Args),
     Keys(Box<keys::Args>),
+    Writes(Box<writes::Args>),
     /// Makes the figures of a paper again
     #[command(subcommand)]
     Figures(Figures),
@@ -34,6 +35,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Codecs(args) => codecs::run(args),
         Command::Integers(args) => integers::run(args),
         Command::Keys(args) => keys::run(args),
+        Command::Writes(args) => writes::run(args),
         Command::Figures(Figures::Keys(args)) => keys::figures::run(args),
     }
 }

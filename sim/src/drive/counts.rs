@@ -47,6 +47,8 @@ pub struct DriveCounts {
     pub read: Traffic,
     /// Syncs of files.
     pub syncs: u64,
+    /// Those of them that wrote blocks of the log.
+    pub log_syncs: u64,
     /// Bytes of whole blocks that were trimmed.
     pub trimmed_bytes: u64,
 }
@@ -71,6 +73,7 @@ impl DriveCounts {
         }
         since.read = self.read.each(earlier.read, |a, b| a - b);
         since.syncs -= earlier.syncs;
+        since.log_syncs -= earlier.log_syncs;
         since.trimmed_bytes -= earlier.trimmed_bytes;
         since
     }
@@ -115,8 +118,11 @@ impl Meter {
         self.state.lock().count(call, |counts| &mut counts.read);
     }
 
-    pub(super) fn synced(&self) {
-        self.state.lock().counts.syncs += 1;
+    /// `log`: the sync wrote blocks of the log.
+    pub(super) fn synced(&self, log: bool) {
+        let counts = &mut self.state.lock().counts;
+        counts.syncs += 1;
+        counts.log_syncs += u64::from(log);
     }
 
     pub(super) fn trimmed(&self, blocks: u64) {

@@ -182,8 +182,10 @@ impl Disk for DriveDisk {
 
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
-        self.count_log(&mut self.file.blocks.lock())?;
-        self.meter.synced();
+        let mut blocks = self.file.blocks.lock();
+        self.meter.synced(!blocks.unsynced.is_empty());
+        self.count_log(&mut blocks)?;
+        drop(blocks);
         if !self.sync_time.is_zero() {
             std::thread::sleep(self.sync_time);
         }

@@ -1,0 +1,178 @@
+//! `duramen-bench writes`: write amplification under random overwrites (B-minus-tree paper, section 4). What the figures
+//! mean is in `docs/benchmarks/writes.md`.
+
+mod data;
+mod report;
+mod run;
+
+use crate::Result;
+use bytesize::ByteSize;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Measures what random overwrites write to a drive that compresses, by kind
+#[derive(clap::Args, Clone, Debug)]
+#[command(args_override_self = true)]
+pub struct Args {
+    /// How many records
+    #[arg(long, default_value_t = 350_000)]
+    records: usize,
+    /// Bytes of a record, of which 8 are its key
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]
+    record_size: u32,
+    /// Bytes of a page, such as 8KiB
+    #[arg(long, default_value = "8KiB", value_name = "BYTES")]
+    page_size: ByteSize,
+    /// Bytes of cache; there are at least 64 pages
+    #[arg(long, default_value = "512KiB", value_name = "BYTES")]
+    cache: ByteSize,
+    /// Threads that overwrite, read and scan
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    threads: u32,
+    /// The page store
+    #[arg(long, value_enum, default_value_t = Store::Table)]
+    store: Store,
+    /// The shape of the log
+    #[arg(long, value_enum, default_value_t = Log::Packed)]
+    log: Log,
+    /// When the log is flushed: commit, interval:SECONDSs, or none
+    #[arg(long, default_value = "interval:60s")]
+    flush: Flush,
+    /// Where the contents are; both are metered
+    #[arg(long, value_enum, default_value_t = DiskKind::Metered)]
+    disk: DiskKind,
+    /// The folder under which the file is made [default: the current one]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Where random keys, values and orders begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// A page store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Store {
+    /// Copy on write with a page table.
+    Table,
+}
+
+/// The shape of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Log {
+    /// Commits one after the other.
+    Packed,
+    /// Each flush in blocks of its own.
+    Sparse,
+}
+
+/// Where the contents of the drive are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum DiskKind {
+    /// In memory.
+    Metered,
+    /// In a file.
+    File,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// One object, for programs.
+    Json,
+}
+
+/// When the log is flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flush {
+    /// With each commit.
+    Commit,
+    /// So often.
+    Interval(Duration),
+    /// When pages are written.
+    None,
+}
+
+impl FromStr for Flush {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Flush, String> {
+        let seconds = text.strip_prefix("interval:").and_then(|time| time.strip_suffix('s')?.parse().ok());
+        match (text, seconds) {
+            ("commit", _) => Ok(Flush::Commit),
+            ("none", _) => Ok(Flush::None),
+            (_, Some(seconds @ 1..)) => Ok(Flush::Interval(Duration::from_secs(seconds))),
+            _ => Err("it is none of commit, interval:60s (any number of seconds), none".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for Flush {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Flush::Commit => f.write_str("commit"),
+            Flush::Interval(time) => write!(f, "interval:{}s", time.as_secs()),
+            Flush::None => f.write_str("none"),
+        }
+    }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// What the engine says, or that it answers wrong.
+pub fn run(args: &Args) -> Result<()> {
+    if args.records < 1000 {
+        return Err("--records must be at least 1000".into());
+    }
+    let measured = run::measure(args)?;
+    report::print(args, &measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn flushes_are_read_as_they_are_written_and_wrong_ones_refused() {
+        for text in ["commit", "interval:60s", "none"] {
+            assert_eq!(text.parse::<Flush>().map(|flush| flush.to_string()).as_deref(), Ok(text));
+        }
+        for wrong in ["", "interval", "interval:0s", "interval:1m", "interval:1"] {
+            assert!(wrong.parse::<Flush>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_small_run_counts_every_kind_and_adds_them_up() {
+        let few =
+            ["", "--records", "4000", "--record-size", "64", "--flush", "commit", "--log", "sparse", "--threads", "2"];
+        let args = Program::try_parse_from(few).unwrap_or_else(|error| panic!("{error}")).args;
+        let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
+        let object = report::object(&args, &measured);
+        let number = |of: &str, kind: &str| object[of][kind].as_f64().unwrap_or(f64::NAN);
+        for of in ["wa_physical", "wa_logical"] {
+            let sum: f64 = ["log", "page", "delta", "table", "superblock"].map(|kind| number(of, kind)).iter().sum();
+            assert!((sum - number(of, "total")).abs() < 1e-9, "{object}");
+            assert!(number(of, "log") > 0.5 && number(of, "page") > 0.0, "{object}");
+        }
+        assert!(number("wa_physical", "total") < number("wa_logical", "total"), "{object}");
+        assert!((0.01..1.0).contains(&number("alpha", "log")), "{object}");
+        for unknown in [["", "--store", "shadow"], ["", "--delta", "off"], ["", "--threads", "17"]] {
+            assert!(Program::try_parse_from(unknown).is_err(), "{unknown:?}");
+        }
+    }
+}

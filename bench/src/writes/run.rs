@@ -1,0 +1,196 @@
+//! Populates a database, overwrites it at random, and measures. What is printed must not be decided here.
+
+use super::data::{Keys, Rewritten, fill};
+use super::{Args, DiskKind, Flush, Log, Store};
+use crate::Result;
+use crate::random::Random;
+use duramen::db::LogShape;
+use duramen::db::types::{KeyLayout, TableOptions};
+use duramen::io::{FileVolume, MemoryVolume, Volume};
+use duramen::{Builder, Database, Durability};
+use duramen_sim::{DriveCounts, DriveVolume};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "writes.duramen";
+const TABLE: &str = "records";
+/// Bytes of a key.
+const KEY: usize = 8;
+/// Records of a commit while populating.
+const COMMIT: usize = 1000;
+/// Reads, and scans of as many records.
+const READS: usize = 20_000;
+const SCANS: usize = 2_000;
+pub(super) const SCANNED: usize = 100;
+/// How long a sync takes where several threads commit, so that their commits gather.
+const SYNC: Duration = Duration::from_micros(200);
+
+/// What some operations did to the drive.
+pub(super) struct Work {
+    pub(super) operations: usize,
+    pub(super) seconds: f64,
+    pub(super) counts: DriveCounts,
+}
+
+/// What was measured.
+pub(super) struct Measured {
+    pub(super) overwrites: Work,
+    pub(super) reads: Work,
+    pub(super) scans: Work,
+    pub(super) leaves: u64,
+    pub(super) frames: u64,
+    pub(super) evictions: u64,
+    /// Bytes that the file takes on the drive, and its length.
+    pub(super) stored_bytes: u64,
+    pub(super) file_bytes: u64,
+}
+
+/// Runs the whole workload.
+pub(super) fn measure(args: &Args) -> Result<Measured> {
+    let folder = match args.disk {
+        DiskKind::Metered => None,
+        DiskKind::File => Some(match &args.dir {
+            Some(dir) => tempfile::tempdir_in(dir)?,
+            None => tempfile::tempdir_in(".")?,
+        }),
+    };
+    let below: Arc<dyn Volume> = match &folder {
+        None => Arc::new(MemoryVolume::new()),
+        Some(folder) => Arc::new(FileVolume::for_file(&folder.path().join(NAME))?.0),
+    };
+    let keys = Keys::new(args.records, args.seed);
+    populate(args, &keys, below.clone())?;
+    let gathers = args.threads > 1 && args.flush == Flush::Commit;
+    let drive = Arc::new(DriveVolume::new(below).with_sync_time(if gathers { SYNC } else { Duration::ZERO }));
+    let db = builder(args).open_on(drive.clone(), NAME)?;
+    Bench { args, keys, drive, db }.measure()
+}
+
+fn builder(args: &Args) -> Builder {
+    let builder = match args.flush {
+        Flush::Commit => Database::builder().durability(Durability::Commit),
+        Flush::Interval(time) => Database::builder().durability(Durability::Interval).flush_interval(time),
+        Flush::None => Database::builder().durability(Durability::None),
+    };
+    let shape = match args.log {
+        Log::Packed => LogShape::Packed,
+        Log::Sparse => LogShape::Sparse,
+    };
+    builder.log_shape(shape).resident_inner(true).cache(args.cache.0 as usize).page_size(args.page_size.0 as usize)
+}
+
+/// Puts all records in random order. The cache holds them all: only the shape of the tree counts.
+fn populate(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
+    let cache = 4 * keys.len() * (args.record_size as usize + 16) + (64 << 20);
+    let db = match args.store {
+        Store::Table => builder(args).durability(Durability::None).cache(cache).create_on(volume, NAME)?,
+    };
+    let width = args.record_size as usize - KEY;
+    let tx = db.begin_write()?;
+    let options = TableOptions { keys: Some(KeyLayout::Fixed), ..TableOptions::default() };
+    drop(tx.create_untyped(TABLE, "u64", &format!("[u8;{width}]"), options)?);
+    tx.commit()?;
+    let mut random = Random::new(args.seed ^ 1);
+    let mut value = vec![0; width];
+    for some in keys.shuffled(&mut random).chunks(COMMIT) {
+        let tx = db.begin_write()?;
+        let mut table = tx.open_untyped(TABLE)?;
+        for key in some {
+            fill(&mut value, &mut random);
+            table.put(&key.to_be_bytes(), &value)?;
+        }
+        drop(table);
+        tx.commit()?;
+    }
+    Ok(db.close()?)
+}
+
+struct Bench<'a> {
+    args: &'a Args,
+    keys: Keys,
+    drive: Arc<DriveVolume>,
+    db: Database,
+}
+
+impl Bench<'_> {
+    fn measure(self) -> Result<Measured> {
+        let leaves = self.db.table_stats(TABLE)?.levels.first().map_or(0, |level| level.pages);
+        let mut rewritten = Rewritten::new(self.keys.len(), leaves as usize);
+        let mut random = Random::new(self.args.seed ^ 2);
+        let mut cycle = 1;
+        while rewritten.note(random.below(self.keys.len())) {
+            cycle += 1;
+        }
+        self.overwrite(cycle, 3)?;
+        let evicted = self.db.stats().evictions;
+        let overwrites = self.work(2 * cycle, || {
+            self.overwrite(2 * cycle, 4)?;
+            Ok(self.db.checkpoint()?)
+        })?;
+        let stats = self.db.stats();
+        let (stored_bytes, file_bytes) = (self.drive.stored_bytes(NAME), stats.file_bytes);
+        let reads = self.work(READS, || self.read())?;
+        let scans = self.work(SCANS, || self.scan())?;
+        let (frames, evictions) = (stats.cache_pages, stats.evictions - evicted);
+        let measured = Measured { overwrites, reads, scans, leaves, frames, evictions, stored_bytes, file_bytes };
+        self.db.close()?;
+        Ok(measured)
+    }
+
+    fn work(&self, operations: usize, work: impl FnOnce() -> Result<()>) -> Result<Work> {
+        let (before, started) = (self.drive.counts(), Instant::now());
+        work()?;
+        Ok(Work { operations, seconds: started.elapsed().as_secs_f64(), counts: self.drive.counts().since(&before) })
+    }
+
+    /// Does `count` operations in all threads, each with numbers of its own.
+    fn in_threads(&self, count: usize, salt: u64, operation: impl Fn(&mut Random) -> Result<()> + Sync) -> Result<()> {
+        let left = AtomicUsize::new(count);
+        let less = |left: usize| left.checked_sub(1);
+        std::thread::scope(|scope| {
+            let run = |thread: u32| {
+                let mut random = Random::new(self.args.seed ^ salt << 32 ^ u64::from(thread) << 48);
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+                    operation(&mut random)?;
+                }
+                Ok(())
+            };
+            let threads: Vec<_> = (0..self.args.threads).map(|thread| scope.spawn(move || run(thread))).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread has panicked")?)
+        })
+    }
+
+    /// Overwrites records, one a commit.
+    fn overwrite(&self, count: usize, salt: u64) -> Result<()> {
+        let width = self.args.record_size as usize - KEY;
+        self.in_threads(count, salt, |random| {
+            let mut value = vec![0; width];
+            let key = self.keys.get(random.below(self.keys.len()));
+            fill(&mut value, random);
+            let tx = self.db.begin_write()?;
+            tx.open_untyped(TABLE)?.put(&key.to_be_bytes(), &value)?;
+            Ok(tx.commit()?)
+        })
+    }
+
+    fn read(&self) -> Result<()> {
+        let table = self.db.begin_read()?.open_untyped(TABLE)?;
+        self.in_threads(READS, 5, |random| {
+            let key = self.keys.get(random.below(self.keys.len()));
+            table.get(&key.to_be_bytes())?.map(|_| ()).ok_or_else(|| format!("key {key} is missing").into())
+        })
+    }
+
+    fn scan(&self) -> Result<()> {
+        let table = self.db.begin_read()?.open_untyped(TABLE)?;
+        self.in_threads(SCANS, 6, |random| {
+            let first = random.below(self.keys.len() - SCANNED);
+            let (mut entries, mut found) = (table.range(&self.keys.get(first).to_be_bytes()[..]..), 0);
+            while found < SCANNED && entries.next_with(|_, _| ())?.is_some() {
+                found += 1;
+            }
+            if found == SCANNED { Ok(()) } else { Err(format!("a scan ends after {found} records").into()) }
+        })
+    }
+}
