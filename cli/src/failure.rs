@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 /// The end of a command that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum Completion {
     /// Exit status 0.
-    There,
-    /// What was asked for is not there: exit status 1.
-    NotThere,
+    Done,
+    /// A key, an entry or a table does not exist: exit status 1.
+    NotFound,
 }
 
 /// Why a command failed, in one line: exit status 2.

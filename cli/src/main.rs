@@ -29,7 +29,7 @@ mod words;
 
 use args::CommandLine;
 use clap::{CommandFactory, Parser};
-use failure::{Failure, Found};
+use failure::{Completion, Failure};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -39,17 +39,17 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => return told(&one_line(&error.to_string())),
         // Help or the version, which someone asked for.
         Err(error) => {
-            return ended(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Found::There));
+            return ended(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Completion::Done));
         }
     };
     ended(commands::run(line.command))
 }
 
 /// The exit status for the end of a command.
-fn ended(end: Result<Found, Failure>) -> ExitCode {
+fn ended(end: Result<Completion, Failure>) -> ExitCode {
     match end {
-        Ok(Found::There) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
-        Ok(Found::NotThere) => ExitCode::from(1),
+        Ok(Completion::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Completion::NotFound) => ExitCode::from(1),
         Err(failure) => told(&format!("error: {failure}")),
     }
 }

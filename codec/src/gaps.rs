@@ -26,7 +26,7 @@ pub(crate) fn gaps<T: Int>(values: &[T]) -> impl Iterator<Item = u64> + Clone {
 
 /// Where a gap lies: its number, and a byte offset whose meaning is the format's.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct GapPosition {
     pub(crate) gap: usize,
     pub(crate) at: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Place {
 /// Reads gaps one after the other.
 pub(crate) trait Walk {
     /// The place of the gap that `step` reads next.
-    fn place(&self) -> Place;
+    fn place(&self) -> GapPosition;
     /// The next gap; an error where the bytes end or are no gap.
     fn step(&mut self) -> Result<u64>;
     /// Whether every byte of the body has been read.
@@ -49,7 +49,7 @@ pub(crate) trait GapFormat<T: Int> {
     fn walk(body: &[u8], gaps: usize) -> Self::Walk<'_>;
 
     /// The place after the last of `gaps` gaps in `bytes[..used]`.
-    fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<Place>;
+    fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<GapPosition>;
 
     /// Bytes of these `count` gaps.
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize;
@@ -59,8 +59,14 @@ pub(crate) trait GapFormat<T: Int> {
 
     /// Replaces the `removed` gaps at `place` by `added` among the `gaps` gaps of `bytes[..used]`; gives the bytes
     /// used then. Nothing is changed unless the result fits.
-    fn splice(bytes: &mut [u8], used: usize, gaps: usize, place: Place, removed: usize, added: &[u64])
-    -> Result<usize>;
+    fn splice(
+        bytes: &mut [u8],
+        used: usize,
+        gaps: usize,
+        place: GapPosition,
+        removed: usize,
+        added: &[u64],
+    ) -> Result<usize>;
 
     /// Whether `body`, which decodes to `keys`, has each gap in as few bytes as it needs, and zeros where no gap is.
     fn is_exact(body: &[u8], keys: &[T]) -> bool;

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes};
 use crate::error::{CUT, LONG};
-use crate::gaps::{GapFormat, Kernels, Place, Walk};
+use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
 use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes, takes_no_more};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
@@ -45,8 +45,8 @@ impl<'a, T: Int> StreamWalk<'a, T> {
 
 impl<T: Int> Walk for StreamWalk<'_, T> {
     #[inline(always)]
-    fn place(&self) -> Place {
-        Place { gap: self.gap, at: self.at }
+    fn place(&self) -> GapPosition {
+        GapPosition { gap: self.gap, at: self.at }
     }
 
     #[inline(always)]
@@ -67,7 +67,7 @@ const MAX_CONTROLS: usize = MAX_BLOCK / 2;
 fn splice_codes<T: Int>(
     old: &[u8],
     gaps: usize,
-    place: Place,
+    place: GapPosition,
     removed: usize,
     added: &[u64],
     new: &mut [u8; MAX_CONTROLS],
@@ -97,8 +97,8 @@ impl<T: Int> GapFormat<T> for StreamVByte {
         StreamWalk::resume(body, 0, gaps.div_ceil(per_control::<T>()))
     }
 
-    fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<Place> {
-        Ok(Place { gap: gaps, at: used })
+    fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<GapPosition> {
+        Ok(GapPosition { gap: gaps, at: used })
     }
 
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize {
@@ -130,7 +130,7 @@ impl<T: Int> GapFormat<T> for StreamVByte {
         bytes: &mut [u8],
         used: usize,
         gaps: usize,
-        place: Place,
+        place: GapPosition,
         removed: usize,
         added: &[u64],
     ) -> Result<usize> {

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use crate::bits::{get_bytes, put_bytes, width};
 use crate::error::{CUT, LEFT_OVER, LONG};
-use crate::gaps::{GapFormat, Kernels, Place, Walk, gaps};
+use crate::gaps::{GapFormat, GapPosition, Kernels, Walk, gaps};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct VarIntGb;
@@ -112,9 +112,9 @@ impl<'a, T: Int> GbWalk<'a, T> {
 
 impl<T: Int> Walk for GbWalk<'_, T> {
     #[inline(always)]
-    fn place(&self) -> Place {
+    fn place(&self) -> GapPosition {
         let at = if self.gap.is_multiple_of(per_control::<T>()) { self.at } else { self.group };
-        Place { gap: self.gap, at }
+        GapPosition { gap: self.gap, at }
     }
 
     #[inline(always)]
@@ -172,15 +172,15 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         GbWalk::new(body, gaps)
     }
 
-    fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<Place> {
+    fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<GapPosition> {
         let slots = gaps % per_control::<T>();
         if slots == 0 {
-            return Ok(Place { gap: gaps, at: used });
+            return Ok(GapPosition { gap: gaps, at: used });
         }
         let last = used.checked_sub(1).ok_or(CUT)?;
         let control = *bytes.get(last).ok_or(CUT)?;
         let len: usize = (0..slots).map(|slot| len_in::<T>(control, slot)).sum();
-        Ok(Place { gap: gaps, at: last.checked_sub(len).ok_or(CUT)? })
+        Ok(GapPosition { gap: gaps, at: last.checked_sub(len).ok_or(CUT)? })
     }
 
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize {
@@ -202,7 +202,7 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         bytes: &mut [u8],
         used: usize,
         gaps: usize,
-        place: Place,
+        place: GapPosition,
         removed: usize,
         added: &[u64],
     ) -> Result<usize> {

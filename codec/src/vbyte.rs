@@ -2,7 +2,7 @@
 //! gap's last byte. The two codecs share every byte; Masked VByte reads them with vector kernels.
 
 use crate::error::{CUT, LONG};
-use crate::gaps::{GapFormat, Kernels, Place, Walk};
+use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
 use crate::{Error, Int, Result};
 
 pub(crate) struct VByte;
@@ -56,8 +56,8 @@ impl<T: Int> VByteWalk<'_, T> {
 
 impl<T: Int> Walk for VByteWalk<'_, T> {
     #[inline(always)]
-    fn place(&self) -> Place {
-        Place { gap: self.gap, at: self.at }
+    fn place(&self) -> GapPosition {
+        GapPosition { gap: self.gap, at: self.at }
     }
 
     #[inline(always)]
@@ -77,7 +77,7 @@ impl<T: Int> Walk for VByteWalk<'_, T> {
     }
 }
 
-fn splice<T: Int>(bytes: &mut [u8], used: usize, place: Place, removed: usize, added: &[u64]) -> Result<usize> {
+fn splice<T: Int>(bytes: &mut [u8], used: usize, place: GapPosition, removed: usize, added: &[u64]) -> Result<usize> {
     let body = bytes.get(..used).ok_or(CUT)?;
     let mut walk = VByteWalk::<T> { body, at: place.at, gap: place.gap, key: core::marker::PhantomData };
     for _ in 0..removed {
@@ -105,8 +105,8 @@ macro_rules! vbyte_format {
                 VByteWalk { body, at: 0, gap: 0, key: core::marker::PhantomData }
             }
 
-            fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<Place> {
-                Ok(Place { gap: gaps, at: used })
+            fn end(_bytes: &[u8], used: usize, gaps: usize) -> Result<GapPosition> {
+                Ok(GapPosition { gap: gaps, at: used })
             }
 
             fn gaps_len(gaps: impl Iterator<Item = u64>, _count: usize) -> usize {
@@ -127,7 +127,7 @@ macro_rules! vbyte_format {
                 bytes: &mut [u8],
                 used: usize,
                 _: usize,
-                place: Place,
+                place: GapPosition,
                 removed: usize,
                 added: &[u64],
             ) -> Result<usize> {

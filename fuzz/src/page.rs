@@ -64,7 +64,7 @@ fn read_all(page: Page<'_>) {
     for number in [0, 7, u16::MAX] {
         let _ = (page.heap_key(number), page.key_place(number.into()), page.part_is(number.into(), &fence, &key));
     }
-    let found = page.search_apart(page.lower_fence(), &key, |slot| Ok::<_, ()>(slot.to_string()));
+    let found = page.search_out_of_line(page.lower_fence(), &key, |slot| Ok::<_, ()>(slot.to_string()));
     assert!(found.is_ok_and(|found| found.is_none_or(|(Ok(slot) | Err(slot))| slot <= page.count())));
     let _ = (page.free_number(), page.open_heap_page());
     let _ = (page.payload(), page.bit(77), page.first_clear(3), page.free());

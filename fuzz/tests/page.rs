@@ -4,7 +4,7 @@ use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
     BlockRule, KeyListKind, KeyPlace, NewEntry, Page, PageBuilder, PageKind, PageOp, PageSpec, Record, RecordListKind,
-    apart_image, heap_number, heap_page_builder, map_page, run_page, unpack,
+    heap_number, heap_page_builder, map_page, out_of_line_image, run_page, unpack,
 };
 use duramen_fuzz::page::{apply_op, check_page};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
 /// What a list that keeps its keys apart is given for a key of the corpus; the key behind it begins with "key9".
 fn apart(keys: KeyListKind, before: &str, text: &str, next: Option<&str>) -> Vec<u8> {
     let place = KeyPlace { page: PageId(70 + u32::from(text.as_bytes()[3])), number: 3 };
-    apart_image(keys, before.as_bytes(), text.as_bytes(), next.map(str::as_bytes), place)
+    out_of_line_image(keys, before.as_bytes(), text.as_bytes(), next.map(str::as_bytes), place)
 }
 
 /// A heap page.

@@ -34,7 +34,7 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let orders: [Vec<u32>; 4] = std::array::from_fn(|_| keys.shuffled(&mut rng));
     let [load, read, overwrite, delete] = &orders;
     memory::reset_peak()?;
-    let run = Run { args, config, keys: &keys, values: Values { width: args.value }, baseline: memory::resident()? };
+    let run = Setup { args, config, keys: &keys, values: Values { width: args.value }, baseline: memory::resident()? };
     let mut figures = Figures::default();
     let figures = &mut figures;
     figures.set("entries", keys.len() as f64);
@@ -73,7 +73,7 @@ enum Change {
 }
 
 /// What all steps share.
-struct Run<'a> {
+struct Setup<'a> {
     args: &'a Args,
     config: Config,
     keys: &'a Keys,
@@ -82,7 +82,7 @@ struct Run<'a> {
     baseline: u64,
 }
 
-impl Run<'_> {
+impl Setup<'_> {
     /// Deletes nine tenths, compacts, and compares with a new store that never had more than the rest.
     fn shrink<C: Contestant>(&self, mut store: C, figures: &mut Figures, folder: &Path, order: &[u32]) -> Result<()> {
         let (gone, rest) = order.split_at(order.len() / 10 * 9);

@@ -1,11 +1,11 @@
 //! `check`: checks every page and reports the findings, and what can be saved from a damaged database.
 
-use super::gap::Gap;
 use super::losses::is_of_log;
+use super::lost_range::LostRange;
 use super::open;
 use super::rest::Rest;
 use crate::args::Check;
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
 use crate::typed;
@@ -80,7 +80,7 @@ const KEYS: &str = "keys";
 const NAMES: &str = "names";
 
 /// Prints the report. Any finding is a failure.
-pub(super) fn run(args: &Check) -> Result<Found> {
+pub(super) fn run(args: &Check) -> Result<Completion> {
     let report = match verify(args) {
         Ok(checked) => judged(args, checked)?,
         Err(Failure::Engine(
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Check) -> Result<Found> {
     };
     report::print(&report, args.report.format)?;
     match report.findings.as_slice() {
-        [] => Ok(Found::There),
+        [] => Ok(Completion::Done),
         [first, rest @ ..] => {
             let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
             let page = first.page.map_or_else(String::new, |page| format!("page {page}: "));
@@ -152,7 +152,7 @@ fn unopened(cause: &Error, rest: &Rest) -> Report {
         told.map(|damage| bare(damage.table(), damage.to_string(), costs(damage))).collect();
     let cause = cause.without_advice();
     if findings.iter().all(|finding| finding.what != cause) {
-        let lost = if rest.tables.iter().any(|table| !table.gaps.is_empty()) { KEYS } else { NOTHING };
+        let lost = if rest.tables.iter().any(|table| !table.lost.is_empty()) { KEYS } else { NOTHING };
         findings.insert(0, bare(None, cause, lost));
     }
     Report { sound: false, pages: None, tables: tables.collect(), findings, saved: Some(saved(rest)) }
@@ -175,12 +175,12 @@ fn costs(damage: &Damage) -> &'static str {
 
 fn saved(rest: &Rest) -> SavedRow {
     let lost = rest.tables.iter().flat_map(|table| {
-        let row = |gap: &Gap| LostRow {
+        let row = |range: &LostRange| LostRow {
             table: table.info.name.clone(),
-            keys: gap.keys(&table.info.key_type),
-            what: gap.why(),
+            keys: range.keys(&table.info.key_type),
+            what: range.why(),
         };
-        table.gaps.iter().map(row)
+        table.lost.iter().map(row)
     });
     SavedRow {
         entries: rest.entries(),
@@ -194,26 +194,26 @@ fn row(finding: &Finding, infos: &[TableInfo], rest: Option<&Rest>) -> FindingRo
     let page = Some(finding.page.0).filter(|_| !finding.page.is_none() && !finding.page.is_unknown());
     let info = finding.table.as_ref().and_then(|name| infos.iter().find(|info| info.name == *name));
     let names = rest.is_some_and(Rest::has_lost_names);
-    let (lost, gap) = match (finding.lost, info) {
+    let (lost, range) = match (finding.lost, info) {
         (false, _) => (NOTHING, None),
         (true, None) => (if names { NAMES } else { NOTHING }, None),
-        (true, Some(info)) => match gap(finding, &info.name, rest) {
+        (true, Some(info)) => match lost_range(finding, &info.name, rest) {
             None => (NOTHING, None),
-            Some(gap) if gap.is_all() => ("all keys", None),
-            Some(gap) => (if gap.is_value() { "value" } else { KEYS }, Some((gap, info))),
+            Some(range) if range.is_all() => ("all keys", None),
+            Some(range) => (if range.is_value() { "value" } else { KEYS }, Some((range, info))),
         },
     };
     let key = |key: &[u8], info: &TableInfo| typed::bound(key, &info.key_type);
-    let from = gap.as_ref().filter(|(gap, _)| !gap.lower.is_empty()).map(|(gap, info)| key(&gap.lower, info));
-    let to = gap.as_ref().and_then(|(gap, info)| Some(key(gap.upper.as_ref()?, info)));
+    let from = range.as_ref().filter(|(range, _)| !range.lower.is_empty()).map(|(range, info)| key(&range.lower, info));
+    let to = range.as_ref().and_then(|(range, info)| Some(key(range.upper.as_ref()?, info)));
     let (table, what) = (finding.table.clone(), finding.what.clone());
     FindingRow { table, page, what, lost, lost_from: from, lost_to: to }
 }
 
 /// The lost keys of a damaged page of a table, from the first to the last.
-fn gap(finding: &Finding, table: &str, rest: Option<&Rest>) -> Option<Gap> {
-    let gaps = &rest?.tables.iter().find(|rest| rest.info.name == table)?.gaps;
-    let mut lost = gaps.iter().filter_map(|gap| gap.within(&finding.lower, finding.upper.as_deref()));
+fn lost_range(finding: &Finding, table: &str, rest: Option<&Rest>) -> Option<LostRange> {
+    let table = rest?.tables.iter().find(|rest| rest.info.name == table)?;
+    let mut lost = table.lost.iter().filter_map(|range| range.within(&finding.lower, finding.upper.as_deref()));
     let first = lost.next()?;
     Some(match lost.next_back() {
         Some(last) => first.up_to(last.upper),

@@ -2,7 +2,7 @@
 
 use super::open;
 use crate::args::Compact;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
 use serde::Serialize;
@@ -18,7 +18,7 @@ struct Summary {
 }
 
 /// Compacts and prints a summary.
-pub(super) fn run(args: &Compact) -> Result<Found> {
+pub(super) fn run(args: &Compact) -> Result<Completion> {
     let start = Instant::now();
     let before_bytes = open::disk_bytes(&args.database)?;
     let db = open::writing(&args.database)?;
@@ -30,5 +30,5 @@ pub(super) fn run(args: &Compact) -> Result<Found> {
     let after_bytes = open::disk_bytes(&args.database)?;
     let seconds = start.elapsed().as_secs_f64();
     report::print(&Summary { entries, before_bytes, after_bytes, seconds }, args.report.format)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

@@ -3,12 +3,12 @@
 use super::bounds::Bounds;
 use super::open;
 use crate::args::Del;
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::typed::Half;
 use duramen::db::UntypedTable;
 
-/// Removes the keys, all in one commit; [`Found::NotThere`] if one of them, or any of the range, was not there.
-pub(super) fn run(args: &Del) -> Result<Found> {
+/// Removes the keys, all in one commit; [`Completion::NotFound`] if one of them, or any of the range, was not there.
+pub(super) fn run(args: &Del) -> Result<Completion> {
     if args.keys.is_empty() && args.range.is_whole() {
         let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
         return Err(Failure::Usage(why.to_owned()));
@@ -25,21 +25,21 @@ pub(super) fn run(args: &Del) -> Result<Found> {
     Ok(found)
 }
 
-fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Found> {
-    let mut found = Found::There;
+fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
+    let mut found = Completion::Done;
     for key in &args.keys {
         if table.remove(&keys.encode(key.as_encoded_bytes())?)?.is_none() {
-            found = Found::NotThere;
+            found = Completion::NotFound;
         }
     }
     Ok(found)
 }
 
-fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Found> {
+fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
     let bounds = Bounds::new(&args.range, keys)?;
     if table.range(bounds.range()).next_with(|_, _| ())?.is_none() {
-        return Ok(Found::NotThere);
+        return Ok(Completion::NotFound);
     }
     table.remove_range(bounds.range());
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

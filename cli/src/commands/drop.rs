@@ -2,11 +2,11 @@
 
 use super::open;
 use crate::args::DropTable;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use duramen::Error;
 
 /// Removes the table with all that is in it; that it is not there is an error, as everywhere.
-pub(super) fn run(args: &DropTable) -> Result<Found> {
+pub(super) fn run(args: &DropTable) -> Result<Completion> {
     let db = open::writing(&args.database)?;
     let tx = db.begin_write()?;
     if !tx.drop_table(&args.table)? {
@@ -14,5 +14,5 @@ pub(super) fn run(args: &DropTable) -> Result<Found> {
     }
     tx.commit()?;
     open::close(db)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

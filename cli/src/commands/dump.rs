@@ -4,7 +4,7 @@ use super::losses::Losses;
 use super::open;
 use crate::args::Dump;
 use crate::dump::{Head, Target, Writer};
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use duramen::db::types::DynType;
 use duramen::db::{ReadOnlyUntypedTable, ReadTransaction, Salvaged};
@@ -24,7 +24,7 @@ struct Dumping {
 }
 
 /// Writes the tables as they are at one moment.
-pub(super) fn run(args: &Dump) -> Result<Found> {
+pub(super) fn run(args: &Dump) -> Result<Completion> {
     let (db, damage) =
         if args.skip_damaged { open::damaged(&args.database)? } else { (open::reading(&args.database)?, Vec::new()) };
     let tx = db.begin_read()?;

@@ -2,17 +2,17 @@
 
 use super::open;
 use crate::args::Get;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::output::Output;
 
-/// Prints the value; [`Found::NotThere`] if the key is not.
-pub(super) fn run(args: &Get) -> Result<Found> {
+/// Prints the value; [`Completion::NotFound`] if the key is not.
+pub(super) fn run(args: &Get) -> Result<Completion> {
     let db = open::reading(&args.database)?;
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let Some(value) = table.get(&keys.encode(args.key.as_encoded_bytes())?)? else {
-        return Ok(Found::NotThere);
+        return Ok(Completion::NotFound);
     };
     let mut output = Output::new(args.look);
     output.value(&values, &value)?;
-    output.finish().map(|()| Found::There)
+    output.finish().map(|()| Completion::Done)
 }

@@ -5,7 +5,7 @@
 use super::open::{Target, disk_bytes, options};
 use super::write::{self, NewTable, Written};
 use crate::args::Load;
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::input::{Entry, Input};
 use crate::progress::{Meter, Unit};
 use crate::report;
@@ -48,7 +48,7 @@ struct Gathered {
 }
 
 /// Loads and prints a summary.
-pub(super) fn run(args: &Load) -> Result<Found> {
+pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
     let target = Target::open(&args.database, &args.table, &args.new_table)?;
     let gathered = gather(args, &target)?;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Load) -> Result<Found> {
         seconds: start.elapsed().as_secs_f64(),
     };
     report::print(&summary, args.report.format)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }
 
 /// Reads, encodes and sorts the input.

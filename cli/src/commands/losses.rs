@@ -1,8 +1,8 @@
 //! Reports the losses of a damaged database: one line for each range, and a summary at the end, where it cannot be
 //! overlooked.
 
-use super::gap::Gap;
-use crate::failure::{Failure, Found, Result};
+use super::lost_range::LostRange;
+use crate::failure::{Completion, Failure, Result};
 use duramen::TableInfo;
 use duramen::db::{Damage, Lost};
 use indicatif::HumanCount;
@@ -16,7 +16,7 @@ pub(super) struct Losses {
     ranges: u64,
     tables: Vec<String>,
     /// The last range, which may go on.
-    last: Option<(TableInfo, Gap)>,
+    last: Option<(TableInfo, LostRange)>,
     /// Something is damaged that all else hangs on.
     damaged: bool,
     /// Of the log, so that how many entries there should be is not known.
@@ -33,9 +33,9 @@ pub(super) fn is_of_log(damage: &Damage) -> bool {
 impl Losses {
     /// Notes a range of keys of a table; gives a line that tells the one before, unless this one belongs to it.
     pub(super) fn range(&mut self, table: &TableInfo, lost: &Lost) -> Option<String> {
-        if let Some((of, gap)) = &mut self.last
+        if let Some((of, range)) = &mut self.last
             && of.name == table.name
-            && gap.join(lost)
+            && range.join(lost)
         {
             return None;
         }
@@ -44,14 +44,14 @@ impl Losses {
         if self.tables.last() != Some(&table.name) {
             self.tables.push(table.name.clone());
         }
-        self.last = Some((table.clone(), Gap::new(lost)));
+        self.last = Some((table.clone(), LostRange::new(lost)));
         told
     }
 
     /// A line that tells the last range, if that is not done yet.
     fn last(&mut self) -> Option<String> {
-        let (table, gap) = self.last.take()?;
-        Some(format!("lost: table \"{}\", {}: {}", table.name.escape_debug(), gap.keys(&table.key_type), gap.why()))
+        let (table, range) = self.last.take()?;
+        Some(format!("lost: table \"{}\", {}: {}", table.name.escape_debug(), range.keys(&table.key_type), range.why()))
     }
 
     /// Notes damage to what all else hangs on; gives a line that tells it.
@@ -64,12 +64,12 @@ impl Losses {
 
     /// Ends a command that has `read` so many entries, of so many that there should be, if that was asked for; `done` is what
     /// has become of them. Tells what is not told yet, and fails, if anything is lost.
-    pub(super) fn end(mut self, tell: impl FnOnce(&str), read: u64, of: Option<u64>, done: &str) -> Result<Found> {
+    pub(super) fn end(mut self, tell: impl FnOnce(&str), read: u64, of: Option<u64>, done: &str) -> Result<Completion> {
         if let Some(line) = self.last() {
             tell(&line);
         }
         if self.ranges == 0 && !self.damaged {
-            return Ok(Found::There);
+            return Ok(Completion::Done);
         }
         // Older states of leaves may have more than there should be.
         let of = of

@@ -6,10 +6,10 @@ mod compact;
 mod del;
 mod drop;
 mod dump;
-mod gap;
 mod get;
 mod load;
 mod losses;
+mod lost_range;
 mod open;
 mod push;
 mod put;
@@ -23,10 +23,10 @@ mod tables;
 mod write;
 
 use crate::args::Command;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 
 /// Carries out a command.
-pub(crate) fn run(command: Command) -> Result<Found> {
+pub(crate) fn run(command: Command) -> Result<Completion> {
     match command {
         Command::Load(args) => load::run(&args),
         Command::Get(args) => get::run(&args),

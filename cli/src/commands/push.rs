@@ -2,13 +2,13 @@
 
 use super::open::{Target, halves, options};
 use crate::args::{self, Look, Push};
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::output::Output;
 use crate::typed::Half;
 use duramen::{Error, TableOptions};
 
 /// Writes the values, into a new database and a new table if need be, and prints their keys.
-pub(super) fn run(args: &Push) -> Result<Found> {
+pub(super) fn run(args: &Push) -> Result<Completion> {
     let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
     let target = Target::open(&args.database, &args.table, &new)?;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Push) -> Result<Found> {
     tx.commit()?;
     target.close()?;
     given.iter().try_for_each(|key| output.value(&keys, key))?;
-    output.finish().map(|()| Found::There)
+    output.finish().map(|()| Completion::Done)
 }
 
 /// Fails unless the table gives out keys, or is new and can.

@@ -2,11 +2,11 @@
 
 use super::open::{Target, options};
 use crate::args::Put;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::typed::Half;
 
 /// Writes the entry, into a new database and a new table if need be.
-pub(super) fn run(args: &Put) -> Result<Found> {
+pub(super) fn run(args: &Put) -> Result<Completion> {
     let target = Target::open(&args.database, &args.table, &args.new_table)?;
     let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
@@ -24,5 +24,5 @@ pub(super) fn run(args: &Put) -> Result<Found> {
     }
     tx.commit()?;
     target.close()?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

@@ -2,14 +2,14 @@
 
 use super::open;
 use crate::args::{Format, Query};
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::report;
 use duramen::query::{Number, Outcome};
 use duramen_query::Statement;
 use serde_json::{Map, Value};
 
 /// Prints what was asked for: one field an aggregate.
-pub(super) fn run(args: &Query) -> Result<Found> {
+pub(super) fn run(args: &Query) -> Result<Completion> {
     let mut statement: Statement = args.statement.parse()?;
     if let Some(threads) = args.threads {
         statement = statement.threads(threads.into());
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Query) -> Result<Found> {
     };
     let values = outcomes.iter().map(|outcome| shown(outcome, number));
     report::print(&fields(statement.names(), values), args.report.format)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }
 
 /// One field an aggregate, by its name; what is asked for again gets a number.

@@ -2,14 +2,14 @@
 
 use super::open;
 use crate::args::Rename;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 
 /// Renames the table.
-pub(super) fn run(args: &Rename) -> Result<Found> {
+pub(super) fn run(args: &Rename) -> Result<Completion> {
     let db = open::writing(&args.database)?;
     let tx = db.begin_write()?;
     tx.rename_table(&args.from, &args.to)?;
     tx.commit()?;
     open::close(db)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

@@ -1,7 +1,7 @@
 //! Finds out what `--skip-damaged` can save from a damaged database: reads all of it and counts the entries.
 
-use super::gap::Gap;
 use super::losses::is_of_log;
+use super::lost_range::LostRange;
 use super::open;
 use crate::args;
 use crate::failure::Result;
@@ -22,7 +22,7 @@ pub(super) struct Rest {
 pub(super) struct RestOfTable {
     pub(super) info: TableInfo,
     pub(super) entries: u64,
-    pub(super) gaps: Vec<Gap>,
+    pub(super) lost: Vec<LostRange>,
 }
 
 impl Rest {
@@ -36,7 +36,7 @@ impl Rest {
         let (mut tables, mut count) = (Vec::with_capacity(infos.len()), 0u64);
         for info in infos {
             let table = tx.open_untyped(&info.name)?;
-            let mut rest = RestOfTable { info, entries: 0, gaps: Vec::new() };
+            let mut rest = RestOfTable { info, entries: 0, lost: Vec::new() };
             let mut salvage = table.salvage(..);
             while let Some(found) = salvage.next_with(|_, _| ())? {
                 match found {
@@ -47,8 +47,8 @@ impl Rest {
                         }
                     }
                     Salvaged::Lost(lost) => {
-                        if !rest.gaps.last_mut().is_some_and(|gap| gap.join(&lost)) {
-                            rest.gaps.push(Gap::new(&lost));
+                        if !rest.lost.last_mut().is_some_and(|range| range.join(&lost)) {
+                            rest.lost.push(LostRange::new(&lost));
                         }
                     }
                 }

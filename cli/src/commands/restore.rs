@@ -4,7 +4,7 @@ use super::open;
 use super::write::{self, NewTable};
 use crate::args::Restore;
 use crate::dump::Reader;
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
 use duramen::db::DEFAULT_FILL;
@@ -28,7 +28,7 @@ struct Table {
 }
 
 /// Makes the database; if the dump turns out to be damaged, there will be none.
-pub(super) fn run(args: &Restore) -> Result<Found> {
+pub(super) fn run(args: &Restore) -> Result<Completion> {
     let start = Instant::now();
     let (reader, _) = input::open(&args.file)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Restore) -> Result<Found> {
     new.finish()?;
     let disk_bytes = open::disk_bytes(&args.database)?;
     report::print(&Summary { disk_bytes, seconds: start.elapsed().as_secs_f64(), tables }, args.report.format)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }
 
 /// The codec of that name.

@@ -4,13 +4,13 @@ use super::bounds::Bounds;
 use super::losses::Losses;
 use super::open;
 use crate::args::Scan;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::output::Output;
 use duramen::db::{Salvaged, UntypedRange};
 use std::io::Write;
 
 /// Prints the entries, or how many there are.
-pub(super) fn run(args: &Scan) -> Result<Found> {
+pub(super) fn run(args: &Scan) -> Result<Completion> {
     if args.skip_damaged {
         return salvage(args);
     }
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Scan) -> Result<Found> {
             None => table.count(bounds.range())?,
             Some(limit) => count(table.range(bounds.range()), limit)?,
         })?;
-        return output.finish().map(|()| Found::There);
+        return output.finish().map(|()| Completion::Done);
     }
     let mut range = table.range(bounds.range());
     let mut print = |key: &[u8], value: &[u8]| output.entry((&keys, key), (&values, value));
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Scan) -> Result<Found> {
         }
         left -= 1;
     }
-    output.finish().map(|()| Found::There)
+    output.finish().map(|()| Completion::Done)
 }
 
 /// How many entries a range has, at most `limit`.
@@ -53,7 +53,7 @@ fn count(mut range: UntypedRange<'_>, limit: u64) -> Result<u64> {
 }
 
 /// Prints what can be read, or how many entries that is, and tells what cannot.
-fn salvage(args: &Scan) -> Result<Found> {
+fn salvage(args: &Scan) -> Result<Completion> {
     let (db, damage) = open::damaged(&args.database)?;
     let mut losses = Losses::default();
     // Whoever closed standard error does not want to know.

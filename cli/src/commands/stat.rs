@@ -2,7 +2,7 @@
 
 use super::open;
 use crate::args::Stat;
-use crate::failure::{Failure, Found, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::report::{self, Parts};
 use duramen::db::{DatabaseStats, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
@@ -97,7 +97,7 @@ struct LevelRow {
 const IN_PARTS: Parts<'_> = Parts { labels: &["name", "table", "level"], begins: &["run_pages", "raw_key_bytes"] };
 
 /// Prints the report: of the database and all tables, or of one table.
-pub(super) fn run(args: &Stat) -> Result<Found> {
+pub(super) fn run(args: &Stat) -> Result<Completion> {
     let db = open::reading(&args.database)?;
     let stats = db.stats();
     let mut tables = db.begin_read()?.tables()?;
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Stat) -> Result<Found> {
     }
     report::print_in_parts(&report, args.report.format, IN_PARTS)?;
     match damaged {
-        None => Ok(Found::There),
+        None => Ok(Completion::Done),
         Some(what) => {
             let told = "the figures are for what can be read; check lists all damage";
             Err(Failure::Unsound(format!("{} is damaged: {what}; {told}", args.database.db.display())))

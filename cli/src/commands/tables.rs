@@ -2,7 +2,7 @@
 
 use super::open;
 use crate::args::Tables;
-use crate::failure::{Found, Result};
+use crate::failure::{Completion, Result};
 use crate::report;
 use duramen::{Codec, TableInfo};
 use serde::Serialize;
@@ -31,9 +31,9 @@ impl From<TableInfo> for Row {
 }
 
 /// Prints a row for each table.
-pub(super) fn run(args: &Tables) -> Result<Found> {
+pub(super) fn run(args: &Tables) -> Result<Completion> {
     let db = open::reading(&args.database)?;
     let rows: Vec<Row> = db.begin_read()?.tables()?.into_iter().map(Row::from).collect();
     report::print(&rows, args.report.format)?;
-    Ok(Found::There)
+    Ok(Completion::Done)
 }

@@ -67,7 +67,7 @@ impl Runs {
             let mut start = 0;
             for (number, end) in self.ends.into_iter().enumerate() {
                 let part = Part { file: Rc::clone(&file), at: start, end };
-                let mut run = Run { reader: BufReader::with_capacity(buffer, part), number };
+                let mut run = SortedRun { reader: BufReader::with_capacity(buffer, part), number };
                 start = end;
                 if let Some(pair) = run.next().map_err(refused)? {
                     heads.push(Head { pair, run });
@@ -97,12 +97,12 @@ impl Read for Part {
 }
 
 /// A run being read. Runs are numbered in the order of their writing.
-struct Run {
+struct SortedRun {
     reader: BufReader<Part>,
     number: usize,
 }
 
-impl Run {
+impl SortedRun {
     fn next(&mut self) -> io::Result<Option<Pair>> {
         if self.reader.buffer().is_empty() && self.reader.get_ref().at == self.reader.get_ref().end {
             return Ok(None);
@@ -120,7 +120,7 @@ impl Run {
 /// The next entry of a run. The greatest head has the smallest key, and of one key the latest run.
 struct Head {
     pair: Pair,
-    run: Run,
+    run: SortedRun,
 }
 
 impl Ord for Head {

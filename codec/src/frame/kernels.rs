@@ -113,7 +113,7 @@ packed!(
 );
 
 /// Where the fields of one width lie in the bytes of a vector.
-struct Spread<'a, V: Packed> {
+struct FieldLayout<'a, V: Packed> {
     body: &'a [u8],
     /// Bytes of a vector's worth of fields.
     step: usize,
@@ -124,18 +124,18 @@ struct Spread<'a, V: Packed> {
     mask: V,
 }
 
-impl<'a, V: Packed> Spread<'a, V> {
+impl<'a, V: Packed> FieldLayout<'a, V> {
     /// # Safety
     /// AVX-512.
     #[inline(always)]
-    unsafe fn new(width: u32, body: &'a [u8]) -> Spread<'a, V> {
+    unsafe fn new(width: u32, body: &'a [u8]) -> FieldLayout<'a, V> {
         let bits = V::Key::BITS;
         // SAFETY: the caller's.
         unsafe {
             let starts = V::starts(width);
             let low = starts.shr(bits.ilog2());
             let right = starts.and(V::splat(V::Key::narrow(u64::from(bits) - 1)));
-            Spread {
+            FieldLayout {
                 body,
                 step: V::LANES * width as usize / 8,
                 low,
@@ -197,7 +197,7 @@ impl<'a, V: Packed> Spread<'a, V> {
 unsafe fn decode<V: Packed>(width: u32, body: &[u8], first: V::Key, out: &mut [V::Key]) {
     // SAFETY: the caller's; chunks have room for a vector, and of the last vector only what there is room for is stored.
     unsafe {
-        let spread = Spread::<V>::new(width, body);
+        let spread = FieldLayout::<V>::new(width, body);
         let first = V::splat(first);
         let (mut n, mut chunks) = (0, out.chunks_exact_mut(V::LANES));
         for to in &mut chunks {
@@ -217,7 +217,7 @@ unsafe fn decode<V: Packed>(width: u32, body: &[u8], first: V::Key, out: &mut [V
 unsafe fn sum<V: Packed>(width: u32, body: &[u8], count: usize) -> u128 {
     // SAFETY: the caller's.
     unsafe {
-        let spread = Spread::<V>::new(width, body);
+        let spread = FieldLayout::<V>::new(width, body);
         let half = V::Key::BITS / 2;
         let halves = V::splat(V::Key::narrow(mask(half)));
         let (mut low, mut high) = (V::splat(V::Key::default()), V::splat(V::Key::default()));
@@ -260,7 +260,7 @@ unsafe fn quarter(from: *const u8, apart: usize, width: u32, sought: u32) -> usi
 unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Found {
     // SAFETY: the caller's.
     unsafe {
-        let spread = Spread::<Avx512x32>::new(width, body);
+        let spread = FieldLayout::<Avx512x32>::new(width, body);
         let (step, base) = (spread.step, body.as_ptr());
         let four = quarter(base, 4 * step, width, sought);
         let n = 4 * four + quarter(base.add(four * 4 * step), step, width, sought);
@@ -280,7 +280,7 @@ unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Fou
 unsafe fn search<V: Packed>(width: u32, body: &[u8], count: usize, sought: V::Key) -> Found {
     // SAFETY: the caller's.
     unsafe {
-        let spread = Spread::<V>::new(width, body);
+        let spread = FieldLayout::<V>::new(width, body);
         let (mut n, mut len) = (0, count.div_ceil(V::LANES));
         let low = _bzhi_u64(u64::MAX, width);
         while len > 1 {

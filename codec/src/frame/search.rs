@@ -17,42 +17,42 @@ const LANES: usize = 16;
 
 /// How the bytes of sixteen fields come into lanes: four bytes each, and how far they are moved down.
 #[repr(C, align(64))]
-struct Spread {
+struct FieldShuffle {
     bytes: [u8; 64],
     down: [u32; LANES],
 }
 
-impl Spread {
-    const fn of(width: u32) -> Spread {
-        let mut spread = Spread { bytes: [0; 64], down: [0; LANES] };
+impl FieldShuffle {
+    const fn of(width: u32) -> FieldShuffle {
+        let mut shuffle = FieldShuffle { bytes: [0; 64], down: [0; LANES] };
         let mut lane = 0;
         while lane < LANES {
             let bit = lane as u32 * width;
-            spread.down[lane] = bit % 8;
+            shuffle.down[lane] = bit % 8;
             let mut byte = 0;
             while byte < 4 {
-                spread.bytes[4 * lane + byte] = (bit / 8) as u8 + byte as u8;
+                shuffle.bytes[4 * lane + byte] = (bit / 8) as u8 + byte as u8;
                 byte += 1;
             }
             lane += 1;
         }
-        spread
+        shuffle
     }
 }
 
-static SPREADS: [Spread; (MOST - LEAST) as usize + 1] = {
-    let mut spreads = [const { Spread::of(LEAST) }; (MOST - LEAST) as usize + 1];
+static SHUFFLES: [FieldShuffle; (MOST - LEAST) as usize + 1] = {
+    let mut shuffles = [const { FieldShuffle::of(LEAST) }; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;
     while width <= MOST {
-        spreads[(width - LEAST) as usize] = Spread::of(width);
+        shuffles[(width - LEAST) as usize] = FieldShuffle::of(width);
         width += 1;
     }
-    spreads
+    shuffles
 };
 
 compiled_for! { Vbmi,
     /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block has more than 32
-    /// keys, its bytes are there and 64 behind the place, and the key is where it would be if keys were evenly spread, or near.
+    /// keys, its bytes are there and 64 behind the place, and the key is where it would be if keys were evenly shuffle, or near.
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
@@ -67,11 +67,11 @@ compiled_for! { Vbmi,
         let at = first / 8 * claimed as usize;
         let window: &[u8; 64] = bytes.get(at..)?.first_chunk()?;
         let next: &[u8; 64] = bytes.get(at + LANES / 8 * claimed as usize..)?.first_chunk()?;
-        let spread = SPREADS.get((claimed - LEAST) as usize)?;
+        let shuffle = SHUFFLES.get((claimed - LEAST) as usize)?;
         // SAFETY: this function has the level; the arrays are a vector each.
         let (below, equal) = unsafe {
-            let places = _mm512_load_si512(spread.bytes.as_ptr().cast());
-            let down = _mm512_load_si512(spread.down.as_ptr().cast());
+            let places = _mm512_load_si512(shuffle.bytes.as_ptr().cast());
+            let down = _mm512_load_si512(shuffle.down.as_ptr().cast());
             let mask = _mm512_set1_epi32(_bzhi_u32(u32::MAX, claimed) as i32);
             let sought = _mm512_set1_epi32(sought as i32);
             let compare = |bytes: &[u8; 64]| {

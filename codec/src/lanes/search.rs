@@ -31,7 +31,7 @@ struct Ending {
 /// The rows that are looked at together.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Window {
+struct RowWindow {
     rows: [Ending; WINDOW],
     /// Fields in the rows before.
     before: u16,
@@ -42,12 +42,12 @@ struct Window {
     whole: [u16; WINDOW],
 }
 
-impl Window {
-    const fn of(width: u32, first_row: usize) -> Window {
+impl RowWindow {
+    const fn of(width: u32, first_row: usize) -> RowWindow {
         let tail = (ROWS as u32 * width / 32) as u16 * 64;
         let rows = [Ending { high: 0, low: 0, up: 0 }; WINDOW];
         let before = (first_row * LANES) as u16;
-        let mut window = Window { rows, before, in_tail: false, tail, whole: [u16::MAX; WINDOW] };
+        let mut window = RowWindow { rows, before, in_tail: false, tail, whole: [u16::MAX; WINDOW] };
         let mut i = 0;
         while i < WINDOW {
             let end = (first_row + i + 1) as u32 * width;
@@ -64,14 +64,14 @@ impl Window {
 }
 
 /// Of each width the windows by their first row; the last row begins none, and has the one before.
-static WINDOWS: [[Window; ROWS]; (MOST - LEAST) as usize + 1] = {
-    let mut windows = [[Window::of(LEAST, 0); ROWS]; (MOST - LEAST) as usize + 1];
+static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
+    let mut windows = [[RowWindow::of(LEAST, 0); ROWS]; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;
     while width <= MOST {
         let mut row = 0;
         while row < ROWS {
             let first = if row + WINDOW > ROWS { ROWS - WINDOW } else { row };
-            windows[(width - LEAST) as usize][row] = Window::of(width, first);
+            windows[(width - LEAST) as usize][row] = RowWindow::of(width, first);
             row += 1;
         }
         width += 1;
@@ -99,7 +99,7 @@ compiled_for! { Vbmi,
     /// # Safety
     /// `body` is a full frame of the window's width.
     #[inline]
-    unsafe fn high_words(window: &Window, body: *const u8) -> [__m512i; WINDOW] {
+    unsafe fn high_words(window: &RowWindow, body: *const u8) -> [__m512i; WINDOW] {
         let at = |offset: u16| body.wrapping_add(usize::from(offset));
         let [first, second] = [window.rows[0].high, window.rows[1].high];
         // SAFETY: whole words are inside the body, and so are the 32 bytes of the partial one, which is not read as a whole.
@@ -121,7 +121,7 @@ compiled_for! { Vbmi,
     /// # Safety
     /// `body` is a frame of the window's width that has its rows, and `words` and `tail` are that frame's.
     #[inline]
-    unsafe fn high_words_of(window: &Window, body: *const u8, words: usize, tail: usize) -> [__m512i; WINDOW] {
+    unsafe fn high_words_of(window: &RowWindow, body: *const u8, words: usize, tail: usize) -> [__m512i; WINDOW] {
         let [first, second] = [window.rows[0].high, window.rows[1].high].map(usize::from);
         // SAFETY: whole words are inside the body, and the mask keeps the bytes of the partial one there.
         unsafe {
@@ -140,7 +140,7 @@ compiled_for! { Vbmi,
     /// # Safety
     /// `body` is a frame of the window's width, with a whole word, that has its rows; `high` is what they end in.
     #[inline]
-    unsafe fn compare(window: &Window, high: [__m512i; WINDOW], body: *const u8, sought: u32, width: u32) -> (u32, u32) {
+    unsafe fn compare(window: &RowWindow, high: [__m512i; WINDOW], body: *const u8, sought: u32, width: u32) -> (u32, u32) {
         // Fields are compared at the top of their lanes, with other bits below them.
         let rest = 32 - width;
         let least = sought << rest;

@@ -48,7 +48,7 @@ pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
 
 /// A tree page's measures, found to be within the page.
 #[derive(Clone, Copy)]
-pub(super) struct Tree {
+pub(super) struct TreePage {
     pub(super) keys_at: usize,
     count: usize,
     inner: bool,
@@ -56,9 +56,9 @@ pub(super) struct Tree {
     pub(super) records: RecordState,
 }
 
-impl Tree {
+impl TreePage {
     #[inline(always)]
-    pub(super) fn of(view: Page<'_>) -> Result<Tree> {
+    pub(super) fn of(view: Page<'_>) -> Result<TreePage> {
         if !(view.is_leaf() || view.is_inner() || view.is_heap()) {
             return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
         }
@@ -71,7 +71,7 @@ impl Tree {
         let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
         let (keys_at, inner) = (view.keys_at(), view.is_inner());
         let room = view.bytes().len().saturating_sub(keys_at + record_bytes);
-        let tree = Tree {
+        let tree = TreePage {
             keys_at,
             count,
             inner,
@@ -96,7 +96,7 @@ impl Tree {
 }
 
 /// The bytes of a page from its key list up to its record list.
-pub(super) fn key_list<'p>(page: &'p mut [u8], tree: &Tree) -> &'p mut [u8] {
+pub(super) fn key_list<'p>(page: &'p mut [u8], tree: &TreePage) -> &'p mut [u8] {
     let end = page.len().saturating_sub(tree.records.bytes);
     page.get_mut(tree.keys_at..end).unwrap_or_default()
 }
@@ -118,7 +118,7 @@ fn bits(page: &mut [u8], from: u32, count: u32, set: bool) -> Result<bool> {
 
 /// An insertion that is allowed, and what of the page it starts from.
 struct Insertion<'k> {
-    tree: Tree,
+    tree: TreePage,
     suffix: &'k [u8],
     /// The key list's state, with the room that the record list will leave it; `None` where there is none.
     keys: Option<KeyState>,
@@ -128,7 +128,7 @@ struct Insertion<'k> {
 #[inline(always)]
 fn plan_insert<'k>(view: Page<'_>, slot: usize, key: &'k [u8], record: Record<'_>) -> Result<Insertion<'k>> {
     let (size, id) = (view.bytes().len(), view.id());
-    let tree = Tree::of(view)?;
+    let tree = TreePage::of(view)?;
     if slot > tree.count || (tree.inner && slot == 0 && tree.count > 0) {
         return Err(Error::corrupt(id, format!("an insert at slot {slot} of {}", tree.count)));
     }
@@ -186,7 +186,7 @@ fn whole_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<bool
 fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
     let view = Page::new(page);
     let id = view.id();
-    let tree = Tree::of(view)?;
+    let tree = TreePage::of(view)?;
     if slot >= tree.count {
         return Err(Error::corrupt(id, format!("a replacement of slot {slot} of {}", tree.count)));
     }
@@ -208,7 +208,7 @@ fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
 
 fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
     let view = Page::new(page);
-    let tree = Tree::of(view)?;
+    let tree = TreePage::of(view)?;
     if from > to || to > tree.count {
         return Err(Error::corrupt(view.id(), format!("a removal of slots {from} to {to} of {}", tree.count)));
     }
@@ -243,7 +243,7 @@ fn remove_first_children(page: &mut [u8], to: usize) -> Result<bool> {
 
 fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u8]>, right: PageId) -> Result<bool> {
     let (size, view) = (page.len(), Page::new(page));
-    let tree = Tree::of(view)?;
+    let tree = TreePage::of(view)?;
     let longest = limits::max_inline_key(size) + 1;
     if from > to || to > tree.count || lower.len() > longest || upper.is_some_and(|upper| upper.len() > longest) {
         return Err(Error::corrupt(view.id(), format!("a keeping of slots {from} to {to} of {}", tree.count)));

@@ -6,7 +6,7 @@
 
 use super::builder::{PageBuilder, PageSpec};
 use super::header::PageKind;
-use super::keys::{Apart, KeyListKind, KeyPlace};
+use super::keys::{KeyListKind, KeyPlace, OutOfLine};
 use super::records::RecordListKind;
 use super::view::Page;
 use crate::base::{PageId, TableId, bytes};
@@ -63,50 +63,56 @@ impl<'a> Page<'a> {
     }
 
     #[inline(always)]
-    fn apart(&self) -> Option<Apart<'a>> {
+    fn out_of_line(&self) -> Option<OutOfLine<'a>> {
         self.key_list().out_of_line()
     }
 
-    /// Of a leaf that keeps its keys apart: where the key of `slot` is.
+    /// Of a leaf that keeps its keys out of line: where the key of `slot` is.
     pub fn key_place(&self, slot: usize) -> Option<KeyPlace> {
-        self.apart().map(|list| list.place(slot)).filter(|place| !place.page.is_none())
+        self.out_of_line().map(|list| list.place(slot)).filter(|place| !place.page.is_none())
     }
 
-    /// Of a leaf that keeps its keys apart: the heap page where a new key most likely finds room, if there is one.
+    /// Of a leaf that keeps its keys out of line: the heap page where a new key most likely finds room, if there is one.
     pub fn open_heap_page(&self) -> Option<PageId> {
-        self.apart()?.open()
+        self.out_of_line()?.open()
     }
 
-    /// False of a leaf that keeps its keys apart where its part of the key of `slot` is not one of a key that begins with `known`;
+    /// False of a leaf that keeps its keys out of line where its part of the key of `slot` is not one of a key that begins with `known`;
     /// `whole`: that is all of the key.
     pub fn part_shows(&self, slot: usize, known: &[u8], whole: bool) -> bool {
-        self.apart().is_none_or(|list| list.part_shows(slot, known, whole))
+        self.out_of_line().is_none_or(|list| list.part_shows(slot, known, whole))
     }
 
-    /// True of any page but a leaf that keeps its keys apart and does not have the right part of `key` at `slot`. `before` is the
+    /// True of any page but a leaf that keeps its keys out of line and does not have the right part of `key` at `slot`. `before` is the
     /// key before it or what it shares with the lower fence.
     pub fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
-        self.apart().is_none_or(|list| list.part_is(slot, before, key))
+        self.out_of_line().is_none_or(|list| list.part_is(slot, before, key))
     }
 
-    /// As [`Page::search`], of a leaf that keeps its keys apart; `read` reads a whole key, at most one. `None` for any other
+    /// As [`Page::search`], of a leaf that keeps its keys out of line; `read` reads a whole key, at most one. `None` for any other
     /// page. `lower`: the first bytes of the lower fence, which `key` is not below.
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn search_apart<K: AsRef<[u8]>, E>(
+    pub fn search_out_of_line<K: AsRef<[u8]>, E>(
         &self,
         lower: &[u8],
         key: &[u8],
         read: impl FnMut(usize) -> Result<K, E>,
     ) -> Result<Option<Result<usize, usize>>, E> {
-        self.apart().map(|list| list.search_with(lower, key, read)).transpose()
+        self.out_of_line().map(|list| list.search_with(lower, key, read)).transpose()
     }
 }
 
-/// The key image of an insertion into a leaf that keeps its keys apart: the part of `key` behind `before`, which is the key
+/// The key image of an insertion into a leaf that keeps its keys out of line: the part of `key` behind `before`, which is the key
 /// before it or what it is known to share with the lower fence, where it is, and the part of the key behind it, if there is one.
-pub fn apart_image(keys: KeyListKind, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
+pub fn out_of_line_image(
+    keys: KeyListKind,
+    before: &[u8],
+    key: &[u8],
+    next: Option<&[u8]>,
+    place: KeyPlace,
+) -> Vec<u8> {
     keys.image(before, key, next, place)
 }
 

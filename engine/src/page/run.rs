@@ -2,7 +2,7 @@
 //! and these alone, put again into the page as it was, make the same bytes: that is what the log relies on. What makes
 //! room for the others must never be known here.
 
-use super::apply::{Tree, insert, key_list, record_list};
+use super::apply::{TreePage, insert, key_list, record_list};
 use super::header;
 use super::keys::{self, KeyState};
 use super::op::NewEntry;
@@ -54,7 +54,7 @@ fn insert_in_place(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Re
     if view.records() != RecordListKind::None || view.keys().key_len().is_none() {
         return Ok(0);
     }
-    let tree = Tree::of(view)?;
+    let tree = TreePage::of(view)?;
     let plain = entries.iter().take_while(|entry| entry.record == Record::inline(&[]));
     let most = usize::from(u16::MAX).saturating_sub(tree.keys.count);
     let keys = plain.take(most).enumerate().map(|(i, entry)| (usize::from(entry.slot) + done + i, entry.key));
@@ -84,7 +84,7 @@ fn insert_some(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result
 /// Inserts these entries, which go to one block; false, and nothing changed, if there is no room for all.
 fn insert_together(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<bool> {
     let view = Page::new(page);
-    let (id, size, tree) = (view.id(), view.bytes().len(), Tree::of(view)?);
+    let (id, size, tree) = (view.id(), view.bytes().len(), TreePage::of(view)?);
     let corrupt = |what: String| Error::corrupt(id, what);
     let mut records = tree.records;
     // Where there are none, there is nothing to count.

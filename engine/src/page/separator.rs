@@ -42,7 +42,7 @@ pub struct Split {
     pub separator: Vec<u8>,
     /// The separator is a long key's image: a leaf's is a copy of the first right key's, because the two keys
     /// share all that the page knows of them; the tree has to give it a run of its own. An inner page's brings its own.
-    /// Or it is none at all, because the leaf keeps its keys apart: the tree has to ask them.
+    /// Or it is none at all, because the leaf keeps its keys out of line: the tree has to ask them.
     pub long: bool,
 }
 
@@ -234,7 +234,7 @@ impl<'a> Cutter<'a> {
         if long { right_len } else { right_len.min(common + 1) }
     }
 
-    /// The same of a leaf that keeps its keys apart: how long they are it does not know.
+    /// The same of a leaf that keeps its keys out of line: how long they are it does not know.
     fn separator_len_apart(&self, cut: usize) -> usize {
         let longest = max_inline_key(self.page.bytes().len()) + 1;
         if self.whole {
@@ -359,13 +359,13 @@ impl<'a> Cutter<'a> {
 
     fn split(&self, cut: usize) -> Split {
         let mut separator = Vec::new();
-        let apart = self.page.keys().keys_are_out_of_line();
-        if !apart {
+        let out_of_line = self.page.keys().keys_are_out_of_line();
+        if !out_of_line {
             self.key_into(cut, &mut separator);
             separator.truncate(self.separator_len(cut));
         }
         let pending_left = self.pending.is_some_and(|(slot, ..)| slot < cut);
-        let long = apart || separator.len() > max_inline_key(self.page.bytes().len());
+        let long = out_of_line || separator.len() > max_inline_key(self.page.bytes().len());
         Split { left_count: cut - usize::from(pending_left), pending_left, separator, long }
     }
 }

@@ -1,7 +1,7 @@
 //! A window on the keys of one page, for cursors: keys are built several at a time, of lists that build each from the one
 //! before in one walk. What a cursor is must never be known here.
 
-use super::keys::{KeyRow, Place};
+use super::keys::{KeyRow, WalkPosition};
 use super::view::Page;
 
 /// How many keys a window holds; of blocks one block.
@@ -10,7 +10,7 @@ const WINDOW: usize = 16;
 /// Some keys around the one that was last asked for: for a cursor that goes from slot to slot of one page, either way.
 #[derive(Clone, Default, Debug)]
 pub struct KeyWindow {
-    place: Place,
+    place: WalkPosition,
     /// The slot of the first key.
     first: usize,
     keys: KeyRow,

@@ -43,12 +43,12 @@ struct Columns {
 }
 
 /// The results of one thread.
-struct Found {
+struct Totals {
     count: u64,
     tallies: [Tally; 2],
 }
 
-impl Found {
+impl Totals {
     /// The number of numbers that are kept.
     fn numbers(&self) -> u64 {
         self.tallies.iter().map(Tally::numbers).sum()
@@ -76,10 +76,10 @@ impl Columns {
         Columns { types: [&info.key_type, &info.value_type].map(|name| NumberType::named(name)), needs }
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> Totals {
         let [key, value] = self.types;
         let [of_key, of_value] = self.needs;
-        Found { count: 0, tallies: [Tally::new("keys", key, of_key), Tally::new("values", value, of_value)] }
+        Totals { count: 0, tallies: [Tally::new("keys", key, of_key), Tally::new("values", value, of_value)] }
     }
 }
 
@@ -113,7 +113,7 @@ fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column)
 }
 
 /// Counting all, and the extremes of keys, need no more than the catalog and two leaves.
-fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Option<Found>> {
+fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Option<Totals>> {
     let [key, value] = columns.needs;
     let counted =
         plan.aggregates.iter().any(|aggregate| matches!(aggregate, Aggregate::Count | Aggregate::CountDistinct(_)));
@@ -136,7 +136,7 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) ->
     Ok(Some(found))
 }
 
-fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Found> {
+fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Totals> {
     let (engine, tree, _) = table.source();
     let parts = shares(plan, engine.dividers(tree, &plan.range)?);
     match of_parts(table, plan, columns, &parts) {
@@ -149,7 +149,7 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
 }
 
 /// What the entries of these ranges say, each range looked at by a thread of its own.
-fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[KeyRange]) -> Result<Found> {
+fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[KeyRange]) -> Result<Totals> {
     let (engine, tree, snapshot) = table.source();
     // What filters do is their own affair: no page is latched meanwhile.
     let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
@@ -170,7 +170,7 @@ fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, pa
     let founds = side_by_side(parts, Builder::new, &one);
     let mut all = columns.found();
     for found in founds {
-        let Found { count, tallies } = found?;
+        let Totals { count, tallies } = found?;
         all.count += count;
         for (all, one) in all.tallies.iter_mut().zip(tallies) {
             all.join(one)?;
@@ -217,7 +217,7 @@ struct Scan<'s> {
     engine: &'s Engine,
     columns: &'s Columns,
     filter: Option<&'s Filter<'s>>,
-    found: Found,
+    found: Totals,
     window: KeyWindow,
 }
 
@@ -314,7 +314,7 @@ impl Scan<'_> {
     }
 }
 
-fn outcome(aggregate: &Aggregate, found: &Found) -> Outcome {
+fn outcome(aggregate: &Aggregate, found: &Totals) -> Outcome {
     let [key, value] = &found.tallies;
     let tally = |column: Column| if column == Column::Key { key } else { value };
     let number = |number: Option<Number>| number.map_or(Outcome::Nothing, Outcome::Number);

@@ -7,7 +7,7 @@ use super::long_key::{image, is_long, rest, trial_image};
 use super::{Tree, TreeLayout};
 use crate::base::{Error, PageId, Result, TableId, bytes};
 use crate::page::{
-    KeyListKind, KeyPlace, PageBuilder, Record, SeparatorRule, apart_image, heap_number, heap_page_builder,
+    KeyListKind, KeyPlace, PageBuilder, Record, SeparatorRule, heap_number, heap_page_builder, out_of_line_image,
     run_capacity, run_page,
 };
 use std::collections::VecDeque;
@@ -200,7 +200,7 @@ impl<K: BulkSink> BulkLoader<K> {
         if self.tree.keys_are_out_of_line() {
             let stored = self.store_key(key)?;
             let place = self.put_in_heap(&stored)?;
-            let image = apart_image(leaf, self.last.as_deref().unwrap_or_default(), key, None, place);
+            let image = out_of_line_image(leaf, self.last.as_deref().unwrap_or_default(), key, None, place);
             self.add(0, &image, record, Some(key.into()))
         } else if is_long(key.len(), self.page_size) {
             let stored = self.store_key(key)?;
@@ -322,8 +322,8 @@ impl<K: BulkSink> BulkLoader<K> {
 
     /// The image of an item's key, as it would be a fence.
     fn fence(&self, level: &Level, height: usize, index: usize) -> Vec<u8> {
-        let apart = height == 0 && self.tree.keys_are_out_of_line();
-        if apart { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
+        let out_of_line = height == 0 && self.tree.keys_are_out_of_line();
+        if out_of_line { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
     }
 
     /// How many of the items fit in one page, up to the target, under this upper fence; at least [`least`].

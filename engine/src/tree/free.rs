@@ -37,13 +37,13 @@ struct FreedLeaf {
     /// The leaf is one of them.
     gone: bool,
     /// Its keys were in the key heap, pages of which have changed.
-    apart: bool,
+    out_of_line: bool,
 }
 
 impl Tree {
     /// Frees pages of the subtree at `root` from its end until `enough` says so of how many they are, or all of it; between two
     /// calls it is still a valid subtree, so that the calls may be in different batches. It asks after each leaf and its runs, and
-    /// ends without that where a leaf keeps its keys apart. `large` is called with the large records of each leaf, whose runs are
+    /// ends without that where a leaf keeps its keys out of line. `large` is called with the large records of each leaf, whose runs are
     /// the caller's to free: it says how many of them, from the first on, it has freed, at least one. Those of the others are
     /// for the next call. No reader may look at the subtree any more.
     pub fn free_subtree<S: PageWrite>(
@@ -75,7 +75,7 @@ impl Tree {
                 return Ok(FreeProgress { freed, done: true });
             };
             freed += self.drop_last(store, *step, run)?;
-            if leaf.apart || enough(freed) {
+            if leaf.out_of_line || enough(freed) {
                 return Ok(FreeProgress { freed, done: false });
             }
         }
@@ -114,10 +114,10 @@ impl Tree {
             for slot in done {
                 self.must_fit(store, &mut leaf, &PageOp::Replace { slot, record: Record::inline(&[]) })?;
             }
-            return Ok(FreedLeaf { pages: 0, gone: false, apart: false });
+            return Ok(FreedLeaf { pages: 0, gone: false, out_of_line: false });
         }
         let (from, to) = (slot_u16(page, from)?, slot_u16(page, page.count())?);
-        let (apart, gone) = (self.resolver(page).is_some(), from == 0);
+        let (out_of_line, gone) = (self.resolver(page).is_some(), from == 0);
         drop(latched);
         if gone {
             store.free(id)?;
@@ -126,7 +126,7 @@ impl Tree {
         }
         let own = usize::from(gone);
         let pages = owned.into_iter().try_fold(own, |pages, owned| Ok(pages + self.give_back(store, owned)?))?;
-        Ok(FreedLeaf { pages, gone, apart })
+        Ok(FreedLeaf { pages, gone, out_of_line })
     }
 
     /// From which slot on the entries of a leaf are freed at once, and what they have outside it.

@@ -11,7 +11,7 @@ use super::long_key::is_long;
 use super::search::Target;
 use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
-use crate::page::{KeyPlace, Page, PageOp, Record, apart_image, heap_number, heap_page_builder, would_insert};
+use crate::page::{KeyPlace, Page, PageOp, Record, heap_number, heap_page_builder, out_of_line_image, would_insert};
 use std::collections::HashSet;
 
 /// What an entry has outside its page: it goes when the entry does.
@@ -250,7 +250,7 @@ impl Tree {
         let Some(place) = right.key_place(0) else { return Ok(None) };
         let mut first = Vec::new();
         self.full_key(store, right, 0, &mut first)?;
-        Ok(Some(apart_image(right.keys(), &before, &first, None, place)))
+        Ok(Some(out_of_line_image(right.keys(), &before, &first, None, place)))
     }
 }
 
@@ -267,7 +267,7 @@ impl KeyHeap<'_> {
         if key < lower {
             return Ok(Err(0));
         }
-        let found = page.search_apart(lower, key, |slot| {
+        let found = page.search_out_of_line(lower, key, |slot| {
             let mut there = Vec::new();
             self.0.full_key(store, page, slot, &mut there).map(|()| there)
         })?;
@@ -291,12 +291,12 @@ impl KeyHeap<'_> {
             self.0.full_key(store, leaf, slot, &mut next)?;
         }
         let next = has_next.then_some(next.as_slice());
-        let trial = apart_image(leaf.keys(), &before, key, next, KeyPlace::NONE);
+        let trial = out_of_line_image(leaf.keys(), &before, key, next, KeyPlace::NONE);
         if !would_insert(leaf, slot, &trial, record)? {
             return Ok(trial);
         }
         let place = self.0.put_in_heap(store, leaf, slot, key)?;
-        Ok(apart_image(leaf.keys(), &before, key, next, place))
+        Ok(out_of_line_image(leaf.keys(), &before, key, next, place))
     }
 
     /// Of the last entries of a latched leaf, as many as have their keys in `pages` pages of the key heap: from which slot on, and

@@ -1,5 +1,5 @@
 //! A leaf copied out from under its latch, with all that a cursor needs to walk it and to go on from it: whole keys,
-//! and the range that it covers as whole keys. Of a leaf that keeps its keys apart the copy is a part, with the range of
+//! and the range that it covers as whole keys. Of a leaf that keeps its keys out of line the copy is a part, with the range of
 //! that. How a cursor merges it with other versions must never be known here.
 
 use super::long_key::is_long;
@@ -15,7 +15,7 @@ pub struct LeafCopy {
     page: Vec<u8>,
     /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
     long: Vec<(usize, Vec<u8>)>,
-    /// Of a leaf that keeps its keys apart: the slots that were taken, which count from 0 here. The window has their whole keys,
+    /// Of a leaf that keeps its keys out of line: the slots that were taken, which count from 0 here. The window has their whole keys,
     /// the range is theirs.
     part: Option<Slots<usize>>,
     range: Range,
@@ -26,7 +26,7 @@ pub struct LeafCopy {
     bare: bool,
 }
 
-/// How many entries are taken of a leaf that keeps its keys apart: each has to be read from the key heap.
+/// How many entries are taken of a leaf that keeps its keys out of line: each has to be read from the key heap.
 const PART: usize = 32;
 
 impl LeafCopy {
@@ -205,7 +205,7 @@ impl LeafCopy {
         self.page().lsn()
     }
 
-    /// The number of entries; of a leaf that keeps its keys apart those that were taken.
+    /// The number of entries; of a leaf that keeps its keys out of line those that were taken.
     pub fn count(&self) -> usize {
         self.part.as_ref().map_or_else(|| self.page().count(), Slots::len)
     }

@@ -101,7 +101,7 @@ impl Tree {
     }
 
     /// Both pages' content in one. `first`: what the first entry of the right one is to be instead, in an inner page the
-    /// separator, in a leaf that keeps its keys apart another part.
+    /// separator, in a leaf that keeps its keys out of line another part.
     fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, first: &[u8]) -> Option<Vec<u8>> {
         let page_size = store.page_size();
         let empty = left.count() == 0 || right.count() == 0;

@@ -338,7 +338,7 @@ impl Tree {
         Ok((top, leaf))
     }
 
-    /// Removes the entries of one leaf that are in the range; of one that keeps its keys apart they become a subtree of their own,
+    /// Removes the entries of one leaf that are in the range; of one that keeps its keys out of line they become a subtree of their own,
     /// because they would have to be taken out of many pages. Where that cannot be, or they have pages of their own, [`APART`] of these
     /// go, and true says that there may be more.
     fn trim<S: PageWrite>(

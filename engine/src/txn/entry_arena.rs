@@ -10,13 +10,13 @@ use std::slice::ChunksExact;
 pub(super) struct EntryArena {
     bytes: Vec<u8>,
     /// Where each entry lies; none while all are alike.
-    places: Vec<Place>,
+    places: Vec<EntrySpan>,
     alike: Option<Alike>,
 }
 
 /// Where an entry lies: its key from `at` to `record`, its record from there to where the next entry begins.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntrySpan {
     at: usize,
     record: usize,
     kind: Kind,
@@ -150,9 +150,9 @@ impl EntryArena {
         } else {
             if let Some(Alike { key, stride, kind, count }) = self.alike.take() {
                 let ats = (0..count).map(|index| index * stride);
-                self.places = ats.map(|at| Place { at, record: at + key, kind }).collect();
+                self.places = ats.map(|at| EntrySpan { at, record: at + key, kind }).collect();
             }
-            self.places.push(Place { at, record: at + key.len(), kind });
+            self.places.push(EntrySpan { at, record: at + key.len(), kind });
         }
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(record);
@@ -189,7 +189,7 @@ impl EntryArena {
                 (bytes::slice(&self.bytes, at, at + stride), key, kind)
             }
             None => {
-                let Place { at, record, kind } = *self.places.get(index)?;
+                let EntrySpan { at, record, kind } = *self.places.get(index)?;
                 let end = self.places.get(index + 1).map_or(self.bytes.len(), |next| next.at);
                 (bytes::slice(&self.bytes, at, end), record - at, kind)
             }
@@ -219,11 +219,11 @@ impl EntryArena {
     /// Bytes that the entries take.
     #[inline(always)]
     pub(super) fn bytes(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        self.bytes.len() + self.places.len() * size_of::<EntrySpan>()
     }
 
     /// Bytes of memory that are held for them.
     pub(super) fn allocated(&self) -> usize {
-        self.bytes.capacity() + self.places.capacity() * size_of::<Place>()
+        self.bytes.capacity() + self.places.capacity() * size_of::<EntrySpan>()
     }
 }

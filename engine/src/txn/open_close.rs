@@ -6,8 +6,8 @@ use super::durability::Durability;
 use super::engine::Engine;
 use super::read::cursor::{Cursor, View};
 use super::redo::Redone;
-use super::space::gaps::Gaps;
 use super::space::reclaim::Waiting;
+use super::space::shrink::ShrinkLimits;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::store::Meta;
 use crate::tree::Tree;
@@ -89,7 +89,7 @@ impl Engine {
         self.prune_all();
         let Some(store) = &self.store else { return Ok(()) };
         self.checkpoint_with_room()?;
-        self.close_gaps(Gaps::worth_while(&store.stats()))?;
+        self.shrink_within(ShrinkLimits::worth_while(&store.stats()))?;
         let meta = Meta { clean: true, ..store.file().meta() };
         // Into both places: without its log, the file must not depend on one of them.
         store.file().write_meta(meta)?;

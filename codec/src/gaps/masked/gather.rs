@@ -68,7 +68,7 @@ unsafe impl WideSink for Keys<'_> {
 }
 
 /// Up to 64 bytes from a gap's beginning on, and zeros.
-struct Window {
+struct ByteWindow {
     bytes: __m512i,
     /// The bytes that end a gap, as all zeros after the body seem to.
     ends: u64,
@@ -76,13 +76,13 @@ struct Window {
     begins: __m512i,
 }
 
-impl Window {
+impl ByteWindow {
     /// The bytes of `body` from `at` on, which may be after it.
     ///
     /// # Safety
     /// VBMI.
     #[inline(always)]
-    unsafe fn new(body: &[u8], at: usize) -> Window {
+    unsafe fn new(body: &[u8], at: usize) -> ByteWindow {
         // SAFETY: the caller's; 64 bytes are there, or the mask keeps the load inside the body.
         unsafe {
             let bytes = if at + 64 <= body.len() {
@@ -94,7 +94,7 @@ impl Window {
             };
             let ends = _mm512_testn_epi8_mask(bytes, _mm512_set1_epi8(i8::MIN));
             let begins = _mm512_maskz_compress_epi8(ends, _mm512_loadu_si512(NEXT.as_ptr().cast()));
-            Window { bytes, ends, begins }
+            ByteWindow { bytes, ends, begins }
         }
     }
 
@@ -147,11 +147,11 @@ pub(super) unsafe fn feed(body: &[u8], gaps: usize, first: u32, sink: &mut impl 
     unsafe {
         let mut before = _mm512_set1_epi32(first as i32);
         let mut least = _mm512_set1_epi32(-1);
-        let mut window = Window::new(body, 0);
+        let mut window = ByteWindow::new(body, 0);
         while left >= 16 {
             // The next window comes first: behind all that waits for this one's bytes it would start late.
             at += window.len_of(16);
-            let next = Window::new(body, at);
+            let next = ByteWindow::new(body, at);
             let (gaps, carried) = window.gaps();
             let (keys, last) = keys_of_gaps(gaps, before);
             least = _mm512_min_epu32(least, carried);

@@ -46,7 +46,7 @@ impl Shape {
     /// # Safety
     /// AVX-512.
     #[inline(always)]
-    unsafe fn become_of(&mut self, control: u8) {
+    unsafe fn set(&mut self, control: u8) {
         if control != self.control {
             let shuffle = SHUFFLES[usize::from(control)].as_ptr();
             self.control = control;
@@ -126,7 +126,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
         // SAFETY: the caller's.
         unsafe {
             let (from, controls) = (self.data.as_ptr().add(self.at), self.controls());
-            shape.become_of(*controls);
+            shape.set(*controls);
             let (step, apart) = if STREAM { (shape.len, 1) } else { (shape.len + 1, shape.len + 1) };
             let (one, two, three) = (*controls.add(apart), *controls.add(2 * apart), *controls.add(3 * apart));
             if (one ^ shape.control) | (two ^ shape.control) | (three ^ shape.control) != 0 {

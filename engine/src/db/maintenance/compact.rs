@@ -101,7 +101,7 @@ impl Database {
         shared.engine.prune_all();
         shared.engine.checkpoint_with_room()?;
         let _writer = shared.engine.lock_writer()?;
-        shared.engine.close_all_gaps()?;
+        shared.engine.shrink_fully()?;
         Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
     }
 }

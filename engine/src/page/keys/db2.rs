@@ -14,7 +14,7 @@ use super::directory::{self, FIELD, GROUP, Group};
 use super::row::Lead;
 use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
-use super::{KeyRow, Place};
+use super::{KeyRow, WalkPosition};
 use crate::base::bytes;
 pub(super) use build::Db2Builder;
 pub(super) use scheme::Db2Scheme;
@@ -197,7 +197,7 @@ impl<'a> List<'a> for Db2<'a> {
     }
 
     #[inline]
-    fn advance(&self, place: &mut Place) -> bool {
+    fn advance(&self, place: &mut WalkPosition) -> bool {
         if place.slot >= self.count {
             return false;
         }
@@ -258,7 +258,7 @@ impl<'a> List<'a> for Db2<'a> {
         slot == 0 || self.is_above_in_group(slot).unwrap_or_else(|| built(self, slot, |left, right| left < right))
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         self.each_span(from, to, |group, slots, list| row.push_slotted(&Lead::new([prefix, group]), list, slots));
     }
 }

@@ -21,9 +21,9 @@ use super::directory::{self, FIELD, GROUP, Group};
 use super::row::Lead;
 use super::scheme::List;
 use super::slotted::head_of;
-use super::{KeyRow, Place};
+use super::{KeyRow, WalkPosition};
 use crate::base::{bytes, varint};
-use best::{Best, Found};
+use best::{Best, GroupPosition};
 pub(super) use build::DeltaBuilder;
 pub(super) use scheme::DeltaScheme;
 pub use scheme::Instantiation;
@@ -195,7 +195,7 @@ impl<'a> Delta<'a> {
     /// Passes the entries up to `slot`, whose keys `visit` has to build: what each shares with the one before, the length of
     /// what it has behind that, and the list from there on.
     #[inline(always)]
-    pub(super) fn pass(&self, place: &mut Place, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
+    pub(super) fn pass(&self, place: &mut WalkPosition, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
         while place.slot < slot.min(self.count) {
             let entry = Entry::at(self.entries, place.at);
             visit(entry.shared, entry.len, self.entries.get(entry.rest..).unwrap_or_default());
@@ -287,9 +287,9 @@ impl<'a> List<'a> for Delta<'a> {
         let (mut first, mut at, mut agreed) = (span.first, span.at, 0);
         if self.best.is_in(span) {
             match self.best.search(entries, suffix) {
-                Found::Here(found) => return found,
-                Found::Before => {}
-                Found::Behind(slot, end, common) => (first, at, agreed) = (slot, end, common),
+                GroupPosition::Here(found) => return found,
+                GroupPosition::Before => {}
+                GroupPosition::Behind(slot, end, common) => (first, at, agreed) = (slot, end, common),
             }
         }
         let mut wanted = suffix.get(agreed..).unwrap_or_default();
@@ -368,7 +368,7 @@ impl<'a> List<'a> for Delta<'a> {
         sum
     }
 
-    fn seek(&self, place: &mut Place, slot: usize) {
+    fn seek(&self, place: &mut WalkPosition, slot: usize) {
         let span = self.span_of(slot);
         if place.slot > slot || place.slot <= span.first {
             place.key.clear();
@@ -383,7 +383,7 @@ impl<'a> List<'a> for Delta<'a> {
     }
 
     #[inline]
-    fn advance(&self, place: &mut Place) -> bool {
+    fn advance(&self, place: &mut WalkPosition) -> bool {
         if place.slot >= self.count {
             return false;
         }
@@ -414,7 +414,7 @@ impl<'a> List<'a> for Delta<'a> {
         best.check(&entries)
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
         let lead = Lead::new([prefix, &[]]);
         self.seek(place, from);
         let mut before = std::mem::take(&mut place.key);

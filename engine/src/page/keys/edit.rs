@@ -7,24 +7,24 @@ use crate::base::{Error, PageId, Result};
 
 /// Where a key list stands, for changing it: its bytes now, its entries, the granule of the page.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct KeyState {
-    pub(in crate::page) kind: KeyListKind,
-    pub(in crate::page) bytes: usize,
-    pub(in crate::page) count: usize,
-    pub(in crate::page) granule: usize,
+pub(crate) struct KeyState {
+    pub(crate) kind: KeyListKind,
+    pub(crate) bytes: usize,
+    pub(crate) count: usize,
+    pub(crate) granule: usize,
     /// Key 0 is an inner page's: empty.
-    pub(in crate::page) inner: bool,
+    pub(crate) inner: bool,
     /// Bytes that the list may have at the most, with what else the operation brings in the page.
-    pub(in crate::page) room: usize,
+    pub(crate) room: usize,
 }
 
 /// What an insertion makes of a list: found once, to know whether it fits, and then done.
 #[derive(Clone, Copy, Default)]
-pub(in crate::page) struct Plan {
+pub(crate) struct Plan {
     /// Bytes that the list takes afterwards.
-    pub(in crate::page) bytes: usize,
+    pub(crate) bytes: usize,
     /// What the list found out on the way; only it knows what that is.
-    pub(in crate::page) found: [usize; 4],
+    pub(crate) found: [usize; 4],
 }
 
 impl Plan {
@@ -35,14 +35,14 @@ impl Plan {
 
 /// See [`Scheme::is_changeable`].
 #[inline]
-pub(in crate::page) fn is_changeable(list: &[u8], state: KeyState) -> bool {
+pub(crate) fn is_changeable(list: &[u8], state: KeyState) -> bool {
     with_scheme!(state.kind, scheme => scheme.is_changeable(list, state))
 }
 
 /// Puts `suffix` at `slot`, if the list then has at most `state.room` bytes, and returns how many it has. `list` has all
 /// the bytes up to the record list, those behind `state.bytes` being zero. What a shorter list frees is zeroed.
 #[inline]
-pub(in crate::page) fn insert(
+pub(crate) fn insert(
     page: PageId,
     list: &mut [u8],
     state: KeyState,
@@ -55,7 +55,7 @@ pub(in crate::page) fn insert(
 
 /// Puts the first of these suffixes at their slots of the list with those before, as long as the list can do that without
 /// changing its length, and not `worth` of them go to one block; says how many. `list` is as for [`insert`].
-pub(in crate::page) fn insert_in_place<'k>(
+pub(crate) fn insert_in_place<'k>(
     list: &mut [u8],
     state: KeyState,
     worth: usize,
@@ -66,7 +66,7 @@ pub(in crate::page) fn insert_in_place<'k>(
 
 /// How many of these suffixes [`insert_run`] takes at once into a list of `count` keys: those that go to the same block as
 /// the first; none where the list has no blocks.
-pub(in crate::page) fn together<'k>(
+pub(crate) fn together<'k>(
     kind: KeyListKind,
     list: &[u8],
     count: usize,
@@ -77,7 +77,7 @@ pub(in crate::page) fn together<'k>(
 
 /// Puts suffixes that are [`together`] at their slots of the list as it is now: all, or none if there is no room. `list` is
 /// as for [`insert`].
-pub(in crate::page) fn insert_run<'k>(
+pub(crate) fn insert_run<'k>(
     page: PageId,
     list: &mut [u8],
     state: KeyState,
@@ -88,7 +88,7 @@ pub(in crate::page) fn insert_run<'k>(
 }
 
 /// True where [`insert`] would put `suffix` at `slot` of `list`, its bytes alone; `None`: only trying tells.
-pub(in crate::page) fn would_insert(
+pub(crate) fn would_insert(
     page: PageId,
     list: &[u8],
     state: KeyState,
@@ -102,17 +102,11 @@ pub(in crate::page) fn would_insert(
 
 /// Takes the entries `[from, to)` out, of which there are some, zeroes what that frees and returns the bytes that the list takes then: `None`
 /// where that would be more than `state.room`. `list` is as for [`insert`].
-pub(in crate::page) fn remove(
-    page: PageId,
-    list: &mut [u8],
-    state: KeyState,
-    from: usize,
-    to: usize,
-) -> Result<Option<usize>> {
+pub(crate) fn remove(page: PageId, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<Option<usize>> {
     with_scheme!(state.kind, scheme => scheme.remove(list, state, from, to)).map_err(|what| Error::corrupt(page, what))
 }
 
 /// Lays the list out anew so that it takes at most `state.room` bytes, and returns how many; `None` where it cannot.
-pub(in crate::page) fn vacuumize(list: &mut [u8], state: KeyState) -> Option<usize> {
+pub(crate) fn vacuumize(list: &mut [u8], state: KeyState) -> Option<usize> {
     with_scheme!(state.kind, scheme => scheme.vacuumize(list, state))
 }

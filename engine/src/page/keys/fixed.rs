@@ -4,8 +4,8 @@
 //! page's key 0, which is empty, is kept as zeros of that length.
 
 use super::row::Lead;
-use super::scheme::{Build, Changed, Features, List, Scheme, insert_planned, own_bytes};
-use super::{KeyRow, KeyState, Place, Plan};
+use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes};
+use super::{KeyRow, KeyState, Plan, WalkPosition};
 use crate::base::bytes;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -151,7 +151,7 @@ impl<'a> List<'a> for Fixed<'a> {
         slot.checked_sub(1).is_none_or(|left| self.key(left) < self.key(slot))
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         let lead = Lead::new([prefix, &[]]);
         (from..to).for_each(|slot| row.push_tail(&lead, self.stride, self.tail(slot)));
     }
@@ -166,7 +166,7 @@ fn stride_with(now: usize, count: usize, inner: bool, suffix: &[u8]) -> Option<u
 
 /// The fixed-length key list among the others.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct FixedScheme;
+pub(crate) struct FixedScheme;
 
 impl Scheme for FixedScheme {
     type List<'a> = Fixed<'a>;
@@ -210,7 +210,7 @@ impl Scheme for FixedScheme {
         }
     }
 
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, _| {
             // Bytes behind the list, which a hostile page may have, say nothing.
             let now = Fixed::new(bytes::slice(list, 0, state.bytes), state.count).stride;
@@ -223,7 +223,7 @@ impl Scheme for FixedScheme {
         })
     }
 
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         let list = own_bytes(list, state);
         let stride = Fixed::new(list, state.count).stride;
         let left = state.count - (to - from);

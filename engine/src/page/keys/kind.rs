@@ -83,7 +83,7 @@ impl KeyListKind {
         with_scheme!(self, scheme => scheme.likely_parts(page_size, part))
     }
 
-    /// See [`crate::page::apart_image`].
+    /// See [`crate::page::out_of_line_image`].
     pub(in crate::page) fn image(self, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
         with_scheme!(self, scheme => scheme.image(before, key, next, place))
     }

@@ -28,13 +28,13 @@ pub(super) use edit::{
     KeyState, insert, insert_in_place, insert_run, is_changeable, remove, together, vacuumize, would_insert,
 };
 pub use layout::{KeyLayout, KeysToKeep};
-pub(super) use pkb::apart::Apart;
-pub use pkb::apart::KeyPlace;
+pub use pkb::out_of_line::KeyPlace;
+pub(super) use pkb::out_of_line::OutOfLine;
 pub(super) use row::KeyRow;
 use scheme::{Build, List};
 pub use table::KeyListKind;
 pub(super) use table::{KeyList, KeyListBuilder};
-pub(super) use walk::{KeyWalk, Place, Walked};
+pub(super) use walk::{KeyWalk, WalkPosition, Walked};
 
 /// Bytes of a suffix that room is made for before it is known.
 pub(super) const USUAL_SUFFIX: usize = 48;
@@ -73,7 +73,7 @@ macro_rules! hand_on {
 impl<'a> KeyList<'a> {
     hand_on! { with_list to List:
         #[inline(always)] fn blocks(&self) -> Option<Blocks<'a>>;
-        #[inline(always)] fn out_of_line(&self) -> Option<Apart<'a>>;
+        #[inline(always)] fn out_of_line(&self) -> Option<OutOfLine<'a>>;
         #[inline(always)] fn search(&self, suffix: &[u8]) -> Result<usize, usize>;
         #[inline] fn append(&self, slot: usize, out: &mut Vec<u8>);
         #[inline] fn entry_bytes(&self, slot: usize) -> usize;
@@ -85,15 +85,15 @@ impl<'a> KeyList<'a> {
         #[inline(always)] fn is_above(&self, slot: usize, suffix: &[u8]) -> bool;
         #[inline] fn is_above_previous(&self, slot: usize) -> bool;
         #[inline(always)] fn part_of_way(&self, from: Option<&[u8]>, slot: usize, key: &[u8]) -> Option<usize>;
-        fn seek(&self, place: &mut Place, slot: usize);
-        #[inline] fn advance(&self, place: &mut Place) -> bool;
+        fn seek(&self, place: &mut WalkPosition, slot: usize);
+        #[inline] fn advance(&self, place: &mut WalkPosition) -> bool;
         fn checks_order(&self) -> bool;
     }
 
     /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to a row that is empty; fewer where the list has no
     /// more. `place` is where the last ones ended, if they were of this list.
     #[inline(always)]
-    pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
+    pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
         row.reserve(to.saturating_sub(from));
         with_list!(self, list => list.add_to(row, prefix, place, from, to));
     }

@@ -5,19 +5,19 @@
 //! `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made of suffixes; the first one's shares nothing. The slot is
 //! where the entry is in the heap: `varint(suffix length) | suffix`. There is never garbage in the heap.
 
-pub(super) mod apart;
 mod build;
 pub(super) mod edit;
+pub(super) mod out_of_line;
 mod parts;
 mod scheme;
 
 use super::row::Lead;
 use super::scheme::List;
-use super::{KeyRow, Place, capacity};
+use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
 pub(super) use build::PkbBuilder;
 use parts::{FIELD, Parts, part_of};
-pub(super) use scheme::{ApartScheme, PkbScheme};
+pub(super) use scheme::{OutOfLineScheme, PkbScheme};
 
 /// Bytes of part and slot together.
 #[inline(always)]
@@ -155,7 +155,7 @@ impl<'a> List<'a> for Pkb<'a> {
         self.key(slot).len()
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         let lead = Lead::new([prefix, &[]]);
         (from..to).for_each(|slot| {
             let (len, tail) = self.tail(slot);

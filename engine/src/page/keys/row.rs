@@ -17,7 +17,7 @@ const ROOM: usize = 2 * WIDE + HEAD;
 
 /// Keys side by side; used again and again it allocates nothing.
 #[derive(Clone, Default, Debug)]
-pub(in crate::page) struct KeyRow {
+pub(crate) struct KeyRow {
     /// More than the keys take, by [`WIDE`] bytes at least: only ever longer, so that a key's place is there before its
     /// bytes are.
     buffer: Vec<u8>,
@@ -47,23 +47,23 @@ impl<'a> Lead<'a> {
 
 impl KeyRow {
     /// Forgets the keys.
-    pub(in crate::page) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ends.clear();
     }
 
     /// Makes room for so many keys more.
-    pub(in crate::page) fn reserve(&mut self, keys: usize) {
+    pub(crate) fn reserve(&mut self, keys: usize) {
         self.ends.reserve(keys);
     }
 
     /// Bytes of memory that it has.
-    pub(in crate::page) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.buffer.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
     /// How many keys there are.
     #[inline]
-    pub(in crate::page) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
@@ -76,13 +76,13 @@ impl KeyRow {
 
     /// The key at `index`; empty where there is none.
     #[inline]
-    pub(in crate::page) fn get(&self, index: usize) -> &[u8] {
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
         self.place(index).and_then(|place| self.buffer.get(place)).unwrap_or_default()
     }
 
     /// Adds a key.
     #[inline]
-    pub(in crate::page) fn push(&mut self, key: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[u8]) {
         let at = self.begin(key.len());
         self.copy(at, key, key.len());
     }

@@ -2,34 +2,34 @@
 //! ([`Build`]) it. Which lists there are is in `table`. No layout of bytes belongs here.
 
 use super::row::Lead;
-use super::{Apart, Blocks, KeyListKind, KeyPlace, KeyRow, KeyState, Place, Plan, Walked};
+use super::{Blocks, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, Plan, WalkPosition, Walked};
 use crate::base::bytes;
 use duramen_codec::Codec;
 use std::ops::Range;
 
 /// The bytes that a list has after a change; `None`: they would be more than it may have, and nothing has changed. Or what is
 /// wrong with the list or with what was to go into it.
-pub(in crate::page) type Changed = Result<Option<usize>, String>;
+pub(crate) type EditResult = Result<Option<usize>, String>;
 
 /// What a list can do, known without a look at its bytes.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct Features {
+pub(crate) struct Features {
     /// It keeps keys without the common prefix of the page's fences.
-    pub(in crate::page) cuts_prefix: bool,
+    pub(crate) cuts_prefix: bool,
     /// Neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is quicker and
     /// says what each takes.
-    pub(in crate::page) walked: bool,
+    pub(crate) walked: bool,
     /// The list that a tree with such leaves has in its inner pages. Any run of an inner page's entries fits in a page again
     /// that has the first key of the run and the one behind it for fences: where an entry takes less than its key it might not.
-    pub(in crate::page) inner: KeyListKind,
+    pub(crate) inner: KeyListKind,
     /// The length that every key must have, where the kind itself says it.
-    pub(in crate::page) key_len: Option<usize>,
+    pub(crate) key_len: Option<usize>,
     /// The codec of the blocks that keys are in.
-    pub(in crate::page) codec: Option<Codec>,
+    pub(crate) codec: Option<Codec>,
     /// All keys have one length, which the first key sets.
-    pub(in crate::page) one_length: bool,
+    pub(crate) one_length: bool,
     /// The page has parts of its keys only, and says where the keys themselves are.
-    pub(in crate::page) out_of_line: bool,
+    pub(crate) out_of_line: bool,
 }
 
 impl Features {
@@ -46,7 +46,7 @@ impl Features {
 }
 
 /// A key list: all that is known of it without its bytes.
-pub(in crate::page) trait Scheme: Copy {
+pub(crate) trait Scheme: Copy {
     /// The list to read.
     type List<'a>: List<'a>;
     /// The list under construction.
@@ -88,10 +88,10 @@ pub(in crate::page) trait Scheme: Copy {
     fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String>;
 
     /// See [`super::insert`].
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed;
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult;
 
     /// See [`super::remove`].
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed;
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult;
 
     /// See [`super::vacuumize`].
     fn vacuumize(self, _list: &mut [u8], _state: KeyState) -> Option<usize> {
@@ -109,7 +109,7 @@ pub(in crate::page) trait Scheme: Copy {
         _list: &mut [u8],
         _state: KeyState,
         _suffixes: impl Iterator<Item = (usize, &'k [u8])>,
-    ) -> Changed {
+    ) -> EditResult {
         Ok(None)
     }
 
@@ -124,7 +124,7 @@ pub(in crate::page) trait Scheme: Copy {
         0
     }
 
-    /// See [`crate::page::apart_image`]; empty where keys are not out of line.
+    /// See [`crate::page::out_of_line_image`]; empty where keys are not out of line.
     fn image(self, _before: &[u8], _key: &[u8], _next: Option<&[u8]>, _place: KeyPlace) -> Vec<u8> {
         Vec::new()
     }
@@ -146,7 +146,7 @@ pub(super) fn insert_planned(
     slot: usize,
     suffix: &[u8],
     put: impl FnOnce(&mut [u8], Plan),
-) -> Changed {
+) -> EditResult {
     let plan = scheme.plan(bytes::slice(list, 0, state.bytes), state, slot, suffix)?;
     let Some(plan) = plan.filter(|plan| plan.bytes <= state.room) else { return Ok(None) };
     put(list.get_mut(..plan.bytes.max(state.bytes)).unwrap_or_default(), plan);
@@ -160,7 +160,7 @@ pub(super) fn own_bytes(list: &mut [u8], state: KeyState) -> &mut [u8] {
 }
 
 /// A key list to read.
-pub(in crate::page) trait List<'a>: Copy {
+pub(crate) trait List<'a>: Copy {
     /// `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one. Of a list without its keys nothing.
     fn search(&self, suffix: &[u8]) -> Result<usize, usize>;
 
@@ -216,13 +216,13 @@ pub(in crate::page) trait List<'a>: Copy {
 
     /// Puts `place` before `slot`, or behind the last entry where there is no such slot.
     #[inline]
-    fn seek(&self, place: &mut Place, slot: usize) {
+    fn seek(&self, place: &mut WalkPosition, slot: usize) {
         place.slot = slot;
     }
 
     /// Passes the entry behind `place` and takes its key. False: the list has no more.
     #[inline]
-    fn advance(&self, place: &mut Place) -> bool {
+    fn advance(&self, place: &mut WalkPosition) -> bool {
         place.key.clear();
         self.append(place.slot, &mut place.key);
         place.bytes = self.entry_bytes(place.slot);
@@ -232,7 +232,7 @@ pub(in crate::page) trait List<'a>: Copy {
     }
 
     /// See [`super::KeyList::add_to`].
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
         let lead = Lead::new([prefix, &[]]);
         self.seek(place, from);
         while place.slot < to && self.advance(place) {
@@ -255,7 +255,7 @@ pub(in crate::page) trait List<'a>: Copy {
 
     /// The list as one whose keys are out of line.
     #[inline(always)]
-    fn out_of_line(&self) -> Option<Apart<'a>> {
+    fn out_of_line(&self) -> Option<OutOfLine<'a>> {
         None
     }
 }
@@ -270,7 +270,7 @@ pub(super) fn built<'a, R: Default>(list: &impl List<'a>, slot: usize, ask: impl
 }
 
 /// A key list under construction.
-pub(in crate::page) trait Build {
+pub(crate) trait Build {
     /// What it can take entries over from.
     type List<'a>;
 

@@ -15,7 +15,7 @@ mod scheme;
 
 use super::row::Lead;
 use super::scheme::List;
-use super::{KeyRow, Place, capacity};
+use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
 pub(super) use build::SlottedBuilder;
 pub(super) use scheme::SlottedScheme;
@@ -65,7 +65,7 @@ pub(super) fn entry_bytes(suffix_len: usize) -> usize {
 
 /// An entry's suffix in its two parts.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The head.
     pub(super) head: u32,
     /// The length of the whole suffix.
@@ -328,7 +328,7 @@ impl<'a> List<'a> for Slotted<'a> {
         self.compare(slot, suffix).is_gt()
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         row.push_slotted(&Lead::new([prefix, &[]]), self, from..to);
     }
 }

@@ -6,13 +6,13 @@ use super::blocks::{BlockRule, BlocksScheme};
 use super::db2::Db2Scheme;
 use super::delta::{DeltaScheme, Instantiation};
 use super::fixed::FixedScheme;
-use super::pkb::{ApartScheme, PkbScheme};
+use super::pkb::{OutOfLineScheme, PkbScheme};
 use super::scheme::{Build, Scheme};
 use super::slotted::SlottedScheme;
 use std::ops::Range;
 
 /// What a kind says of itself beyond its number: in two bytes of a tag, the codec and the variant.
-pub(in crate::page) trait Parameter: Copy + 'static {
+pub(crate) trait Parameter: Copy + 'static {
     /// All that there are, each with its bytes.
     const ALL: &'static [(Self, [u8; 2])];
 
@@ -84,7 +84,7 @@ macro_rules! key_lists {
         impl KeyListKind {
             /// All kinds and their tags, no two of which are the same.
             #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
-            pub(in crate::page) const TAGS: [(KeyListKind, [u8; 3]); 0 $($(+ counted!($($ty)?))*)*] = {
+            pub(crate) const TAGS: [(KeyListKind, [u8; 3]); 0 $($(+ counted!($($ty)?))*)*] = {
                 let mut all = [(KeyListKind::USUAL, [0; 3]); 0 $($(+ counted!($($ty)?))*)*];
                 let mut at = 0;
                 $($(listed!(all, at, $number, $kind $(, $ty)?);)*)*
@@ -146,19 +146,19 @@ macro_rules! key_lists {
 
         /// A key list to read. Any bytes are safe.
         #[derive(Clone, Copy)]
-        pub(in crate::page) enum KeyList<'a> {
+        pub(crate) enum KeyList<'a> {
             $($list(<$scheme as Scheme>::List<'a>),)*
         }
 
         /// A key list under construction.
-        pub(in crate::page) enum KeyListBuilder {
+        pub(crate) enum KeyListBuilder {
             $($list(<$scheme as Scheme>::Builder),)*
         }
 
         impl<'a> KeyList<'a> {
             /// The list of that kind in `list` (its bytes alone), with `count` entries.
             #[inline(always)]
-            pub(in crate::page) fn new(kind: KeyListKind, list: &'a [u8], count: usize, granule: usize) -> KeyList<'a> {
+            pub(crate) fn new(kind: KeyListKind, list: &'a [u8], count: usize, granule: usize) -> KeyList<'a> {
                 match kind.scheme() {
                     $(AnyScheme::$list(scheme) => KeyList::$list(scheme.list(list, count, granule)),)*
                 }
@@ -167,7 +167,7 @@ macro_rules! key_lists {
 
         impl KeyListBuilder {
             /// Begins a list of up to some `bytes`.
-            pub(in crate::page) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
+            pub(crate) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
                 match kind.scheme() {
                     $(AnyScheme::$list(scheme) => KeyListBuilder::$list(scheme.builder(granule, inner, bytes)),)*
                 }
@@ -175,7 +175,7 @@ macro_rules! key_lists {
 
             /// Takes over the entries of some slots of another list: see [`Build::take`]. Returns the bytes that the list takes
             /// then; `None`: the two are not of one kind that knows how, or the keys are none that this one can hold.
-            pub(in crate::page) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
+            pub(crate) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
                 match self {
                     $(KeyListBuilder::$list(to) => {
                         let KeyList::$list(from) = list else { return None };
@@ -240,9 +240,9 @@ key_lists! { ($)
         /// [`KeyListKind::LONGEST_PART`].
         Pkb(part: u8) = 7 => PkbScheme { part: usize::from(part) },
     }
-    Apart ApartScheme {
+    OutOfLine OutOfLineScheme {
         /// The same parts, and the whole keys in pages of their own: the key heap.
-        PkbHeap(part: u8) = 8 => ApartScheme { part: usize::from(part) },
+        PkbHeap(part: u8) = 8 => OutOfLineScheme { part: usize::from(part) },
     }
     Blocks BlocksScheme {
         /// Integer keys of 4 bytes in compressed blocks.

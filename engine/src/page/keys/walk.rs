@@ -5,7 +5,7 @@ use super::{KeyList, USUAL_SUFFIX};
 
 /// A place between two entries of a list, with the key before it.
 #[derive(Clone, Default, Debug)]
-pub(in crate::page) struct Place {
+pub(crate) struct WalkPosition {
     /// The slot of the entry behind it.
     pub(super) slot: usize,
     /// Where that entry is, in lists without slots.
@@ -20,58 +20,58 @@ pub(in crate::page) struct Place {
     pub(super) key: Vec<u8>,
 }
 
-impl Place {
+impl WalkPosition {
     /// Goes before the first entry.
-    pub(in crate::page) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
-        *self = Place { key, ..Place::default() };
+        *self = WalkPosition { key, ..WalkPosition::default() };
     }
 
     /// Bytes of memory that it has.
-    pub(in crate::page) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.key.capacity()
     }
 }
 
 /// Goes through a list from some slot on.
-pub(in crate::page) struct KeyWalk<'a> {
+pub(crate) struct KeyWalk<'a> {
     list: KeyList<'a>,
     end: usize,
-    place: Place,
+    place: WalkPosition,
 }
 
 /// An entry that a walk has come by.
-pub(in crate::page) struct Walked<'w> {
+pub(crate) struct Walked<'w> {
     /// Its suffix.
-    pub(in crate::page) suffix: &'w [u8],
+    pub(crate) suffix: &'w [u8],
     /// The number of its group, where the list has groups.
-    pub(in crate::page) group: usize,
+    pub(crate) group: usize,
     /// Bytes of the list that it takes, with its group's if it is the first of one.
-    pub(in crate::page) bytes: usize,
+    pub(crate) bytes: usize,
     /// Bytes of the prefix that its group has in the list.
-    pub(in crate::page) prefix: usize,
+    pub(crate) prefix: usize,
     /// Bytes more that it takes where it is the first of its page.
-    pub(in crate::page) lead: usize,
+    pub(crate) lead: usize,
     /// Bytes that its suffix has in common with the one before; known only where that was walked over too.
-    pub(in crate::page) common: usize,
+    pub(crate) common: usize,
 }
 
 impl<'a> KeyWalk<'a> {
     /// A walk from slot `from` of a list of `end` entries.
-    pub(in crate::page) fn new(list: KeyList<'a>, from: usize, end: usize) -> KeyWalk<'a> {
-        let mut place = Place { key: Vec::with_capacity(USUAL_SUFFIX), ..Place::default() };
+    pub(crate) fn new(list: KeyList<'a>, from: usize, end: usize) -> KeyWalk<'a> {
+        let mut place = WalkPosition { key: Vec::with_capacity(USUAL_SUFFIX), ..WalkPosition::default() };
         list.seek(&mut place, from);
         KeyWalk { list, end, place }
     }
 
     /// The next entry.
     #[inline]
-    pub(in crate::page) fn step(&mut self) -> Option<Walked<'_>> {
+    pub(crate) fn step(&mut self) -> Option<Walked<'_>> {
         if self.place.slot >= self.end || !self.list.advance(&mut self.place) {
             return None;
         }
-        let Place { key, group, prefix, bytes, lead, common, .. } = &self.place;
+        let WalkPosition { key, group, prefix, bytes, lead, common, .. } = &self.place;
         let (group, prefix, bytes, lead, common) = (*group, *prefix, *bytes, *lead, *common);
         Some(Walked { suffix: key, group, prefix, bytes, lead, common })
     }

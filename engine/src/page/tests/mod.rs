@@ -1,10 +1,10 @@
 //! Property tests of the whole layer: every key list x record list x page size against a sorted Vec.
-mod apart;
 mod hostile;
 mod inner;
 mod layout;
 mod model;
 mod ops;
+mod out_of_line;
 mod split;
 
 use super::*;

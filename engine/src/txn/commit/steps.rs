@@ -34,7 +34,7 @@ impl<'a> Step<'a> {
     }
 
     /// The tree and key whose leaf the step changes, if it is one.
-    pub(in crate::txn) fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
+    pub(crate) fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
         match *self {
             Step::Put { tree, key, .. } | Step::Remove { tree, key, .. } => Some((tree, key)),
             _ => None,
@@ -42,7 +42,7 @@ impl<'a> Step<'a> {
     }
 
     /// Where the key's place is, if that is known.
-    pub(in crate::txn) fn hint(&self) -> LeafHint {
+    pub(crate) fn hint(&self) -> LeafHint {
         match *self {
             Step::Put { hint, .. } | Step::Remove { hint, .. } => hint,
             _ => LeafHint::NONE,
@@ -54,16 +54,16 @@ impl<'a> Step<'a> {
 /// one by one: all of them at once would take as much memory as the writes.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
-    pub(in crate::txn) listed: Vec<Step<'a>>,
-    pub(in crate::txn) unlisted: Vec<UnlistedSteps<'a>>,
+    pub(crate) listed: Vec<Step<'a>>,
+    pub(crate) unlisted: Vec<UnlistedSteps<'a>>,
 }
 
 /// The steps of writes to one table, all with one hint.
 #[derive(Clone)]
-pub(in crate::txn) struct UnlistedSteps<'a> {
-    pub(in crate::txn) tree: &'a Tree,
-    pub(in crate::txn) writes: super::point_writes::Iter<'a>,
-    pub(in crate::txn) hint: LeafHint,
+pub(crate) struct UnlistedSteps<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) writes: super::point_writes::Iter<'a>,
+    pub(crate) hint: LeafHint,
 }
 
 impl<'a> Steps<'a> {
@@ -73,7 +73,7 @@ impl<'a> Steps<'a> {
     }
 
     /// All of them.
-    pub(in crate::txn) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
         self.listed.iter().copied().chain(self.unlisted.iter().cloned().flatten())
     }
 }

@@ -13,7 +13,7 @@ const FIRST_LIMIT: usize = 1 << 20;
 
 /// Writes in the order in which they came.
 #[derive(Debug)]
-pub(in crate::txn) struct WriteArrays {
+pub(crate) struct WriteArrays {
     /// Keys and what was written there: a record, or a removal.
     writes: EntryArena,
     /// The writes came in the order of their keys, each key once.
@@ -38,7 +38,7 @@ fn low_half(number: u64) -> u32 {
 impl WriteArrays {
     /// Adds an entry if it is like all others.
     #[inline(always)]
-    pub(in crate::txn) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
+    pub(crate) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
         let bytes = self.writes.bytes() + key.len() + record.len();
         if self.order.get().is_some() || bytes > self.limit.min(u32::MAX as usize) {
             return false;
@@ -52,7 +52,7 @@ impl WriteArrays {
     }
 
     /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
-    pub(in crate::txn) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
+    pub(crate) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
             return false;
         }
@@ -65,22 +65,22 @@ impl WriteArrays {
     }
 
     /// Bytes of all writes.
-    pub(in crate::txn) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.writes.bytes()
     }
 
     /// True if nothing was written.
-    pub(in crate::txn) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.writes.len() == 0
     }
 
     /// The key of the last write, if the writes are entries, their keys and records of one length each, and came in order.
-    pub(in crate::txn) fn last_in_order(&self) -> Option<&[u8]> {
+    pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
         (self.in_order && self.writes.are_alike_records()).then(|| self.writes.last_key())
     }
 
     /// How many keys there are.
-    pub(in crate::txn) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         if self.in_order { self.writes.len() } else { self.order().len() }
     }
 
@@ -91,29 +91,29 @@ impl WriteArrays {
     }
 
     /// The first rank whose key is not below this one.
-    pub(in crate::txn) fn position(&self, key: &[u8]) -> usize {
+    pub(crate) fn position(&self, key: &[u8]) -> usize {
         self.writes.position(key, self.len(), |rank| self.index(rank))
     }
 
     /// What was written last at a key.
-    pub(in crate::txn) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let (found, record) = self.nth(self.position(key))?;
         (found == key).then_some(record)
     }
 
     /// The last write of each key at these ranks, in the order of the keys.
-    pub(in crate::txn) fn ranks(&self, ranks: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
+    pub(crate) fn ranks(&self, ranks: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
         ranks.filter_map(|rank| self.nth(rank))
     }
 
     /// All writes, if they are alike and came in order.
-    pub(in crate::txn) fn alike_in_order(&self) -> Option<AlikeEntries<'_>> {
+    pub(crate) fn alike_in_order(&self) -> Option<AlikeEntries<'_>> {
         if self.in_order { self.writes.alike() } else { None }
     }
 
     /// The last write of the key at a rank.
     #[inline(always)]
-    pub(in crate::txn) fn nth(&self, rank: usize) -> Option<PointWrite<'_>> {
+    pub(crate) fn nth(&self, rank: usize) -> Option<PointWrite<'_>> {
         self.writes.get(self.index(rank))
     }
 

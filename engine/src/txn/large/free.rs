@@ -1,6 +1,6 @@
 //! Frees runs, after making sure that a record leads to a run.
 
-use super::Run;
+use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{PageId, Result};
 use crate::page::{self, Page};
@@ -8,7 +8,7 @@ use crate::txn::commit::applier::Applier;
 use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::ids_per_map;
 
-impl Run {
+impl LargeRecord {
     /// True if its pages are what they must be, as far as can be known without reading them: they are taken, and their images are as
     /// long as the run's.
     fn is_sound(&self, engine: &Engine) -> Result<bool> {
@@ -41,7 +41,7 @@ impl Run {
 }
 
 /// The run of a large record that leads to what it must.
-pub(crate) struct SoundRun(Run);
+pub(crate) struct SoundRun(LargeRecord);
 
 /// The run of a large record. `None` where the record is damaged: to free what it leads to would free the pages of somebody
 /// else, so its run stays taken.
@@ -49,7 +49,7 @@ pub(crate) struct SoundRun(Run);
 /// # Errors
 /// Those of reading allocation maps.
 pub(crate) fn sound_run(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
-    let run = match Run::decode(record) {
+    let run = match LargeRecord::decode(record) {
         Ok(run) => run,
         Err(cause) => {
             tracing::warn!(%cause, "the run of a damaged large record stays taken");

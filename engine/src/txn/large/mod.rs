@@ -22,14 +22,14 @@ const DAMAGED_RECORD: usize = 8;
 
 /// A large record, decoded.
 #[derive(Clone, Copy)]
-struct Run {
+struct LargeRecord {
     first: PageId,
     len: usize,
     checksum: u32,
 }
 
-impl Run {
-    fn decode(record: &[u8]) -> Result<Run> {
+impl LargeRecord {
+    fn decode(record: &[u8]) -> Result<LargeRecord> {
         let first = PageId(bytes::get_u32(record, 0));
         let page = if first.is_none() { PageId::UNKNOWN } else { first };
         if record.len() == DAMAGED_RECORD {
@@ -41,7 +41,7 @@ impl Run {
             return Err(Error::corrupt(page, "a large record that is no pointer to a run"));
         }
         let len = bytes::get_u32(record, 4) as usize;
-        Ok(Run { first, len, checksum: bytes::get_u32(record, 8) })
+        Ok(LargeRecord { first, len, checksum: bytes::get_u32(record, 8) })
     }
 
     fn pages(&self, page_size: usize) -> impl Iterator<Item = PageId> + use<> {
@@ -61,10 +61,10 @@ pub(super) fn damaged_record(table: TableId, record: &[u8]) -> [u8; DAMAGED_RECO
 
 /// The pages of a run.
 pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item = PageId> + use<>> {
-    Ok(Run::decode(record)?.pages(engine.pool.page_size()))
+    Ok(LargeRecord::decode(record)?.pages(engine.pool.page_size()))
 }
 
 /// The length in bytes of the value that a large record stands for.
 pub(crate) fn len(record: &[u8]) -> Result<u64> {
-    Ok(Run::decode(record)?.len as u64)
+    Ok(LargeRecord::decode(record)?.len as u64)
 }

@@ -1,6 +1,6 @@
 //! Reads runs, whole or as a stream.
 
-use super::Run;
+use super::LargeRecord;
 use crate::base::checksum::chained;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
@@ -9,7 +9,7 @@ use std::io::Read;
 
 /// Reads a run to its end, for its checksum only.
 pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
-    let mut reader = RunReader::new(engine, Run::decode(record)?);
+    let mut reader = RunReader::new(engine, LargeRecord::decode(record)?);
     while reader.fill()? {
         reader.at = reader.page_payload().len();
     }
@@ -18,7 +18,7 @@ pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
 
 /// Reads a run whole and checks it.
 pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
-    let run = Run::decode(record)?;
+    let run = LargeRecord::decode(record)?;
     // The length is from a page: memory is taken as the pages come, not on its word.
     let mut value = Vec::with_capacity(run.len.min(1 << 20));
     let mut reader = RunReader::new(engine, run);
@@ -32,7 +32,7 @@ pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
 /// A large value, read as a stream, a page at a time.
 pub(crate) struct RunReader<'e> {
     engine: &'e Engine,
-    run: Run,
+    run: LargeRecord,
     pages: Box<dyn Iterator<Item = PageId> + Send>,
     page: Vec<u8>,
     at: usize,
@@ -43,10 +43,10 @@ pub(crate) struct RunReader<'e> {
 impl<'e> RunReader<'e> {
     /// A reader of the value that a large record stands for.
     pub(crate) fn open(engine: &'e Engine, record: &[u8]) -> Result<RunReader<'e>> {
-        Ok(RunReader::new(engine, Run::decode(record)?))
+        Ok(RunReader::new(engine, LargeRecord::decode(record)?))
     }
 
-    fn new(engine: &'e Engine, run: Run) -> RunReader<'e> {
+    fn new(engine: &'e Engine, run: LargeRecord) -> RunReader<'e> {
         let pages = Box::new(run.pages(engine.pool.page_size()));
         RunReader { engine, run, pages, page: Vec::new(), at: 0, left: run.len, checksum: 0 }
     }

@@ -1,6 +1,6 @@
 //! Writes runs, and takes back those that a transaction does not want.
 
-use super::Run;
+use super::LargeRecord;
 use crate::base::checksum::chained;
 use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
 use crate::base::{Error, PageId, Result, TableId, bytes};
@@ -90,7 +90,7 @@ fn write_run(
 
 /// Takes back a run that this transaction has written itself and does not want any more.
 pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
-    let Ok(run) = Run::decode(record) else { return };
+    let Ok(run) = LargeRecord::decode(record) else { return };
     let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();
     if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
         adopted.retain(|(page, _)| page < first || page > last);

@@ -35,7 +35,7 @@ enum Body {
 }
 
 /// The entries of one range of keys.
-struct Window {
+struct CursorLeaf {
     leaf: LeafCopy,
     body: Body,
     /// The keys for which the leaf is right, where those are not all between its fences.
@@ -59,8 +59,8 @@ pub(crate) struct Cursor<'a> {
     view: View<'a>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    front: Window,
-    back: Window,
+    front: CursorLeaf,
+    back: CursorLeaf,
     exhausted: bool,
     /// The key of the last entry from that end is not yet in the bound that the other end keeps to.
     front_moved: bool,
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         upper: Bound<Vec<u8>>,
     ) -> Cursor<'a> {
         let exhausted = upper != Bound::Unbounded && KeyRange::of(lower.clone(), upper.clone()).is_empty();
-        let (front, back) = (Window::empty(), Window::empty());
+        let (front, back) = (CursorLeaf::empty(), CursorLeaf::empty());
         let (front_moved, back_moved) = (false, false);
         Cursor { engine, tree, view, lower, upper, front, back, exhausted, front_moved, back_moved }
     }
@@ -280,7 +280,7 @@ thread_local! {
     static SPARE: Cell<Option<LeafCopy>> = const { Cell::new(None) };
 }
 
-impl Drop for Window {
+impl Drop for CursorLeaf {
     fn drop(&mut self) {
         if (1..=MOST_SPARE).contains(&self.leaf.room()) {
             let leaf = std::mem::take(&mut self.leaf);
@@ -290,12 +290,12 @@ impl Drop for Window {
     }
 }
 
-impl Window {
-    fn empty() -> Window {
+impl CursorLeaf {
+    fn empty() -> CursorLeaf {
         let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         leaf.clear();
         let (body, ahead) = (Body::Leaf, ReadAhead::default());
-        Window { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0, ahead }
+        CursorLeaf { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0, ahead }
     }
 
     /// The least key for which the window is right.
@@ -320,7 +320,7 @@ impl Window {
         }
     }
 
-    /// Makes the keys of some entries from `slot` on ready for [`Window::key`], at least that one; returns the slot behind
+    /// Makes the keys of some entries from `slot` on ready for [`CursorLeaf::key`], at least that one; returns the slot behind
     /// them.
     fn fetch(&mut self, slot: usize) -> usize {
         match &self.body {

@@ -8,7 +8,7 @@
 use super::key_events::{self, KeyEvents};
 use super::range_pieces::Pieces;
 use super::snapshots::Snapshots;
-use super::version_run::Run;
+use super::version_run::VersionRun;
 use crate::base::{Lsn, TableId};
 use crate::txn::versions::{Before, OwnedRecord};
 use std::collections::btree_map::Entry;
@@ -40,15 +40,15 @@ impl Default for Held {
 /// What was forgotten: memory to give back without a lock, and large records, whose pages nobody reads any more.
 #[derive(Default)]
 pub(crate) struct Gone {
-    pub(in crate::txn) runs: Vec<Run>,
-    pub(in crate::txn) detached: Vec<Pieces>,
+    pub(crate) runs: Vec<VersionRun>,
+    pub(crate) detached: Vec<Pieces>,
     records: Vec<OwnedRecord>,
 }
 
 impl Gone {
     /// The large records among them.
     pub(crate) fn larges(self) -> impl Iterator<Item = OwnedRecord> {
-        let of_runs: Vec<OwnedRecord> = self.runs.iter().flat_map(Run::larges).collect();
+        let of_runs: Vec<OwnedRecord> = self.runs.iter().flat_map(VersionRun::larges).collect();
         self.records.into_iter().chain(of_runs)
     }
 
@@ -72,17 +72,17 @@ pub(super) struct KeptEvents {
 
 impl KeptEvents {
     /// How many there are.
-    pub(in crate::txn) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
     /// Bytes of memory that they take.
-    pub(in crate::txn) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Since when a snapshot has held anything back, if it does.
-    pub(in crate::txn) fn since(&self, snapshot: Lsn) -> Option<Instant> {
+    pub(crate) fn since(&self, snapshot: Lsn) -> Option<Instant> {
         self.held.get(&snapshot).map(|held| held.since)
     }
 
@@ -92,12 +92,12 @@ impl KeptEvents {
     }
 
     /// What `key` had before its first event after `snapshot`, if that is before `until`.
-    pub(in crate::txn) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<&Before> {
+    pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<&Before> {
         self.tables.get(&table)?.get(key)?.first_after(snapshot, until)
     }
 
     /// The same of all keys of `[from, to)`, in order.
-    pub(in crate::txn) fn points(
+    pub(crate) fn points(
         &self,
         table: TableId,
         (from, to): (&[u8], Option<&[u8]>),
@@ -110,7 +110,7 @@ impl KeptEvents {
 
     /// Files up to `most` events of a run. `newest`: the newest snapshot before them, where they are visible; without it all are kept
     /// for now. Says how many it looked at.
-    pub(in crate::txn) fn file(&mut self, run: &mut Run, newest: Option<Lsn>, most: usize, gone: &mut Gone) -> usize {
+    pub(crate) fn file(&mut self, run: &mut VersionRun, newest: Option<Lsn>, most: usize, gone: &mut Gone) -> usize {
         let (table, lsn) = (run.table(), run.lsn());
         let keys = self.tables.entry(table).or_default();
         let list = newest.map(|newest| &mut self.held.entry(newest).or_default().events);
@@ -167,7 +167,7 @@ impl KeptEvents {
     }
 
     /// Takes note of snapshots that have closed.
-    pub(in crate::txn) fn close(&mut self, closed: Vec<Lsn>) {
+    pub(crate) fn close(&mut self, closed: Vec<Lsn>) {
         for snapshot in closed {
             if let Some(Held { events, .. }) = self.held.remove(&snapshot) {
                 self.closing.push((snapshot, events));
@@ -176,7 +176,7 @@ impl KeptEvents {
     }
 
     /// Hands on, or forgets, up to `most` events of snapshots that have closed.
-    pub(in crate::txn) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
+    pub(crate) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
         let mut left = most;
         while left > 0
             && let Some((snapshot, mut events)) = self.closing.pop()

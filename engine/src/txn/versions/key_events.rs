@@ -12,17 +12,17 @@ pub(super) struct KeyEvents {
 
 impl KeyEvents {
     /// One event.
-    pub(in crate::txn) fn new(lsn: Lsn, before: Before) -> KeyEvents {
+    pub(crate) fn new(lsn: Lsn, before: Before) -> KeyEvents {
         KeyEvents { first: (lsn, before), later: BTreeMap::new() }
     }
 
     /// Adds an event, later than all others.
-    pub(in crate::txn) fn add(&mut self, lsn: Lsn, before: Before) {
+    pub(crate) fn add(&mut self, lsn: Lsn, before: Before) {
         self.later.insert(lsn, before);
     }
 
     /// The LSN of the last event.
-    pub(in crate::txn) fn last(&self) -> Lsn {
+    pub(crate) fn last(&self) -> Lsn {
         self.later.last_key_value().map_or(self.first.0, |(lsn, _)| *lsn)
     }
 
@@ -42,7 +42,7 @@ impl KeyEvents {
     }
 
     /// Takes out the event at `lsn`, if it is there and not the only one.
-    pub(in crate::txn) fn take(&mut self, lsn: Lsn) -> Option<Before> {
+    pub(crate) fn take(&mut self, lsn: Lsn) -> Option<Before> {
         if self.first.0 != lsn {
             return self.later.remove(&lsn);
         }
@@ -66,6 +66,6 @@ impl KeyEvents {
 const EVENT_BYTES: usize = 208;
 
 /// Bytes of memory that an event takes.
-pub(in crate::txn) fn bytes(key: &[u8], before: Option<&OwnedRecord>) -> usize {
+pub(crate) fn bytes(key: &[u8], before: Option<&OwnedRecord>) -> usize {
     EVENT_BYTES + key.len() + before.map_or(0, |record| record.bytes.len())
 }

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use version_run::Run;
+use version_run::VersionRun;
 
 /// A record as a leaf keeps it, owned: the bytes themselves, or the pointer to a run of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ struct Inner {
     /// Events filed key by key: earlier ones than those in runs.
     kept: KeptEvents,
     /// Events in commit order.
-    runs: VecDeque<Run>,
+    runs: VecDeque<VersionRun>,
     detached: DetachedRanges,
 }
 
@@ -97,7 +97,7 @@ impl Inner {
                 self.kept.file(&mut run, None, usize::MAX, &mut Gone::default());
             }
         }
-        let mut run = Run::new(table, lsn);
+        let mut run = VersionRun::new(table, lsn);
         run.push(key, before);
         self.runs.push_back(run);
     }
@@ -125,7 +125,7 @@ impl Inner {
     }
 
     /// The runs that tell a snapshot of a table's events before `until`.
-    fn runs_for(&self, table: TableId, snapshot: Lsn, until: Lsn) -> impl Iterator<Item = &Run> {
+    fn runs_for(&self, table: TableId, snapshot: Lsn, until: Lsn) -> impl Iterator<Item = &VersionRun> {
         self.runs.iter().filter(move |run| run.table() == table && run.lsn() > snapshot && run.lsn() < until)
     }
 }
@@ -164,7 +164,7 @@ impl Versions {
     pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<Before> {
         let inner = self.inner.read();
         let filed = || inner.kept.point(table, key, snapshot, until).cloned();
-        let in_run = |run: &Run| Some(run.get(key)?.map(OwnedRecord::from));
+        let in_run = |run: &VersionRun| Some(run.get(key)?.map(OwnedRecord::from));
         // What is filed key by key is older than what is in runs.
         filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(in_run))
     }
@@ -234,9 +234,9 @@ impl Versions {
     pub(crate) fn held_back(&self) -> HeldBack {
         let inner = self.inner.read();
         HeldBack {
-            events: inner.kept.len() + inner.runs.iter().map(Run::left).sum::<usize>(),
+            events: inner.kept.len() + inner.runs.iter().map(VersionRun::left).sum::<usize>(),
             bytes: inner.kept.bytes() + inner.detached.bytes(),
-            run_bytes: inner.runs.iter().map(Run::bytes).sum(),
+            run_bytes: inner.runs.iter().map(VersionRun::bytes).sum(),
         }
     }
 

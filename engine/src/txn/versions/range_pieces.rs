@@ -23,11 +23,11 @@ type Border = Arc<[u8]>;
 
 /// A part of a range that was detached, without its lower border.
 #[derive(Clone, Debug)]
-pub(in crate::txn) struct Piece {
+pub(crate) struct Piece {
     /// The upper border; `None`: there is none.
-    pub(in crate::txn) upper: Option<Border>,
-    pub(in crate::txn) lsn: Lsn,
-    pub(in crate::txn) root: PageId,
+    pub(crate) upper: Option<Border>,
+    pub(crate) lsn: Lsn,
+    pub(crate) root: PageId,
 }
 
 /// Pieces with their lower borders: the last that begins at a position or left of it, and the first right of it.
@@ -35,7 +35,7 @@ type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 
 /// Pieces, ordered by their borders.
 #[derive(Default)]
-pub(in crate::txn) struct Pieces {
+pub(crate) struct Pieces {
     /// By their lower borders.
     pieces: BTreeMap<Border, Piece>,
     /// What they cover, or have covered, without borders between neighbours: so a range over many of them is added without a
@@ -46,17 +46,17 @@ pub(in crate::txn) struct Pieces {
 
 impl Pieces {
     /// True if there is none.
-    pub(in crate::txn) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// Bytes of memory that they take.
-    pub(in crate::txn) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Adds what of a range is not covered.
-    pub(in crate::txn) fn add(&mut self, lower: Border, range: Piece) {
+    pub(crate) fn add(&mut self, lower: Border, range: Piece) {
         if range.upper.as_ref().is_some_and(|upper| *upper <= lower) {
             return;
         }
@@ -95,7 +95,7 @@ impl Pieces {
     }
 
     /// Takes the last piece out. What it covers stays covered.
-    pub(in crate::txn) fn pop_last(&mut self) -> Option<(Border, Piece)> {
+    pub(crate) fn pop_last(&mut self) -> Option<(Border, Piece)> {
         let (lower, piece) = self.pieces.pop_last()?;
         self.bytes -= piece.bytes(&lower);
         Some((lower, piece))
@@ -103,7 +103,7 @@ impl Pieces {
 
     /// All of them.
     #[cfg(test)]
-    pub(in crate::txn) fn all(&self) -> impl Iterator<Item = (&Border, &Piece)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Border, &Piece)> {
         self.pieces.iter()
     }
 
@@ -170,7 +170,7 @@ pub(super) fn looked_at_one() {
 
 /// Tests count what is looked at.
 #[cfg(test)]
-pub(in crate::txn) mod work {
+pub(crate) mod work {
     use std::cell::Cell;
 
     thread_local!(pub(crate) static LOOKED_AT: Cell<usize> = const { Cell::new(0) });

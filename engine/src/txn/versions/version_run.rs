@@ -8,7 +8,7 @@ use crate::txn::entry_arena::EntryArena;
 
 /// The before-images of one batch.
 #[derive(Debug)]
-pub(in crate::txn) struct Run {
+pub(crate) struct VersionRun {
     table: TableId,
     lsn: Lsn,
     /// Keys and what they had.
@@ -19,36 +19,36 @@ pub(in crate::txn) struct Run {
     filed: usize,
 }
 
-impl Run {
+impl VersionRun {
     /// No events yet, all at `lsn`.
-    pub(in crate::txn) fn new(table: TableId, lsn: Lsn) -> Run {
-        Run { table, lsn, events: EntryArena::default(), any_large: false, filed: 0 }
+    pub(crate) fn new(table: TableId, lsn: Lsn) -> VersionRun {
+        VersionRun { table, lsn, events: EntryArena::default(), any_large: false, filed: 0 }
     }
 
-    pub(in crate::txn) fn table(&self) -> TableId {
+    pub(crate) fn table(&self) -> TableId {
         self.table
     }
 
-    pub(in crate::txn) fn lsn(&self) -> Lsn {
+    pub(crate) fn lsn(&self) -> Lsn {
         self.lsn
     }
 
     /// True if an event of `key` can be added: the key is above all others.
     #[inline]
-    pub(in crate::txn) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
+    pub(crate) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
         let is_above = self.events.len() == 0 || bytes::is_below(self.events.last_key(), key);
         self.table == table && self.lsn == lsn && is_above
     }
 
-    /// Adds an event that it [`Run::takes`].
+    /// Adds an event that it [`VersionRun::takes`].
     #[inline]
-    pub(in crate::txn) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
+    pub(crate) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
         self.any_large |= before.is_some_and(|record| record.large);
         self.events.push(key, before);
     }
 
     /// Adds events of keys that had nothing, in order and above all others.
-    pub(in crate::txn) fn push_new<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+    pub(crate) fn push_new<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         self.events.push_keys(keys);
     }
 
@@ -58,42 +58,38 @@ impl Run {
     }
 
     /// What `key` had, if it has an event.
-    pub(in crate::txn) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let (found, before) = self.events.get(self.position(key))?;
         (found == key).then_some(before)
     }
 
     /// The events of the keys of `[from, to)`, in order.
-    pub(in crate::txn) fn range(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&[u8], Option<Record<'_>>)> {
+    pub(crate) fn range(&self, from: &[u8], to: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Option<Record<'_>>)> {
         let end = to.map_or(self.events.len(), |to| self.position(to));
         (self.position(from)..end).filter_map(|index| self.events.get(index))
     }
 
     /// How many events are yet to be filed key by key.
-    pub(in crate::txn) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.events.len() - self.filed
     }
 
     /// The next of these.
-    pub(in crate::txn) fn next_to_file(&mut self) -> Option<(&[u8], Option<Record<'_>>)> {
+    pub(crate) fn next_to_file(&mut self) -> Option<(&[u8], Option<Record<'_>>)> {
         let event = self.events.get(self.filed)?;
         self.filed += 1;
         Some(event)
     }
 
     /// The large records of the events that are yet to be filed key by key.
-    pub(in crate::txn) fn larges(&self) -> impl Iterator<Item = OwnedRecord> {
+    pub(crate) fn larges(&self) -> impl Iterator<Item = OwnedRecord> {
         let from = if self.any_large { self.filed } else { self.events.len() };
         let records = (from..self.events.len()).filter_map(|index| self.events.get(index)?.1);
         records.filter(|record| record.large).map(OwnedRecord::from)
     }
 
     /// Bytes of memory that it takes.
-    pub(in crate::txn) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.events.allocated()
     }
 }

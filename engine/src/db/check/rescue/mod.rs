@@ -6,7 +6,7 @@
 //! * `survey`: what the readable pages say about themselves.
 //! * `mend`: builds a catalog and inner pages that lead to these pages.
 
-mod mend;
+mod rebuild;
 mod survey;
 
 use crate::base::{Damage, Error, Lsn, Result};
@@ -102,7 +102,7 @@ impl Builder {
         if rescue.guessed {
             damage.push(Damage::OlderPages);
         }
-        mend::mend(&db.shared().engine, &*store, rescue.guessed, &mut damage)?;
+        rebuild::rebuild(&db.shared().engine, &*store, rescue.guessed, &mut damage)?;
         Ok((db, damage))
     }
 

@@ -39,7 +39,7 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
 }
 
 /// A list of blocks under construction. Its last block stays open: keys are appended to it.
-pub(in crate::page) struct Builder<T: IntKey> {
+pub(crate) struct Builder<T: IntKey> {
     rule: BlockRule,
     /// Descriptors, each with where its bytes begin.
     blocks: Vec<(Block<T>, usize)>,

@@ -4,7 +4,7 @@
 use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
 
 /// An integer key of a list of blocks: `u32` or `u64`.
-pub(in crate::page) trait IntKey: Int {
+pub(crate) trait IntKey: Int {
     /// Room for the bytes of any block, zeroed: 255 gaps of as many bytes as VByte may need.
     type Scratch: AsRef<[u8]> + AsMut<[u8]>;
     /// Such room.

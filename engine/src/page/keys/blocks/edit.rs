@@ -12,11 +12,11 @@ use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
 use std::ops::Range;
 
 /// The list's new length in bytes, `None` where it would have to be longer than it may be; what is wrong with it.
-pub(super) type Changed = Result<Option<usize>, String>;
+pub(super) type EditResult = Result<Option<usize>, String>;
 
 /// Where a list stands, for changing it: its bytes now, its keys, the bytes that it may come to.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct EditState {
     pub(super) rule: BlockRule,
     pub(super) used: usize,
     pub(super) count: usize,
@@ -30,7 +30,7 @@ pub(super) fn damaged(error: Error) -> String {
     format!("its blocks: {error}")
 }
 
-impl Place {
+impl EditState {
     pub(super) fn codec(&self) -> Codec {
         self.rule.codec()
     }
@@ -57,7 +57,7 @@ impl Place {
 }
 
 /// Inserts `key` at `slot`; the bytes of `list` behind those used are zero up to the room.
-pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: T) -> Changed {
+pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let alone = [(Block { first: key, last: key, count: 1, extent: 0 }, &[][..])];
     let expect = |at: usize| if at == slot { Ok(()) } else { Err(format!("slot {slot} is not the key's, but {at}")) };
@@ -96,7 +96,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
 }
 
 /// Inserts a key between the blocks `at` and `at + 1`: into the first if that is cheap, or into the second, or between.
-fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) -> Changed {
+fn insert_behind<T: IntKey>(list: &mut [u8], place: EditState, at: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let (block, body) = index.block(at);
     if append_cost(place.rule, &block, key).is_some() {
@@ -122,7 +122,14 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: Place, at: usize, key: T) ->
 }
 
 /// The way of keys in order: the last block, whose bytes begin at `from`, grows where it is.
-fn append<T: IntKey>(list: &mut [u8], place: Place, at: usize, mut block: Block<T>, from: usize, key: T) -> Changed {
+fn append<T: IntKey>(
+    list: &mut [u8],
+    place: EditState,
+    at: usize,
+    mut block: Block<T>,
+    from: usize,
+    key: T,
+) -> EditResult {
     if place.room < place.used {
         return Ok(None);
     }
@@ -139,7 +146,7 @@ fn append<T: IntKey>(list: &mut [u8], place: Place, at: usize, mut block: Block<
 }
 
 /// Inserts a key into a full block, which becomes two.
-fn insert_splitting<T: IntKey>(list: &mut [u8], place: Place, at: usize, slot: usize, key: T) -> Changed {
+fn insert_splitting<T: IntKey>(list: &mut [u8], place: EditState, at: usize, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let mut buffer = [T::default(); MAX_BLOCK];
     let mut keys = index.decode(at, &mut buffer).to_vec();
@@ -153,7 +160,7 @@ fn insert_splitting<T: IntKey>(list: &mut [u8], place: Place, at: usize, slot: u
 }
 
 /// Puts up to two blocks of these keys in the place of some.
-fn two<T: IntKey>(list: &mut [u8], place: Place, range: Range<usize>, left: &[T], right: &[T]) -> Changed {
+fn two<T: IntKey>(list: &mut [u8], place: EditState, range: Range<usize>, left: &[T], right: &[T]) -> EditResult {
     let [mut a, mut b] = [T::scratch(), T::scratch()];
     let left = encode(place.codec(), left, a.as_mut())?;
     let right = encode(place.codec(), right, b.as_mut())?;
@@ -174,7 +181,7 @@ fn encode<'s, T: IntKey>(codec: Codec, keys: &[T], scratch: &'s mut [u8]) -> Res
 }
 
 /// Takes the keys of the slots `[from, to)` out. A codec that is not delete-stable may need more room than there is.
-pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: usize) -> Changed {
+pub(super) fn remove<T: IntKey>(list: &mut [u8], place: EditState, from: usize, to: usize) -> EditResult {
     let index = place.index::<T>(list);
     let (first, last) = (index.block_of_slot(from), index.block_of_slot(to - 1));
     if to - from == 1 {
@@ -197,7 +204,7 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: Place, from: usize, to: 
     two(list, place, first..last + 1, left, right)
 }
 
-fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usize) -> Changed {
+fn remove_one<T: IntKey>(list: &mut [u8], place: EditState, at: usize, position: usize) -> EditResult {
     let index = place.index::<T>(list);
     let (mut block, mut scratch) = place.copy(&index, at)?;
     let old = index.block(at).1.len();
@@ -227,7 +234,7 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: Place, at: usize, position: usi
 
 /// Puts `changed` in the place of block `at`, together with its neighbour in one block if that takes no more bytes;
 /// `left` is the lower of the two.
-fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, changed: Piece<'_, T>) -> Changed {
+fn merge<T: IntKey>(list: &mut [u8], place: EditState, left: usize, at: usize, changed: Piece<'_, T>) -> EditResult {
     let index = place.index::<T>(list);
     let mut keys = Vec::with_capacity(MAX_BLOCK);
     for block in [left, left + 1] {
@@ -246,7 +253,7 @@ fn merge<T: IntKey>(list: &mut [u8], place: Place, left: usize, at: usize, chang
 }
 
 /// The list with its keys in as few blocks as may be, if that gives back enough to be worth it: a sixteenth.
-pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: Place) -> Option<Vec<u8>> {
+pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: EditState) -> Option<Vec<u8>> {
     let index = place.index::<T>(list);
     if index.len() <= 1 + place.count.div_ceil(place.rule.most()) * 9 / 8 {
         return None;
@@ -285,11 +292,11 @@ fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize,
 /// Puts `pieces` in the place of the blocks of `range`. `None`, and nothing changed: there is no room.
 pub(super) fn splice<T: IntKey>(
     list: &mut [u8],
-    place: Place,
+    place: EditState,
     range: Range<usize>,
     pieces: &[Piece<'_, T>],
-) -> Changed {
-    let (codec, Place { used, room, .. }) = (place.codec(), place);
+) -> EditResult {
+    let (codec, EditState { used, room, .. }) = (place.codec(), place);
     let index = place.index::<T>(list);
     let blocks = index.len();
     let (from, to) = (index.offset(range.start), index.offset(range.end));
@@ -332,7 +339,7 @@ pub(super) fn splice<T: IntKey>(
 /// are copied whole, whatever the number of blocks: a page may have more than a thousand.
 fn spliced<T: IntKey>(
     list: &[u8],
-    place: &Place,
+    place: &EditState,
     index: &Index<'_, T>,
     range: Range<usize>,
     pieces: &[Piece<'_, T>],

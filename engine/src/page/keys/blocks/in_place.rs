@@ -3,7 +3,7 @@
 //! must never be done here.
 
 use super::codec::IntKey;
-use super::edit::Place;
+use super::edit::EditState;
 use super::index::{FRONT, entry_bytes, last_not_above};
 use super::rule::BlockRule;
 use crate::base::bytes;
@@ -32,7 +32,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
     /// Takes a list apart; `None` where that is none, has no blocks, or is longer than it may be: the records
     /// may want its room.
     #[inline]
-    fn of(list: &'l mut [u8], place: Place) -> Option<Parts<'l, T>> {
+    fn of(list: &'l mut [u8], place: EditState) -> Option<Parts<'l, T>> {
         // The one codec that inserts so. Others of which blocks may keep their length do it too seldom to be asked.
         if place.codec() != Codec::SimdFor {
             return None;
@@ -114,7 +114,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
 }
 
 /// Inserts a key at its slot; false, and nothing changed, where that takes more than its block as it lies.
-pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: T) -> bool {
+pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> bool {
     Parts::of(list, place).is_some_and(|mut parts| {
         parts.insert(slot, key, None);
         parts.finish() > 0
@@ -125,7 +125,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key:
 /// blocks as they lie, and not as many as `worth` go to one block; says how many.
 pub(super) fn insert_some<T: IntKey>(
     list: &mut [u8],
-    place: Place,
+    place: EditState,
     worth: usize,
     keys: impl Iterator<Item = (usize, Option<T>)> + Clone,
 ) -> usize {

@@ -15,23 +15,23 @@ impl Blocks<'_> {
     /// The sum of the keys of some slots: whole blocks in registers, those at the edges decoded. What `ahead` makes is handed the
     /// bytes that are read, if they are worth asking for in the page that comes next: where blocks are short, memory is quicker
     /// than their sums are.
-    pub(in crate::page) fn sum<A: Fn(&[u8])>(&self, slots: &Range<usize>, ahead: impl FnOnce() -> Option<A>) -> u128 {
+    pub(crate) fn sum<A: Fn(&[u8])>(&self, slots: &Range<usize>, ahead: impl FnOnce() -> Option<A>) -> u128 {
         each_width!(self, index => sum(&index, slots, ahead))
     }
 
     /// Appends the keys from `slot` to the end of its block to `keys`.
-    pub(in crate::page) fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) {
+    pub(crate) fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) {
         each_width!(self, index => rest_of_block(&index, slot, keys));
     }
 
     /// Adds the keys of the block of `slot` to a row; gives the slot of the first.
-    pub(in crate::page) fn add_block_to(&self, row: &mut KeyRow, slot: usize) -> usize {
+    pub(crate) fn add_block_to(&self, row: &mut KeyRow, slot: usize) -> usize {
         each_width!(self, index => add_block_to(&index, row, slot))
     }
 
     /// The most keys that one of the blocks has.
     #[cfg(test)]
-    pub(in crate::page) fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> usize {
         each_width!(self, index => (0..index.len()).map(|at| index.keys_in(at)).max().unwrap_or(0))
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Appends to `left` the bytes of the keys up to each slot: see [`Blocks::entry_bytes`].
-    pub(in crate::page) fn sizes(&self, out: &mut Vec<usize>) {
+    pub(crate) fn sizes(&self, out: &mut Vec<usize>) {
         each_width!(self, index => {
             for at in 0..index.len() {
                 let (block, body) = index.block(at);
@@ -90,17 +90,17 @@ impl<'a> Blocks<'a> {
     }
 
     /// Bytes that the keys of some slots would take in a list of their own.
-    pub(in crate::page) fn bytes_of(&self, slots: Range<usize>) -> usize {
+    pub(crate) fn bytes_of(&self, slots: Range<usize>) -> usize {
         each_width!(self, index => bytes_of(&index, self.rule, slots))
     }
 
     /// The slot where the block of `slot` begins.
-    pub(in crate::page) fn block_start(&self, slot: usize) -> usize {
+    pub(crate) fn block_start(&self, slot: usize) -> usize {
         each_width!(self, index => index.start(index.block_of_slot(slot)))
     }
 
     /// The most bytes that one more key costs a list.
-    pub(in crate::page) fn most_growth(&self) -> usize {
+    pub(crate) fn most_growth(&self) -> usize {
         if self.wide {
             policy::most_growth::<u64>(self.rule.codec())
         } else {

@@ -3,7 +3,7 @@
 //! does what commit did.
 
 use super::codec::IntKey;
-use super::edit::{Changed, Place, damaged, splice};
+use super::edit::{EditResult, EditState, damaged, splice};
 use super::index::Index;
 use super::policy::pieces;
 use duramen_codec::MAX_BLOCK;
@@ -20,7 +20,7 @@ pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item
 
 /// Inserts keys that are [`together`], each at its slot of the list as it is now. `None`, and nothing changed: there is no
 /// room for all of them.
-pub(super) fn insert<T: IntKey>(list: &mut [u8], place: Place, keys: &[(usize, T)]) -> Changed {
+pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, keys: &[(usize, T)]) -> EditResult {
     let index = place.index::<T>(list);
     let Some(&(_, first)) = keys.first().filter(|_| !index.is_empty()) else {
         return Err("a run of keys for a list that has none".to_owned());

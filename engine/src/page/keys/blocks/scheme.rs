@@ -1,21 +1,21 @@
 //! The key list of blocks among the others.
 
 use super::codec::IntKey;
-use super::edit::{self, Place};
+use super::edit::{self, EditState};
 use super::index::integer;
 use super::rule::BlockRule;
 use super::{Blocks, BlocksBuilder, Index, in_place, likely, run};
 use crate::base::bytes;
-use crate::page::keys::scheme::{Changed, Features, Scheme};
+use crate::page::keys::scheme::{EditResult, Features, Scheme};
 use crate::page::keys::{KeyListKind, KeyState, Plan};
 use std::ops::Range;
 
 /// The key list of blocks.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct BlocksScheme {
-    pub(in crate::page::keys) rule: BlockRule,
+pub(crate) struct BlocksScheme {
+    pub(crate) rule: BlockRule,
     /// Keys have 8 bytes.
-    pub(in crate::page::keys) wide: bool,
+    pub(crate) wide: bool,
 }
 
 /// Runs `$call` with `$T` being the integer type of a list's keys.
@@ -32,8 +32,8 @@ macro_rules! each_type {
 }
 
 impl BlocksScheme {
-    fn place(self, state: KeyState) -> Place {
-        Place { rule: self.rule, used: state.bytes, count: state.count, room: state.room }
+    fn place(self, state: KeyState) -> EditState {
+        EditState { rule: self.rule, used: state.bytes, count: state.count, room: state.room }
     }
 }
 
@@ -88,12 +88,12 @@ impl Scheme for BlocksScheme {
     }
 
     /// Where there is no room for the key as the list stands, the list is laid out anew, if that pays.
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         each_type!(self, T => insert::<T>(list, self.place(state), slot, suffix))
     }
 
     /// A codec that is not delete-stable may need more room than there is.
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         each_type!(self, T => edit::remove::<T>(list, self.place(state), from, to))
     }
 
@@ -116,7 +116,7 @@ impl Scheme for BlocksScheme {
         list: &mut [u8],
         state: KeyState,
         suffixes: impl Iterator<Item = (usize, &'k [u8])>,
-    ) -> Changed {
+    ) -> EditResult {
         each_type!(self, T => {
             let integer = |(slot, key): (usize, &[u8])| {
                 integer::<T>(key).map(|key| (slot, key)).ok_or_else(|| no_key::<T>(key))
@@ -144,7 +144,7 @@ impl Scheme for BlocksScheme {
     }
 }
 
-fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]) -> Changed {
+fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: &[u8]) -> EditResult {
     let key = integer::<T>(key).ok_or_else(|| no_key::<T>(key))?;
     if let Some(used) = edit::insert(list, place, slot, key)? {
         return Ok(Some(used));
@@ -152,7 +152,7 @@ fn insert<T: IntKey>(list: &mut [u8], place: Place, slot: usize, key: &[u8]) -> 
     let Some(packed) = edit::vacuumized::<T>(list, place) else { return Ok(None) };
     let mut trial = list.to_vec();
     let Some(used) = edit::put_all(&mut trial, &packed, place.used, place.room) else { return Ok(None) };
-    let changed = edit::insert(&mut trial, Place { used, ..place }, slot, key)?;
+    let changed = edit::insert(&mut trial, EditState { used, ..place }, slot, key)?;
     if changed.is_some() {
         bytes::put(list, 0, &trial);
     }

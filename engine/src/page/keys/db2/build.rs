@@ -1,7 +1,7 @@
 //! Building a DB2 key list entry by entry, in order. Keys that come one by one get prefixes when the list has grown;
 //! keys that are taken from another list keep the groups that they have there.
 
-use super::layout::{Keys, Run, optimize};
+use super::layout::{Keys, PrefixRun, optimize};
 use super::{Db2, FIELD, GROUP, Group, head_of};
 use crate::base::bytes;
 use crate::page::keys::Walked;
@@ -10,15 +10,15 @@ use crate::page::keys::slotted::SlottedBuilder;
 
 /// The group of an entry in the list that it is taken from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::page::keys) struct Origin {
-    pub(in crate::page::keys) group: usize,
+pub(crate) struct Origin {
+    pub(crate) group: usize,
     /// Bytes of its prefix that are left.
-    pub(in crate::page::keys) prefix: usize,
+    pub(crate) prefix: usize,
 }
 
 impl Origin {
     /// That of an entry which loses its first `cut` bytes.
-    pub(in crate::page::keys) fn of(entry: &Walked<'_>, cut: usize) -> Origin {
+    pub(crate) fn of(entry: &Walked<'_>, cut: usize) -> Origin {
         Origin { group: entry.group, prefix: entry.prefix.saturating_sub(cut) }
     }
 }
@@ -48,7 +48,7 @@ enum Way {
 
 impl Db2Builder {
     /// Begins a list of up to some `bytes`.
-    pub(in crate::page::keys) fn new(granule: usize, bytes: usize) -> Db2Builder {
+    pub(crate) fn new(granule: usize, bytes: usize) -> Db2Builder {
         Db2Builder {
             most: bytes,
             next: bytes / 2,
@@ -118,18 +118,18 @@ impl Db2Builder {
         self.groups.push(Group { head: head_of(key), slot, offset: self.prefixes.len() }.field());
     }
 
-    fn runs(&self) -> Vec<Run> {
+    fn runs(&self) -> Vec<PrefixRun> {
         let mut before = 0;
         let run = |field| {
             let Group { slot, offset, .. } = Group::of(field);
             let prefix = offset.saturating_sub(std::mem::replace(&mut before, offset));
-            Run { first: slot, prefix }
+            PrefixRun { first: slot, prefix }
         };
         self.groups.iter().map(run).collect()
     }
 
     /// Makes the list one of these keys under these prefixes.
-    pub(super) fn lay_out(&mut self, keys: Keys, runs: &[Run]) {
+    pub(super) fn lay_out(&mut self, keys: Keys, runs: &[PrefixRun]) {
         self.groups.clear();
         self.prefixes.clear();
         self.prefix.clear();
@@ -219,7 +219,7 @@ mod tests {
             keys.push(|out| out.extend_from_slice(key.as_bytes()));
         }
         let mut builder = Db2Builder::new(1, 512);
-        builder.lay_out(keys, &[Run { first: 0, prefix: 2 }, Run { first: 4, prefix: 1 }]);
+        builder.lay_out(keys, &[PrefixRun { first: 0, prefix: 2 }, PrefixRun { first: 4, prefix: 1 }]);
         let (bytes, mut list) = (builder.bytes(), Vec::new());
         builder.finish(0, &mut list);
         let front = b"\x02\0dcba\0\0\x02\0dcab\x04\0\x03\0abb";

@@ -1,7 +1,7 @@
 //! Changing a DB2 key list: in place as long as there is room, under other prefixes when there is none. The slotted
 //! list's own changes are its affair.
 
-use super::layout::{Keys, Run, optimize};
+use super::layout::{Keys, PrefixRun, optimize};
 use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
 use crate::base::bytes;
 use crate::page::keys::scheme::{Build, List};
@@ -30,7 +30,7 @@ fn most(room: usize) -> usize {
 
 /// See [`crate::page::keys::plan`]. Where there is no room, or the entry has not the prefix of the keys around it (as
 /// images of long keys may), the prefixes are chosen anew.
-pub(in crate::page::keys) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
+pub(crate) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     if state.count == 0 {
         let empty = KeyState { bytes: 0, ..state };
         return Ok(Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix)));
@@ -148,7 +148,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
     for old in 0..=view.count {
         if old == slot {
             if how == OPEN {
-                now.push(Run { first: slot, prefix: 0 });
+                now.push(PrefixRun { first: slot, prefix: 0 });
             }
             keys.push(|out| out.extend_from_slice(suffix));
         }
@@ -156,7 +156,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
             if let Some((index, group)) = groups.next_if(|(_, group)| group.slot == old) {
                 let with_new = old == slot && how == JOIN && index == joined;
                 let first = if with_new { old } else { keys.len() };
-                now.push(Run { first, prefix: view.prefix(index, group).len() });
+                now.push(PrefixRun { first, prefix: view.prefix(index, group).len() });
             }
             keys.push(|out| view.append(old, out));
         }
@@ -170,7 +170,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
 }
 
 /// See [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
     let (how, index) = (plan.found[HOW], plan.found[INDEX]);
     if state.count == 0 {
         let sub = KeyState { bytes: 0, ..state };
@@ -217,7 +217,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, slot: usiz
 }
 
 /// See [`crate::page::keys::remove`]. Never makes the list longer.
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
     if to - from >= state.count {
         bytes::zero(list, 0, state.bytes);
         return Ok(0);

@@ -43,7 +43,7 @@ impl Keys {
 
 /// A run of keys that share a prefix: from this one on, so many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
+pub(super) struct PrefixRun {
     pub(super) first: usize,
     pub(super) prefix: usize,
 }
@@ -59,7 +59,7 @@ struct Planner<'k> {
 /// The best of what the keys have now (no runs: no prefixes) and what the heuristics make of it; `most` is how many
 /// bytes directory and prefixes may take, but for those that there are. No runs: no prefix pays. What the keys have now
 /// is left alone unless another choice is shorter, so that the list never grows by choosing anew.
-pub(super) fn optimize(keys: &Keys, now: &[Run], most: usize) -> Vec<Run> {
+pub(super) fn optimize(keys: &Keys, now: &[PrefixRun], most: usize) -> Vec<PrefixRun> {
     let common = (0..keys.len())
         .map(|index| index.checked_sub(1).map_or(0, |left| bytes::common_prefix(keys.key(left), keys.key(index))))
         .collect();
@@ -89,12 +89,12 @@ impl Planner<'_> {
     }
 
     /// Bytes of directory and prefixes.
-    fn front(&self, runs: &[Run]) -> usize {
+    fn front(&self, runs: &[PrefixRun]) -> usize {
         runs.iter().map(|run| GROUP + run.prefix).sum()
     }
 
     /// Bytes of all that depends on the runs.
-    fn cost(&self, runs: &[Run]) -> usize {
+    fn cost(&self, runs: &[PrefixRun]) -> usize {
         let mut runs_left = runs.iter().peekable();
         let mut prefix = 0;
         let heap: usize = (0..self.keys.len())
@@ -109,7 +109,7 @@ impl Planner<'_> {
     }
 
     /// True where there are runs, in order, and their keys have their prefixes.
-    fn holds(&self, runs: &[Run]) -> bool {
+    fn holds(&self, runs: &[PrefixRun]) -> bool {
         let ends = runs.iter().skip(1).map(|run| run.first).chain([self.keys.len()]);
         runs.first().is_some_and(|run| run.first == 0)
             && runs.iter().zip(ends).all(|(run, end)| run.first < end && run.prefix <= self.shared(run.first, end))
@@ -117,7 +117,7 @@ impl Planner<'_> {
 
     /// The first pass: what two keys have in common is a prefix for as long as keys have it. A last run takes what is
     /// left when directory and prefixes have their share of the page.
-    fn greedy(&self) -> Vec<Run> {
+    fn greedy(&self) -> Vec<PrefixRun> {
         let (mut runs, mut first, mut front) = (Vec::new(), 0, 0);
         while first < self.keys.len() {
             let mut prefix = self.common(first + 1).min(self.keys.key(first).len());
@@ -128,7 +128,7 @@ impl Planner<'_> {
             while end < self.keys.len() && self.common(end) >= prefix && (prefix > 0 || self.common(end + 1) == 0) {
                 end += 1;
             }
-            runs.push(Run { first, prefix });
+            runs.push(PrefixRun { first, prefix });
             front += GROUP + prefix;
             first = end;
         }
@@ -138,7 +138,7 @@ impl Planner<'_> {
     /// Prefix merge. The closed range of the boundary before a run are the runs around it that have all of what the keys
     /// on both sides of the boundary have in common; merged they have one prefix, that. The best first, none overlapping
     /// another, for a few rounds.
-    fn merged(&self, runs: &[Run]) -> Vec<Run> {
+    fn merged(&self, runs: &[PrefixRun]) -> Vec<PrefixRun> {
         let mut runs = runs.to_vec();
         for _ in 0..ROUNDS {
             let mut merges = self.closed_ranges(&runs);
@@ -166,7 +166,7 @@ impl Planner<'_> {
     }
 
     /// The merges that pay.
-    fn closed_ranges(&self, runs: &[Run]) -> Vec<Merge> {
+    fn closed_ranges(&self, runs: &[PrefixRun]) -> Vec<Merge> {
         let first = |index: usize| runs.get(index).map_or(self.keys.len(), |run| run.first);
         let own: Vec<usize> = (0..runs.len()).map(|index| self.shared(first(index), first(index + 1))).collect();
         let own = |index: usize| own.get(index).copied().unwrap_or(0);
@@ -201,8 +201,8 @@ impl Planner<'_> {
 
     /// Prefix expansion: the last keys of a run and the first ones of the next get a run of their own, with all that
     /// they have in common for a prefix, where that pays.
-    fn expanded(&self, runs: &[Run]) -> Vec<Run> {
-        let mut out: Vec<Run> = Vec::with_capacity(runs.len());
+    fn expanded(&self, runs: &[PrefixRun]) -> Vec<PrefixRun> {
+        let mut out: Vec<PrefixRun> = Vec::with_capacity(runs.len());
         let mut front = self.front(runs);
         for (index, &run) in runs.iter().enumerate() {
             let end = runs.get(index + 1).map_or(self.keys.len(), |next| next.first);
@@ -227,9 +227,9 @@ impl Planner<'_> {
             if whole_left {
                 out.pop();
             }
-            out.push(Run { first: from, prefix });
+            out.push(PrefixRun { first: from, prefix });
             if !whole_right {
-                out.push(Run { first: to, prefix: run.prefix });
+                out.push(PrefixRun { first: to, prefix: run.prefix });
             }
             front = (front + GROUP + prefix).saturating_sub(freed);
         }
@@ -268,14 +268,14 @@ mod tests {
     #[test]
     fn the_first_pass_takes_two_keys_prefix_as_far_as_it_goes() {
         let keys = keys(&["abcd", "abefg", "abexyz", "bcdmn", "bcdop", "xy"]);
-        let run = |first, prefix| Run { first, prefix };
+        let run = |first, prefix| PrefixRun { first, prefix };
         assert_eq!(planner(&keys).greedy(), [run(0, 2), run(3, 3), run(5, 0)]);
     }
 
     #[test]
     fn prefixes_of_a_closed_range_are_merged_where_the_directory_costs_more() {
         let keys = keys(&["abcdfg", "abcdhi", "abceab", "abcecd", "abcexy", "bd"]);
-        let run = |first, prefix| Run { first, prefix };
+        let run = |first, prefix| PrefixRun { first, prefix };
         let now = [run(0, 4), run(2, 4), run(5, 2)];
         assert_eq!(planner(&keys).merged(&now)[0], run(0, 3), "abcd and abce have abc in common");
     }
@@ -284,7 +284,7 @@ mod tests {
     fn a_prefix_grows_across_a_boundary_where_that_pays() {
         let all = ["abea", "abeb", "abedcaaa", "abedcbbb", "abedccc", "abedcddd", "abedce", "abedcf", "abedcg"];
         let keys = keys(&all);
-        let run = |first, prefix| Run { first, prefix };
+        let run = |first, prefix| PrefixRun { first, prefix };
         let expanded = planner(&keys).expanded(&[run(0, 3), run(4, 4)]);
         assert_eq!(expanded, [run(0, 3), run(2, 5)], "abedc takes keys of the second prefix and all of the third");
     }
@@ -292,10 +292,10 @@ mod tests {
     #[test]
     fn the_groups_that_there_are_stay_unless_others_are_shorter() {
         let all = keys(&["common/prefix/a", "common/prefix/b", "common/prefix/c"]);
-        let one = [Run { first: 0, prefix: 14 }];
+        let one = [PrefixRun { first: 0, prefix: 14 }];
         assert_eq!(optimize(&all, &one, 1000), one);
         assert_eq!(optimize(&all, &one, 5), one, "they may take more than their share: none would be longer");
-        let false_claim = [Run { first: 0, prefix: 15 }];
+        let false_claim = [PrefixRun { first: 0, prefix: 15 }];
         assert_eq!(optimize(&all, &false_claim, 5), [], "groups that their keys do not have are no choice");
     }
 

@@ -1,12 +1,12 @@
 //! The DB2 key list among the others.
 
 use super::{Db2, Db2Builder, edit};
-use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::{KeyState, Plan, slotted};
 
 /// The DB2 key list.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct Db2Scheme;
+pub(crate) struct Db2Scheme;
 
 impl Scheme for Db2Scheme {
     type List<'a> = Db2<'a>;
@@ -42,11 +42,11 @@ impl Scheme for Db2Scheme {
         edit::plan(list, state, slot, suffix).map(Some)
     }
 
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, plan| edit::insert(list, state, slot, suffix, plan))
     }
 
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         edit::remove(own_bytes(list, state), state, from, to).map(Some)
     }
 }

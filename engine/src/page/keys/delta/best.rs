@@ -7,11 +7,11 @@
 //! shares more than the one before it: so what a member shares with the entry before, it shares with the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
-use crate::page::keys::scheme::{Changed, List};
+use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{KeyState, Plan};
 
 /// Bytes of a foot without a group, which every list with entries has room for.
-pub(in crate::page) const LEAST_FOOT: usize = 1;
+pub(crate) const LEAST_FOOT: usize = 1;
 /// Bytes of the fields behind the offsets.
 const FIELDS: usize = 5;
 /// The fewest members: halving fewer saves nothing.
@@ -31,7 +31,7 @@ pub(super) struct Best<'a> {
 }
 
 /// Where a sought key is, as far as the group tells.
-pub(super) enum Found {
+pub(super) enum GroupPosition {
     /// The search is over.
     Here(Result<usize, usize>),
     /// Before the base.
@@ -66,13 +66,13 @@ impl<'a> Best<'a> {
 
     /// Halves the group. Only lengths are looked at where they tell: a member that shares more with the base than the
     /// sought key does is below it as the base is, one that shares less has risen above it.
-    pub(super) fn search(&self, entries: &[u8], suffix: &[u8]) -> Found {
+    pub(super) fn search(&self, entries: &[u8], suffix: &[u8]) -> GroupPosition {
         let agreed = bytes::common_prefix(self.base, suffix);
         let wanted = suffix.get(agreed..).unwrap_or_default();
         match (self.base.get(agreed), wanted.first()) {
-            (None, None) => return Found::Here(Ok(self.slot)),
-            (Some(_), None) => return Found::Before,
-            (Some(there), Some(wanted)) if there > wanted => return Found::Before,
+            (None, None) => return GroupPosition::Here(Ok(self.slot)),
+            (Some(_), None) => return GroupPosition::Before,
+            (Some(there), Some(wanted)) if there > wanted => return GroupPosition::Before,
             _ => {}
         }
         let below = self.members.partition_point(|&member| {
@@ -84,13 +84,13 @@ impl<'a> Best<'a> {
             (Some(&member), _) => {
                 let entry = Self::entry(entries, member);
                 let equal = entry.shared == agreed && entry.rest_in(entries) == wanted;
-                Found::Here(if equal { Ok(slot) } else { Err(slot) })
+                GroupPosition::Here(if equal { Ok(slot) } else { Err(slot) })
             }
             (None, Some(&last)) => {
                 let last = Self::entry(entries, last);
-                Found::Behind(slot, last.end(), last.agreed(entries, agreed, suffix))
+                GroupPosition::Behind(slot, last.end(), last.agreed(entries, agreed, suffix))
             }
-            (None, None) => Found::Before,
+            (None, None) => GroupPosition::Before,
         }
     }
 
@@ -126,7 +126,7 @@ impl<'a> Best<'a> {
 
 /// A run of entries that their base completes.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct CandidateGroup {
     /// The base's slot.
     slot: usize,
     /// Where the first member is.
@@ -134,10 +134,10 @@ struct Run {
     members: usize,
 }
 
-impl Run {
+impl CandidateGroup {
     /// The longest run of the list, the first of several.
-    fn longest(view: &Delta<'_>) -> Run {
-        let (mut best, mut run, mut most, mut at) = (Run::default(), Run::default(), 0, 0);
+    fn longest(view: &Delta<'_>) -> CandidateGroup {
+        let (mut best, mut run, mut most, mut at) = (CandidateGroup::default(), CandidateGroup::default(), 0, 0);
         let mut span = view.span(0);
         for slot in 0..view.count {
             let entry = Entry::at(view.entries, at);
@@ -148,12 +148,12 @@ impl Run {
                 span = view.span(span.index + 1);
             }
             if slot == span.first {
-                (run, most) = (Run { slot, at: entry.end(), members: 0 }, usize::MAX);
+                (run, most) = (CandidateGroup { slot, at: entry.end(), members: 0 }, usize::MAX);
             } else if entry.shared <= most && run.members < MOST_MEMBERS {
                 run.members += 1;
                 most = entry.shared;
             } else {
-                (run, most) = (Run { slot: slot - 1, at, members: 1 }, entry.shared);
+                (run, most) = (CandidateGroup { slot: slot - 1, at, members: 1 }, entry.shared);
             }
             if run.members > best.members {
                 best = run;
@@ -178,7 +178,7 @@ fn put_foot(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usiz
 /// The foot of a list that has entries, of at most `room` bytes where that is at least [`LEAST_FOOT`].
 pub(super) fn foot(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
     let view = Delta::new(list, count, grouped);
-    let run = Run::longest(&view);
+    let run = CandidateGroup::longest(&view);
     let mut foot = Vec::new();
     if run.members >= LEAST_MEMBERS {
         view.append(run.slot, &mut foot);
@@ -207,7 +207,7 @@ fn without_foot(list: &[u8], state: KeyState) -> KeyState {
 }
 
 /// False where the foot is not within the list: then it must not be changed.
-pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
+pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
     Best::of(list).is_some_and(|(_, foot)| {
         super::is_changeable(bytes::slice(list, 0, list.len() - foot), count, grouped)
             && (count == 0) == list.is_empty()
@@ -215,26 +215,14 @@ pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, grouped: b
 }
 
 /// See [`crate::page::keys::plan`]; the group takes what room is left.
-pub(in crate::page::keys) fn plan(
-    list: &[u8],
-    state: KeyState,
-    grouped: bool,
-    slot: usize,
-    suffix: &[u8],
-) -> Result<Plan, String> {
+pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
     Ok(Plan { bytes: plan.bytes + LEAST_FOOT, ..plan })
 }
 
 /// See [`crate::page::keys::insert`]. The group is chosen anew.
-pub(in crate::page::keys) fn insert(
-    list: &mut [u8],
-    state: KeyState,
-    grouped: bool,
-    slot: usize,
-    suffix: &[u8],
-) -> Changed {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> EditResult {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
     if plan.bytes > inner.room {
@@ -247,13 +235,7 @@ pub(in crate::page::keys) fn insert(
 }
 
 /// See [`crate::page::keys::remove`]. The group is chosen anew, but the list never gets longer.
-pub(in crate::page::keys) fn remove(
-    list: &mut [u8],
-    state: KeyState,
-    grouped: bool,
-    from: usize,
-    to: usize,
-) -> Result<usize, String> {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> Result<usize, String> {
     let inner = without_foot(list, state);
     let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to)?;
     bytes::zero(list, inner.bytes, state.bytes);
@@ -261,7 +243,7 @@ pub(in crate::page::keys) fn remove(
 }
 
 /// See [`crate::page::keys::vacuumize`]: the group gives way to what else needs the room.
-pub(in crate::page::keys) fn vacuumize(list: &mut [u8], state: KeyState, grouped: bool) -> Option<usize> {
+pub(crate) fn vacuumize(list: &mut [u8], state: KeyState, grouped: bool) -> Option<usize> {
     let inner = without_foot(list, state);
     if inner.bytes > inner.room || state.count == 0 {
         return None;

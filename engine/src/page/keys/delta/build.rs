@@ -24,7 +24,7 @@ pub(crate) struct DeltaBuilder {
 
 impl DeltaBuilder {
     /// Begins a list of up to some `bytes`.
-    pub(in crate::page::keys) fn new(scheme: DeltaScheme, bytes: usize) -> DeltaBuilder {
+    pub(crate) fn new(scheme: DeltaScheme, bytes: usize) -> DeltaBuilder {
         let DeltaScheme { grouped, best } = scheme;
         let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(USUAL_SUFFIX));
         DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }

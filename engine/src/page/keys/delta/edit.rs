@@ -21,13 +21,7 @@ fn span_before(view: &Delta<'_>, slot: usize) -> Span {
 
 /// See [`crate::page::keys::plan`]. Finds where the entry goes, what it shares with the one before, what the next one
 /// shares with it, and whether the group is cut, which it is only where there is room for that.
-pub(in crate::page::keys) fn plan(
-    list: &[u8],
-    state: KeyState,
-    grouped: bool,
-    slot: usize,
-    suffix: &[u8],
-) -> Result<Plan, String> {
+pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     if state.count == 0 {
         let directory = if grouped { directory::end(1) } else { 0 };
         return Ok(Plan::of(directory + entry_size(0, suffix.len())));
@@ -82,14 +76,7 @@ pub(in crate::page::keys) fn plan(
 }
 
 /// See [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(
-    list: &mut [u8],
-    state: KeyState,
-    grouped: bool,
-    slot: usize,
-    suffix: &[u8],
-    plan: Plan,
-) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8], plan: Plan) {
     if state.count == 0 {
         let mut at = 0;
         if grouped {
@@ -255,13 +242,7 @@ impl Behind {
 
 /// See [`crate::page::keys::remove`]. Never makes the list longer: what the entry behind takes back, the removed ones
 /// had.
-pub(in crate::page::keys) fn remove(
-    list: &mut [u8],
-    state: KeyState,
-    grouped: bool,
-    from: usize,
-    to: usize,
-) -> Result<usize, String> {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> Result<usize, String> {
     if to - from >= state.count {
         bytes::zero(list, 0, state.bytes);
         return Ok(0);

@@ -2,7 +2,7 @@
 
 use super::best::{self, LEAST_FOOT};
 use super::{Delta, DeltaBuilder, edit};
-use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::table::Parameter;
 use crate::page::keys::{KeyState, Plan};
 
@@ -50,7 +50,7 @@ impl Parameter for Instantiation {
 
 /// The prefix-delta key list.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct DeltaScheme {
+pub(crate) struct DeltaScheme {
     /// It has groups, each of which begins with a whole key.
     pub(super) grouped: bool,
     /// It keeps its best prefix group, in room that nothing else has asked for.
@@ -58,10 +58,10 @@ pub(in crate::page) struct DeltaScheme {
 }
 
 impl DeltaScheme {
-    pub(in crate::page::keys) const MYISAM: DeltaScheme = DeltaScheme { grouped: false, best: false };
+    pub(crate) const MYISAM: DeltaScheme = DeltaScheme { grouped: false, best: false };
 
     #[inline(always)]
-    pub(in crate::page::keys) fn wired_tiger(ways: Instantiation) -> DeltaScheme {
+    pub(crate) fn wired_tiger(ways: Instantiation) -> DeltaScheme {
         DeltaScheme { grouped: ways != Instantiation::BestGroup, best: ways != Instantiation::RollForward }
     }
 }
@@ -108,7 +108,7 @@ impl Scheme for DeltaScheme {
         plan(list, state, self.grouped, slot, suffix).map(Some)
     }
 
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         if self.best {
             return best::insert(list, state, self.grouped, slot, suffix);
         }
@@ -117,7 +117,7 @@ impl Scheme for DeltaScheme {
         })
     }
 
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         let remove = if self.best { best::remove } else { edit::remove };
         remove(own_bytes(list, state), state, self.grouped, from, to).map(Some)
     }

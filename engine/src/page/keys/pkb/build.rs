@@ -20,7 +20,7 @@ pub(crate) struct PkbBuilder {
 
 impl PkbBuilder {
     /// Begins a list of up to some `bytes`.
-    pub(in crate::page::keys) fn new(granule: usize, part: usize, bytes: usize) -> PkbBuilder {
+    pub(crate) fn new(granule: usize, part: usize, bytes: usize) -> PkbBuilder {
         let (parts, slots) = (Vec::with_capacity(bytes / 4), Vec::with_capacity(bytes / 16));
         PkbBuilder { granule, part, count: 0, parts, slots, heap: Vec::with_capacity(bytes), last: 0 }
     }

@@ -8,13 +8,13 @@ use crate::page::keys::slotted::edit::put_left;
 use crate::page::keys::{KeyState, capacity};
 
 /// See [`crate::page::keys::plan`].
-pub(in crate::page::keys) fn bytes_with(state: KeyState, part: usize, suffix: &[u8]) -> usize {
+pub(crate) fn bytes_with(state: KeyState, part: usize, suffix: &[u8]) -> usize {
     let grown = capacity(state.count + 1, state.granule) - capacity(state.count, state.granule);
     state.bytes + fixed(part) * grown + heap_bytes(suffix.len())
 }
 
 /// See [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, suffix: &[u8]) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, suffix: &[u8]) {
     let (count, width) = (state.count, FIELD + part);
     let view = Pkb::new(bytes::slice(list, 0, state.bytes), count, state.granule, part);
     let own = part_of(slot.checked_sub(1).map(|left| view.key(left)), suffix);
@@ -43,13 +43,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usiz
 }
 
 /// See [`crate::page::keys::remove`].
-pub(in crate::page::keys) fn remove(
-    list: &mut [u8],
-    state: KeyState,
-    part: usize,
-    from: usize,
-    to: usize,
-) -> Result<usize, String> {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> Result<usize, String> {
     match to.saturating_sub(from) {
         1 => remove_one(list, state, part, from),
         _ => remove_many(list, state, part, from, to),

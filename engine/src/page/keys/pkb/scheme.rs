@@ -1,8 +1,8 @@
 //! The two PkB key lists among the others: with the whole keys in the page, and with these out of line in the key heap.
 
-use super::apart::{self, Apart, ApartBuilder};
+use super::out_of_line::{self, OutOfLine, OutOfLineBuilder};
 use super::{Pkb, PkbBuilder, edit};
-use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::table::Parameter;
 use crate::page::keys::{KeyListKind, KeyPlace, KeyState, Plan};
 
@@ -31,9 +31,9 @@ impl Parameter for u8 {
 
 /// The PkB key list.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct PkbScheme {
+pub(crate) struct PkbScheme {
     /// Bytes of a key that a part has.
-    pub(in crate::page::keys) part: usize,
+    pub(crate) part: usize,
 }
 
 impl Scheme for PkbScheme {
@@ -74,25 +74,25 @@ impl Scheme for PkbScheme {
         Ok(Some(Plan::of(edit::bytes_with(state, self.part, suffix))))
     }
 
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, _| edit::insert(list, state, self.part, slot, suffix))
     }
 
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         edit::remove(own_bytes(list, state), state, self.part, from, to).map(Some)
     }
 }
 
 /// The PkB key list without its heap.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct ApartScheme {
+pub(crate) struct OutOfLineScheme {
     /// Bytes of a key that a part has.
-    pub(in crate::page::keys) part: usize,
+    pub(crate) part: usize,
 }
 
-impl Scheme for ApartScheme {
-    type List<'a> = Apart<'a>;
-    type Builder = ApartBuilder;
+impl Scheme for OutOfLineScheme {
+    type List<'a> = OutOfLine<'a>;
+    type Builder = OutOfLineBuilder;
 
     #[inline(always)]
     fn features(self) -> Features {
@@ -100,43 +100,45 @@ impl Scheme for ApartScheme {
     }
 
     #[inline(always)]
-    fn list(self, list: &[u8], count: usize, _granule: usize) -> Apart<'_> {
-        Apart::new(list, count, self.part)
+    fn list(self, list: &[u8], count: usize, _granule: usize) -> OutOfLine<'_> {
+        OutOfLine::new(list, count, self.part)
     }
 
-    fn builder(self, _granule: usize, _inner: bool, bytes: usize) -> ApartBuilder {
-        ApartBuilder::new(self.part, bytes)
+    fn builder(self, _granule: usize, _inner: bool, bytes: usize) -> OutOfLineBuilder {
+        OutOfLineBuilder::new(self.part, bytes)
     }
 
     fn entry_bytes(self, _suffix_len: usize) -> usize {
-        apart::entry_bytes(self.part)
+        out_of_line::entry_bytes(self.part)
     }
 
     fn least_entry_bytes(self, _len: usize, _common: usize, _inner: bool) -> usize {
-        apart::entry_bytes(self.part)
+        out_of_line::entry_bytes(self.part)
     }
 
     fn image(self, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
-        apart::entry(self.part, before, key, next, place)
+        out_of_line::entry(self.part, before, key, next, place)
     }
 
     fn front(self) -> usize {
-        apart::OPEN
+        out_of_line::OPEN
     }
 
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
-        apart::is_changeable(list, state.count, self.part)
+        out_of_line::is_changeable(list, state.count, self.part)
     }
 
     fn plan(self, _list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
-        apart::bytes_with(state, self.part, slot, suffix).map(Plan::of).map(Some)
+        out_of_line::bytes_with(state, self.part, slot, suffix).map(Plan::of).map(Some)
     }
 
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
-        insert_planned(self, list, state, slot, suffix, |list, _| apart::insert(list, state, self.part, slot, suffix))
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
+        insert_planned(self, list, state, slot, suffix, |list, _| {
+            out_of_line::insert(list, state, self.part, slot, suffix)
+        })
     }
 
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
-        Ok(Some(apart::remove(own_bytes(list, state), state, self.part, from, to)))
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
+        Ok(Some(out_of_line::remove(own_bytes(list, state), state, self.part, from, to)))
     }
 }

@@ -19,18 +19,18 @@ pub(crate) struct SlottedBuilder {
 
 impl SlottedBuilder {
     /// Begins a list of up to some `bytes`, for which it takes memory at once, and which may be `dense` in the end.
-    pub(in crate::page::keys) fn new(granule: usize, bytes: usize, dense: bool) -> SlottedBuilder {
+    pub(crate) fn new(granule: usize, bytes: usize, dense: bool) -> SlottedBuilder {
         SlottedBuilder { granule, dense, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
     /// Bytes of the list with one more suffix of that length, if it is not dense.
     #[inline]
-    pub(in crate::page::keys) fn slotted_bytes_with(&self, suffix_len: usize) -> usize {
+    pub(crate) fn slotted_bytes_with(&self, suffix_len: usize) -> usize {
         FIXED_PART * capacity(self.fixed.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
     }
 
     #[inline]
-    pub(in crate::page::keys) fn push_entry(&mut self, entry: Entry<'_>) {
+    pub(crate) fn push_entry(&mut self, entry: Entry<'_>) {
         self.dense = self.dense && short_len(entry.head) == entry.len;
         self.fixed.push((entry.head, bytes::u16_clamped(self.heap.len())));
         varint::push(&mut self.heap, entry.len as u64);
@@ -38,7 +38,7 @@ impl SlottedBuilder {
     }
 
     /// Takes all entries out again, of a list that may not be dense.
-    pub(in crate::page::keys) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.fixed.clear();
         self.heap.clear();
     }

@@ -7,7 +7,7 @@ use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyState, capacity};
 
 /// Bytes of the list with `suffix`; `may_be_dense`: as one of no entries may be.
-pub(in crate::page::keys) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
+pub(crate) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
     if stays_dense(state, may_be_dense, suffix) {
         return HEAD * (state.count + 1);
     }
@@ -42,7 +42,7 @@ fn make_slotted(list: &mut [u8], state: KeyState) -> KeyState {
 }
 
 /// Puts `suffix` at `slot`; see [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot: usize, suffix: &[u8]) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot: usize, suffix: &[u8]) {
     if stays_dense(state, may_be_dense, suffix) {
         bytes::shift(list, HEAD * slot, HEAD * state.count, HEAD * (slot + 1));
         return bytes::put_u32(list, HEAD * slot, head_of(suffix));
@@ -75,7 +75,7 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, may_be_den
 }
 
 /// See [`crate::page::keys::remove`].
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
     Ok(match to.saturating_sub(from) {
         _ if is_dense(state.bytes, state.count) => {
             let left = HEAD * (state.count - (to - from));
@@ -137,7 +137,7 @@ fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Resu
 }
 
 /// Puts what a removal leaves in the place of the list. Only entries that overlap are more than they were.
-pub(in crate::page::keys) fn put_left(list: &mut [u8], state: KeyState, left: &[u8]) -> Result<usize, String> {
+pub(crate) fn put_left(list: &mut [u8], state: KeyState, left: &[u8]) -> Result<usize, String> {
     if left.len() > state.bytes {
         return Err(format!("entries in {} bytes of which some take {}", state.bytes, left.len()));
     }

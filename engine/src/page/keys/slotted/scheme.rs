@@ -1,19 +1,19 @@
 //! The slotted key list among the others: *plain*, of whole keys, and *head*, of keys without the page's prefix.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, edit, is_dense};
-use crate::page::keys::scheme::{Changed, Features, Scheme, insert_planned, own_bytes};
+use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::{KeyListKind, KeyState, Plan, capacity};
 
 /// The slotted key list.
 #[derive(Clone, Copy)]
-pub(in crate::page) struct SlottedScheme {
+pub(crate) struct SlottedScheme {
     /// Keys have lost the page's prefix: then many are short, and an inner page's list may be dense.
     head: bool,
 }
 
 impl SlottedScheme {
-    pub(in crate::page::keys) const PLAIN: SlottedScheme = SlottedScheme { head: false };
-    pub(in crate::page::keys) const HEAD: SlottedScheme = SlottedScheme { head: true };
+    pub(crate) const PLAIN: SlottedScheme = SlottedScheme { head: false };
+    pub(crate) const HEAD: SlottedScheme = SlottedScheme { head: true };
 
     #[inline(always)]
     fn may_be_dense(self, inner: bool) -> bool {
@@ -65,14 +65,14 @@ impl Scheme for SlottedScheme {
     }
 
     #[inline]
-    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> Changed {
+    fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, _| {
             edit::insert(list, state, self.may_be_dense(state.inner), slot, suffix);
         })
     }
 
     #[inline]
-    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Changed {
+    fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         edit::remove(own_bytes(list, state), state, from, to).map(Some)
     }
 }

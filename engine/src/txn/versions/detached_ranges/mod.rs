@@ -50,17 +50,17 @@ pub(super) struct DetachedRanges {
 
 impl DetachedRanges {
     /// True if there are none.
-    pub(in crate::txn) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
     /// Bytes of memory that they take.
-    pub(in crate::txn) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Adds a range; ranges come in the order in which they were detached.
-    pub(in crate::txn) fn add(&mut self, table: TableId, range: Detached) {
+    pub(crate) fn add(&mut self, table: TableId, range: Detached) {
         let group = Lsn(range.lsn.0.saturating_sub(1));
         let piece = Piece { upper: range.upper.map(Into::into), lsn: range.lsn, root: range.root };
         let pieces = self.group_of(table, group);
@@ -80,7 +80,7 @@ impl DetachedRanges {
     }
 
     /// Where `snapshot` finds what is at a position, if that was detached since.
-    pub(in crate::txn) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
+    pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let groups = self.tables.get(&table)?;
         let mut own = KeyRange::default();
         for (_, pieces) in groups.range(snapshot..) {
@@ -97,7 +97,7 @@ impl DetachedRanges {
 
     /// Cuts a range around a position so that it is clear of every range detached since `snapshot`; only for
     /// a position that [`DetachedRanges::route`] sends nowhere else.
-    pub(in crate::txn) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
+    pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         let groups = self.tables.get(&table);
         for (_, pieces) in groups.into_iter().flat_map(|groups| groups.range(snapshot..)) {
             keep_clear_of(key_range, pieces.beside(at));
@@ -119,7 +119,7 @@ impl DetachedRanges {
     }
 
     /// Takes note of snapshots that have closed.
-    pub(in crate::txn) fn close(&mut self, closed: &[Lsn]) {
+    pub(crate) fn close(&mut self, closed: &[Lsn]) {
         self.closing.extend(closed.iter().filter(|closed| self.groups.contains_key(closed)));
     }
 
@@ -129,7 +129,7 @@ impl DetachedRanges {
     }
 
     /// Hands on, or forgets, up to `most` pieces that were kept for snapshots that have closed.
-    pub(in crate::txn) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
+    pub(crate) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
         let mut left = most;
         while left > 0
             && let Some(group) = self.closing.first().copied()

@@ -11,11 +11,11 @@
 use super::parts::{FIELD, Part, Parts, part_of};
 use crate::base::{PageId, bytes};
 use crate::page::keys::scheme::{Build, List};
-use crate::page::keys::{KeyRow, KeyState, Place};
+use crate::page::keys::{KeyRow, KeyState, WalkPosition};
 use std::ops::Range;
 
 /// Bytes of `open`.
-pub(in crate::page) const OPEN: usize = 4;
+pub(crate) const OPEN: usize = 4;
 /// Bytes of a place.
 const PLACE: usize = 6;
 
@@ -39,13 +39,13 @@ impl KeyPlace {
 
 /// Bytes of an entry whose part has `part` bytes of its key.
 #[inline(always)]
-pub(in crate::page::keys) fn entry_bytes(part: usize) -> usize {
+pub(crate) fn entry_bytes(part: usize) -> usize {
     FIELD + part + PLACE
 }
 
 /// What a list with parts of `part` bytes is given for `key`, which is at `place`. `before` is the key before it, or what all
 /// keys of the page are known to share; `next` the key behind it, if there is one.
-pub(in crate::page) fn entry(part: usize, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
+pub(crate) fn entry(part: usize, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
     let width = FIELD + part;
     let mut entry = bytes::slice(&part_of(Some(before), key), 0, width).to_vec();
     entry.extend(place.page.0.to_le_bytes());
@@ -58,18 +58,18 @@ pub(in crate::page) fn entry(part: usize, before: &[u8], key: &[u8], next: Optio
 
 /// A PkB key list without its heap, to read.
 #[derive(Clone, Copy)]
-pub(crate) struct Apart<'a> {
+pub(crate) struct OutOfLine<'a> {
     list: &'a [u8],
     count: usize,
     part: usize,
 }
 
-impl<'a> Apart<'a> {
+impl<'a> OutOfLine<'a> {
     #[inline(always)]
-    pub(in crate::page::keys) fn new(list: &'a [u8], count: usize, part: usize) -> Apart<'a> {
+    pub(crate) fn new(list: &'a [u8], count: usize, part: usize) -> OutOfLine<'a> {
         // A hostile page has no more entries than bytes for them.
         let count = count.min(list.len().saturating_sub(OPEN) / entry_bytes(part));
-        Apart { list, count, part }
+        OutOfLine { list, count, part }
     }
 
     #[inline(always)]
@@ -79,7 +79,7 @@ impl<'a> Apart<'a> {
 
     /// The search; see [`Parts::search_with`].
     #[inline]
-    pub(in crate::page) fn search_with<K: AsRef<[u8]>, E>(
+    pub(crate) fn search_with<K: AsRef<[u8]>, E>(
         &self,
         lower: &[u8],
         key: &[u8],
@@ -90,19 +90,19 @@ impl<'a> Apart<'a> {
 
     /// The bytes of an entry; none where there is no such slot.
     #[inline]
-    pub(in crate::page::keys) fn entry(&self, slot: usize) -> &'a [u8] {
+    pub(crate) fn entry(&self, slot: usize) -> &'a [u8] {
         let at = OPEN + slot * entry_bytes(self.part);
         if slot < self.count { bytes::slice(self.list, at, at + entry_bytes(self.part)) } else { &[] }
     }
 
     /// Where the key of `slot` is.
     #[inline]
-    pub(in crate::page) fn place(&self, slot: usize) -> KeyPlace {
+    pub(crate) fn place(&self, slot: usize) -> KeyPlace {
         KeyPlace::get(self.entry(slot), FIELD + self.part)
     }
 
     /// The heap page where there is most likely room, if one of the entries names it.
-    pub(in crate::page) fn open(&self) -> Option<PageId> {
+    pub(crate) fn open(&self) -> Option<PageId> {
         let open = PageId(bytes::get_u32(self.list, 0));
         self.names(open).then_some(open)
     }
@@ -129,7 +129,7 @@ impl<'a> Apart<'a> {
     }
 
     /// False where the part of `slot` is not one of a key that begins with `known`; `whole`: that is all of the key.
-    pub(in crate::page) fn part_shows(&self, slot: usize, known: &[u8], whole: bool) -> bool {
+    pub(crate) fn part_shows(&self, slot: usize, known: &[u8], whole: bool) -> bool {
         let parts = self.parts();
         let rest = known.get(parts.offset(slot)..).unwrap_or_default();
         let part = parts.part(slot);
@@ -139,7 +139,7 @@ impl<'a> Apart<'a> {
 
     /// True where the part of `slot` is that of `key` behind `before`; of the first one also where it shares fewer bytes, or
     /// more than `before` has.
-    pub(in crate::page) fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
+    pub(crate) fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
         let parts = self.parts();
         let shared = parts.offset(0);
         let known = match slot {
@@ -153,7 +153,7 @@ impl<'a> Apart<'a> {
     }
 }
 
-impl<'a> List<'a> for Apart<'a> {
+impl<'a> List<'a> for OutOfLine<'a> {
     fn search(&self, _suffix: &[u8]) -> Result<usize, usize> {
         Err(0)
     }
@@ -188,12 +188,12 @@ impl<'a> List<'a> for Apart<'a> {
         true
     }
 
-    fn add_to(&self, row: &mut KeyRow, _prefix: &[u8], _place: &mut Place, from: usize, to: usize) {
+    fn add_to(&self, row: &mut KeyRow, _prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         (from..to).for_each(|slot| row.push(self.entry(slot)));
     }
 
     #[inline(always)]
-    fn out_of_line(&self) -> Option<Apart<'a>> {
+    fn out_of_line(&self) -> Option<OutOfLine<'a>> {
         Some(*self)
     }
 
@@ -222,22 +222,22 @@ impl<'a> List<'a> for Apart<'a> {
 }
 
 /// A PkB key list without its heap under construction.
-pub(crate) struct ApartBuilder {
+pub(crate) struct OutOfLineBuilder {
     part: usize,
     count: usize,
     bytes: Vec<u8>,
 }
 
-impl ApartBuilder {
-    pub(in crate::page::keys) fn new(part: usize, bytes: usize) -> ApartBuilder {
+impl OutOfLineBuilder {
+    pub(crate) fn new(part: usize, bytes: usize) -> OutOfLineBuilder {
         let mut list = Vec::with_capacity(bytes);
         list.resize(OPEN, 0);
-        ApartBuilder { part, count: 0, bytes: list }
+        OutOfLineBuilder { part, count: 0, bytes: list }
     }
 }
 
-impl Build for ApartBuilder {
-    type List<'a> = Apart<'a>;
+impl Build for OutOfLineBuilder {
+    type List<'a> = OutOfLine<'a>;
 
     fn bytes(&self) -> usize {
         self.bytes.len()
@@ -254,7 +254,7 @@ impl Build for ApartBuilder {
         self.count += 1;
     }
 
-    fn take(&mut self, from: &Apart<'_>, slots: Range<usize>, _cut: usize) -> bool {
+    fn take(&mut self, from: &OutOfLine<'_>, slots: Range<usize>, _cut: usize) -> bool {
         if from.part != self.part {
             return false;
         }
@@ -271,17 +271,12 @@ impl Build for ApartBuilder {
 }
 
 /// See [`crate::page::keys::is_changeable`].
-pub(in crate::page::keys) fn is_changeable(list: &[u8], count: usize, part: usize) -> bool {
+pub(crate) fn is_changeable(list: &[u8], count: usize, part: usize) -> bool {
     list.len() == OPEN + count * entry_bytes(part)
 }
 
 /// See [`crate::page::keys::plan`]: an error where the insertion does not bring what it has to.
-pub(in crate::page::keys) fn bytes_with(
-    state: KeyState,
-    part: usize,
-    slot: usize,
-    brought: &[u8],
-) -> Result<usize, String> {
+pub(crate) fn bytes_with(state: KeyState, part: usize, slot: usize, brought: &[u8]) -> Result<usize, String> {
     let next = if slot < state.count { FIELD + part } else { 0 };
     if brought.len() != entry_bytes(part) + next {
         return Err(format!("an insert of {} bytes into a list of partial keys of {part}", brought.len()));
@@ -290,9 +285,9 @@ pub(in crate::page::keys) fn bytes_with(
 }
 
 /// See [`crate::page::keys::insert`].
-pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, brought: &[u8]) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, brought: &[u8]) {
     let (size, place) = (entry_bytes(part), KeyPlace::get(brought, FIELD + part));
-    if !Apart::new(bytes::slice(list, 0, state.bytes), state.count, part).names(place.page) {
+    if !OutOfLine::new(bytes::slice(list, 0, state.bytes), state.count, part).names(place.page) {
         bytes::put(list, 0, &place.page.0.to_le_bytes());
     }
     let at = OPEN + slot * size;
@@ -302,10 +297,10 @@ pub(in crate::page::keys) fn insert(list: &mut [u8], state: KeyState, part: usiz
 }
 
 /// See [`crate::page::keys::remove`].
-pub(in crate::page::keys) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
+pub(crate) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> usize {
     let size = entry_bytes(part);
     if from < to && to < state.count {
-        let left = Apart::new(list, state.count, part).part_without(from, to);
+        let left = OutOfLine::new(list, state.count, part).part_without(from, to);
         bytes::put(list, OPEN + to * size, bytes::slice(&left, 0, FIELD + part));
     }
     bytes::shift(list, OPEN + to * size, state.bytes, OPEN + from * size);

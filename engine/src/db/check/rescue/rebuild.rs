@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
 /// maps may be old ones.
-pub(super) fn mend(engine: &Engine, store: &dyn PageStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
+pub(super) fn rebuild(engine: &Engine, store: &dyn PageStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
     let (mut known, mut errors) = salvage::tables(engine, Lsn::MAX)?;
     let next = next_id(engine, store);
     known.retain(|(name, entry)| {
@@ -46,10 +46,10 @@ pub(super) fn mend(engine: &Engine, store: &dyn PageStore, guessed: bool, damage
     if catalog.is_empty() && guessed && !unknown.is_empty() {
         catalog.push(Damage::CatalogOlder);
     }
-    let mut mending = Mending { engine, store, next };
+    let mut rebuild = Rebuild { engine, store, next };
     if !catalog.is_empty() {
         damage.append(&mut catalog);
-        for Found { name, entry, named } in mending.catalog(known, &unknown, &pages)? {
+        for LostTable { name, entry, named } in rebuild.catalog(known, &unknown, &pages)? {
             damage.push(Damage::TableFound { table: name.clone(), named });
             if inner_damage(engine, &entry.tree)?.is_some() {
                 broken.push((name, entry));
@@ -58,7 +58,7 @@ pub(super) fn mend(engine: &Engine, store: &dyn PageStore, guessed: bool, damage
     }
     for (table, entry) in broken {
         let leaves = pages.get(&entry.tree.table).map_or(&[][..], |pages| &pages.leaves);
-        match mending.inner_pages(&entry.tree, leaves) {
+        match rebuild.inner_pages(&entry.tree, leaves) {
             Ok(true) => damage.push(Damage::InnerPages { table }),
             Ok(false) => {}
             Err(cause) if salvage::costs_a_range(&cause) => damage.push(Damage::Leaves { table, cause }),
@@ -83,7 +83,7 @@ fn inner_damage(engine: &Engine, tree: &Tree) -> Result<Option<Error>> {
 }
 
 /// A table that is in no catalog any more.
-struct Found {
+struct LostTable {
     name: String,
     entry: TableEntry,
     /// An old copy of the catalog says so.
@@ -91,14 +91,14 @@ struct Found {
 }
 
 /// Writes new pages over the file.
-struct Mending<'e> {
+struct Rebuild<'e> {
     engine: &'e Engine,
     store: &'e dyn PageStore,
     /// From here on no page id is taken.
     next: PageId,
 }
 
-impl BulkSink for &mut Mending<'_> {
+impl BulkSink for &mut Rebuild<'_> {
     fn allocate(&mut self) -> Result<PageId> {
         self.take()
     }
@@ -108,7 +108,7 @@ impl BulkSink for &mut Mending<'_> {
     }
 }
 
-impl Mending<'_> {
+impl Rebuild<'_> {
     fn take(&mut self) -> Result<PageId> {
         let id = self.next;
         self.next = PageId(id.0.checked_add(1).ok_or(Error::TooManyPages { pages: u64::from(u32::MAX) })?);
@@ -126,7 +126,7 @@ impl Mending<'_> {
         known: Vec<(String, TableEntry)>,
         unknown: &[TableId],
         pages: &BTreeMap<TableId, TablePages>,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<LostTable>> {
         let mut remembered = remembered_tables(self.engine, self.store)?;
         let mut tables: BTreeMap<String, TableEntry> = known.into_iter().collect();
         let mut found = Vec::new();
@@ -143,7 +143,7 @@ impl Mending<'_> {
             let name = free_name(&tables, name, id);
             let entry = TableEntry { tree: Tree { root, ..entry.tree }, entries: pages.entries, ..entry };
             tables.insert(name.clone(), entry.clone());
-            found.push(Found { name, entry, named });
+            found.push(LostTable { name, entry, named });
         }
         let (page_size, tree) = (self.engine.page_size(), catalog_tree());
         let mut loader = BulkLoader::new(&mut *self, page_size, tree.layout, tree.table, 1.0);

@@ -12,35 +12,35 @@ const MOVE_PAGES: u64 = 4096;
 /// nothing.
 const MOST_ROUNDS: usize = 64;
 /// Free bytes that are not worth a checkpoint.
-const SMALL_GAPS: u64 = 256 << 10;
+const SMALL_FREE: u64 = 256 << 10;
 
 /// The limits of the work.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::txn) struct Gaps {
+pub(crate) struct ShrinkLimits {
     /// Free bytes that may stay in the file.
     most: u64,
     /// Bytes that may be written to move images.
     moves: u64,
 }
 
-impl Gaps {
+impl ShrinkLimits {
     /// The limits for closing a database, and for a full device: at most a sixteenth of the file stays free, and at
     /// most as many bytes are written as this handle has written before.
-    pub(in crate::txn) fn worth_while(stats: &StoreStats) -> Gaps {
-        Gaps { most: (stats.live_bytes / 16).max(SMALL_GAPS), moves: stats.written_bytes }
+    pub(in crate::txn) fn worth_while(stats: &StoreStats) -> ShrinkLimits {
+        ShrinkLimits { most: (stats.live_bytes / 16).max(SMALL_FREE), moves: stats.written_bytes }
     }
 }
 
 impl Engine {
     /// Closes gaps within the limits of `gaps`. Call it after a checkpoint; it ends with one. The caller must hold the
     /// writer lock or be alone, because a transaction has the places of pages that it has written outside the log.
-    pub(in crate::txn) fn close_gaps(&self, gaps: Gaps) -> Result<()> {
+    pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
-        let mut left = gaps.moves;
+        let mut left = limits.moves;
         for _ in 0..MOST_ROUNDS {
             store.shrink(self.pool.dirty_pages())?;
             let stats = store.stats();
-            if stats.free_bytes <= gaps.most {
+            if stats.free_bytes <= limits.most {
                 break;
             }
             let image = (stats.live_bytes / stats.pages.max(1)).max(1);
@@ -59,8 +59,8 @@ impl Engine {
         Ok(())
     }
     /// Closes all gaps. The caller must hold the writer lock.
-    pub(crate) fn close_all_gaps(&self) -> Result<()> {
-        self.close_gaps(Gaps { most: 0, moves: u64::MAX })
+    pub(crate) fn shrink_fully(&self) -> Result<()> {
+        self.shrink_within(ShrinkLimits { most: 0, moves: u64::MAX })
     }
 
     /// Takes a checkpoint. If the device has no space for the next log segment, it closes gaps in the file to free
@@ -82,8 +82,8 @@ impl Engine {
         // A reservation of earlier commits must not keep the log in its old segment.
         self.log()?.give_up_reservation();
         self.checkpoint()?;
-        let gaps = Gaps::worth_while(&store.stats());
-        self.close_gaps(Gaps { moves: if movable { gaps.moves } else { 0 }, ..gaps })?;
+        let limits = ShrinkLimits::worth_while(&store.stats());
+        self.shrink_within(ShrinkLimits { moves: if movable { limits.moves } else { 0 }, ..limits })?;
         self.checkpoint()?;
         self.reserve_relief()
     }

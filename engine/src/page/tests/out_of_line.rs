@@ -1,4 +1,4 @@
-//! Leaves that keep their keys apart, against a sorted list of keys: whatever is inserted, removed and cut off, each part
+//! Leaves that keep their keys out of line, against a sorted list of keys: whatever is inserted, removed and cut off, each part
 //! stays that of its key, and a search reads one key at most. And the pages where the keys are.
 
 use super::*;
@@ -14,7 +14,7 @@ fn the_paper_s_keys_are_as_documented() {
     let mut before = &b""[..];
     for (number, key) in (0..).zip(keys) {
         let place = KeyPlace { page: PageId(9), number };
-        assert!(builder.push(&apart_image(kind, before, key, None, place), Record::default()));
+        assert!(builder.push(&out_of_line_image(kind, before, key, None, place), Record::default()));
         before = key;
     }
     let packed = builder.finish();
@@ -83,7 +83,7 @@ impl Leaf {
                 let (true, Err(slot)) = (within, found) else { return };
                 let place = KeyPlace { page: PageId(7 + self.lsn as u32 / 5), number: self.lsn as u16 };
                 let next = self.keys.get(slot).map(|(next, _)| next.as_slice());
-                let image = apart_image(self.kind, self.before(slot), &key, next, place);
+                let image = out_of_line_image(self.kind, self.before(slot), &key, next, place);
                 let record = Record::inline(&key);
                 if self.apply(&PageOp::Insert { slot: slot as u16, key: &image, record }) {
                     self.keys.insert(slot, (key, place));
@@ -125,7 +125,7 @@ impl Leaf {
         let probe = (probe >= self.lower.as_slice()).then_some(probe);
         for probe in self.keys.iter().map(|(key, _)| key.as_slice()).chain(probe) {
             let mut reads = 0;
-            let found = page.search_apart(&self.lower, probe, |slot| {
+            let found = page.search_out_of_line(&self.lower, probe, |slot| {
                 reads += 1;
                 Ok::<_, ()>(&self.keys[slot].0)
             });

@@ -5,7 +5,7 @@ use duramen::db::Lost;
 
 /// Keys of a table that are lost, from one to before another.
 #[derive(Clone, Debug)]
-pub(super) struct Gap {
+pub(super) struct LostRange {
     pub(super) lower: Vec<u8>,
     /// `None`: up to the end.
     pub(super) upper: Option<Vec<u8>>,
@@ -15,11 +15,11 @@ pub(super) struct Gap {
     others: usize,
 }
 
-impl Gap {
+impl LostRange {
     /// What salvaging a table told.
-    pub(super) fn new(lost: &Lost) -> Gap {
+    pub(super) fn new(lost: &Lost) -> LostRange {
         let cause = lost.cause.without_advice();
-        Gap { lower: lost.lower.clone(), upper: lost.upper.clone(), cause, others: 0 }
+        LostRange { lower: lost.lower.clone(), upper: lost.upper.clone(), cause, others: 0 }
     }
 
     /// Takes in a range that begins where this one ends; false for any other.
@@ -33,19 +33,19 @@ impl Gap {
     }
 
     /// The part of it that lies between two keys, if there is one.
-    pub(super) fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> Option<Gap> {
+    pub(super) fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> Option<LostRange> {
         let from = self.lower.as_slice().max(lower);
         let to = match (self.upper.as_deref(), upper) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
         let left = to.is_none_or(|to| from < to);
-        left.then(|| Gap { lower: from.to_vec(), upper: to.map(<[u8]>::to_vec), ..self.clone() })
+        left.then(|| LostRange { lower: from.to_vec(), upper: to.map(<[u8]>::to_vec), ..self.clone() })
     }
 
     /// As far as `upper`.
-    pub(super) fn up_to(self, upper: Option<Vec<u8>>) -> Gap {
-        Gap { upper, ..self }
+    pub(super) fn up_to(self, upper: Option<Vec<u8>>) -> LostRange {
+        LostRange { upper, ..self }
     }
 
     /// Only the value of one key is lost, which is known itself.
@@ -92,26 +92,29 @@ mod tests {
 
     #[test]
     fn ranges_side_by_side_are_one_and_others_are_not() {
-        let mut gap = Gap::new(&lost("b", Some("d"), 7));
-        assert!(!gap.join(&lost("e", Some("f"), 8)));
-        assert_eq!((gap.keys("str").as_str(), gap.why().as_str()), ("keys from \"b\" to \"d\"", "page 7: it rots"));
-        assert!(gap.join(&lost("d", Some("e"), 8)) && gap.join(&lost("e", None, 9)));
-        assert_eq!(gap.keys("str"), "keys from \"b\" to the end");
-        assert_eq!(gap.why(), "page 7: it rots (and 2 more)");
-        assert!(!gap.join(&lost("", None, 7)), "nothing is behind the end");
+        let mut range = LostRange::new(&lost("b", Some("d"), 7));
+        assert!(!range.join(&lost("e", Some("f"), 8)));
+        assert_eq!((range.keys("str").as_str(), range.why().as_str()), ("keys from \"b\" to \"d\"", "page 7: it rots"));
+        assert!(range.join(&lost("d", Some("e"), 8)) && range.join(&lost("e", None, 9)));
+        assert_eq!(range.keys("str"), "keys from \"b\" to the end");
+        assert_eq!(range.why(), "page 7: it rots (and 2 more)");
+        assert!(!range.join(&lost("", None, 7)), "nothing is behind the end");
     }
 
     #[test]
     fn a_value_is_told_by_its_key() {
-        assert_eq!(Gap::new(&lost("oak", Some("oak\0"), 7)).keys("bytes"), "the value of \"oak\"");
-        assert_eq!(Gap::new(&lost("oak", Some("oak\0\0"), 7)).keys("bytes"), "keys from \"oak\" to \"0x6f616b0000\"");
+        assert_eq!(LostRange::new(&lost("oak", Some("oak\0"), 7)).keys("bytes"), "the value of \"oak\"");
+        assert_eq!(
+            LostRange::new(&lost("oak", Some("oak\0\0"), 7)).keys("bytes"),
+            "keys from \"oak\" to \"0x6f616b0000\""
+        );
     }
 
     #[test]
     fn a_part_of_it_is_what_lies_between() {
-        let gap = Gap::new(&lost("b", Some("d"), 7));
+        let range = LostRange::new(&lost("b", Some("d"), 7));
         let part = |lower: &str, upper: Option<&str>| {
-            let part = gap.within(lower.as_bytes(), upper.map(str::as_bytes))?;
+            let part = range.within(lower.as_bytes(), upper.map(str::as_bytes))?;
             Some(part.keys("str"))
         };
         assert_eq!(part("", None).unwrap(), "keys from \"b\" to \"d\"");
