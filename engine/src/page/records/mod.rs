@@ -114,7 +114,7 @@ pub(super) struct RecordState {
 /// False where the list's bytes cannot hold its entries' slots or records: then it must not be changed.
 pub(super) fn is_changeable(list: &[u8], state: RecordState) -> bool {
     match state.kind {
-        RecordListKind::None => true,
+        RecordListKind::None => state.bytes == 0,
         RecordListKind::Fixed => fixed::check(list, state.count).is_ok(),
         RecordListKind::Variable => state.bytes >= slots_bytes(state.count, state.granule),
     }
