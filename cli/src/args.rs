@@ -4,6 +4,7 @@ use crate::size;
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
+use duramen::db::StoreKind;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -140,9 +141,37 @@ pub(crate) struct NewTable {
     /// [default: tail; blocks have full ones alone]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) separators: Option<Separators>,
+    #[command(flatten)]
+    pub(crate) new_file: NewFile,
+}
+
+/// The file of a new database.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct NewFile {
     /// The page size of a new database, a power of two from 4K to 64K
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) page_size: Option<ByteSize>,
+    /// How the file of a new database keeps its pages [default: table]
+    #[arg(long, value_enum)]
+    pub(crate) store: Option<Store>,
+}
+
+/// How a file keeps its pages.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Store {
+    /// Compressed pages at changing places, and a table of these
+    Table,
+    /// Two slots a page, written in turn; for drives that compress
+    Shadow,
+}
+
+impl From<Store> for StoreKind {
+    fn from(store: Store) -> StoreKind {
+        match store {
+            Store::Table => StoreKind::Table,
+            Store::Shadow => StoreKind::Shadow,
+        }
+    }
 }
 
 /// The form of a report.
@@ -417,9 +446,8 @@ pub(crate) struct Restore {
     /// The file to read, or - for standard input
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
-    /// The page size, a power of two from 4K to 64K
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) page_size: Option<ByteSize>,
+    #[command(flatten)]
+    pub(crate) new_file: NewFile,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]

@@ -7,13 +7,13 @@
 
 mod workload;
 
-use duramen::db::LogShape;
+use duramen::db::{LogShape, StoreKind};
 use duramen::{Durability, Result};
 use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
-use workload::{Workload, options};
+use workload::{STORES, Workload, options};
 
 /// Steps of one history.
 const STEPS: usize = 110;
@@ -22,30 +22,31 @@ const RECUT: usize = 211;
 
 /// A workload that has run on a volume.
 struct History {
+    store: StoreKind,
     seed: u64,
     volume: FailingVolume,
     model: Model,
 }
 
 impl History {
-    fn record(seed: u64) -> History {
+    fn record(store: StoreKind, seed: u64) -> History {
         let volume = FailingVolume::new(seed);
         let mut model = Model::new();
         let mut run = || {
             // The recoveries of a sparse log go on in a packed one.
             let shape = if seed.is_multiple_of(2) { LogShape::Packed } else { LogShape::Sparse };
-            let db = options().log_shape(shape).create_on(Arc::new(volume.clone()), NAME)?;
+            let db = options().store(store).log_shape(shape).create_on(Arc::new(volume.clone()), NAME)?;
             let mut session = Session::new(db, &volume, &mut model);
             session.run(&mut Workload::new(seed), STEPS)?;
             session.close();
             Ok::<_, duramen::Error>(())
         };
         run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        History { seed, volume, model }
+        History { store, seed, volume, model }
     }
 
     fn words(&self, cut: Cut) -> String {
-        format!("seed {}, {cut:?}, a {}", self.seed, self.volume.describe(cut.event))
+        format!("{:?}, seed {}, {cut:?}, a {}", self.store, self.seed, self.volume.describe(cut.event))
     }
 }
 
@@ -91,13 +92,23 @@ fn try_cuts(history: &History, cuts: &[Cut], recut: usize) -> usize {
 #[test]
 fn acknowledged_commits_survive_every_cut_and_every_commit_is_whole() {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000), number("DURAMEN_CRASH_SEED", 1) as u64);
+    for store in STORES {
+        acknowledged_commits_survive(store, wanted / STORES.len(), first);
+    }
+}
+
+fn acknowledged_commits_survive(store: StoreKind, wanted: usize, first: u64) {
     let mut states = 0;
     for seed in first.. {
-        let history = History::record(seed);
+        let history = History::record(store, seed);
         let cuts = history.volume.cuts(1);
         states += try_cuts(&history, &cuts, RECUT);
         if std::env::var("DURAMEN_CRASH_VERBOSE").is_ok() {
-            println!("seed {seed}: {} events, {} cuts, {states} states", history.volume.events(), cuts.len());
+            println!(
+                "{store:?}, seed {seed}: {} events, {} cuts, {states} states",
+                history.volume.events(),
+                cuts.len()
+            );
         }
         if states >= wanted {
             break;
@@ -109,9 +120,13 @@ fn acknowledged_commits_survive_every_cut_and_every_commit_is_whole() {
 /// the transaction has reserved, nor take the pages it has written for nobody's.
 #[test]
 fn a_large_transaction_cut_before_its_first_piece_keeps_the_pages_it_reserved() -> Result<()> {
+    STORES.into_iter().try_for_each(cut_a_large_transaction)
+}
+
+fn cut_a_large_transaction(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(&volume, &mut model)?;
+    let mut session = Session::create(store, &volume, &mut model)?;
     let put = |key: u32, len: usize| Change::Put {
         table: "a".into(),
         key: key.to_be_bytes().to_vec(),
@@ -122,7 +137,7 @@ fn a_large_transaction_cut_before_its_first_piece_keeps_the_pages_it_reserved() 
     let overwrite = (0..700).map(|n: u32| put(n.wrapping_mul(2_654_435_761), 70)).chain((2..9).map(|n| put(n, 7000)));
     session.commit(overwrite.collect(), Durability::None)?;
     session.kill();
-    let history = History { seed: 0, volume, model };
+    let history = History { store, seed: 0, volume, model };
     let cuts = history.volume.cuts(2);
     try_cuts(&history, &cuts, cuts.len());
     Ok(())
@@ -130,9 +145,13 @@ fn a_large_transaction_cut_before_its_first_piece_keeps_the_pages_it_reserved() 
 
 #[test]
 fn a_durable_commit_of_nothing_makes_the_commits_before_it_durable() -> Result<()> {
+    STORES.into_iter().try_for_each(commit_nothing)
+}
+
+fn commit_nothing(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(&volume, &mut model)?;
+    let mut session = Session::create(store, &volume, &mut model)?;
     let put = Change::Put { table: "a".into(), key: b"k".to_vec(), value: b"v".to_vec() };
     session.commit(vec![put], Durability::None)?;
     session.db.begin_write()?.commit()?;

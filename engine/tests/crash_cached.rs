@@ -7,13 +7,14 @@
 
 mod workload;
 
+use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, Result};
 use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, Death, FailingVolume, Fault, Manner, Trigger};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
-use workload::{Workload, contents, options};
+use workload::{STORES, Workload, contents, options};
 
 /// Steps of the first process.
 const STEPS: usize = 90;
@@ -24,6 +25,7 @@ const CUTS: usize = 5;
 
 /// What one process has done on a volume.
 struct Life {
+    store: StoreKind,
     volume: FailingVolume,
     /// Where its own events begin in the history.
     born: usize,
@@ -35,17 +37,17 @@ struct Life {
 }
 
 impl Life {
-    fn first(seed: u64) -> Life {
+    fn first(store: StoreKind, seed: u64) -> Life {
         let (volume, mut model) = (FailingVolume::new(seed), Model::new());
         let mut run = || {
-            let mut session = Session::create(&volume, &mut model)?;
+            let mut session = Session::create(store, &volume, &mut model)?;
             session.run(&mut Workload::new(seed), STEPS)?;
             session.close();
             Ok::<_, Error>(())
         };
         run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = (Rc::new(Model::new()), None);
-        Life { volume, born: 0, before, model: Rc::new(model), words: format!("seed {seed}") }
+        Life { store, volume, born: 0, before, model: Rc::new(model), words: format!("{store:?}, seed {seed}") }
     }
 
     /// What there was at an event, and what of that was promised.
@@ -73,7 +75,7 @@ impl Life {
         let work = || {
             let mut session = match recovered {
                 Some((db, _)) => Session::new(db, &volume, &mut now),
-                None => Session::create(&volume, &mut now)?,
+                None => Session::create(self.store, &volume, &mut now)?,
             };
             session.run(&mut Workload::later(rng.u64(..), 1 + born as u64), rng.usize(0..=LATER_STEPS))?;
             if rng.bool() {
@@ -84,7 +86,7 @@ impl Life {
             Ok::<_, Error>(())
         };
         work().unwrap_or_else(|error| fail(error.to_string()));
-        Life { volume, born, before: (model.clone(), mark), model: Rc::new(now), words }
+        Life { store: self.store, volume, born, before: (model.clone(), mark), model: Rc::new(now), words }
     }
 
     /// Cuts the power at events of this process. Returns how many states that gave.
@@ -120,9 +122,15 @@ fn look(volume: &FailingVolume, model: &Model, mark: Option<Mark>) -> Result<(),
 #[test]
 fn acknowledged_commits_survive_a_death_of_the_process_and_a_later_power_cut() {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000), number("DURAMEN_CRASH_SEED", 1) as u64);
+    for store in STORES {
+        survive_deaths(store, wanted / STORES.len(), first);
+    }
+}
+
+fn survive_deaths(store: StoreKind, wanted: usize, first: u64) {
     let mut states = 0;
     for seed in first.. {
-        let life = Life::first(seed);
+        let life = Life::first(store, seed);
         let mut rng = fastrand::Rng::with_seed(seed);
         for death in life.volume.deaths(seed) {
             let later = life.next(death, &mut rng);
@@ -138,7 +146,7 @@ fn acknowledged_commits_survive_a_death_of_the_process_and_a_later_power_cut() {
             }
         }
         if std::env::var("DURAMEN_CRASH_VERBOSE").is_ok() {
-            println!("seed {seed}: {} events, {states} states", life.volume.events());
+            println!("{store:?}, seed {seed}: {} events, {states} states", life.volume.events());
         }
     }
 }
@@ -164,22 +172,26 @@ fn assert_stopped(db: &Database, volume: &FailingVolume, what: &str) -> Result<(
 #[test]
 fn after_any_failed_sync_nothing_is_acknowledged_and_what_was_survives_a_later_power_cut() -> Result<()> {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000) / 20, number("DURAMEN_CRASH_SEED", 1) as u64);
+    STORES.into_iter().try_for_each(|store| survive_failed_syncs(store, wanted / STORES.len(), first))
+}
+
+fn survive_failed_syncs(store: StoreKind, wanted: usize, first: u64) -> Result<()> {
     let mut states = 0;
     for seed in first.. {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (volume, mut model) = (FailingVolume::new(seed), Model::new());
-        let mut session = Session::create(&volume, &mut model)?;
+        let mut session = Session::create(store, &volume, &mut model)?;
         volume.inject(Fault::FailSync, Trigger::once().after(rng.u64(0..120)));
         let mut workload = Workload::new(seed);
         let mut worked = Ok(());
         while volume.struck(Fault::FailSync) == 0 && worked.is_ok() {
             worked = session.run(&mut workload, 1);
         }
-        let words = format!("seed {seed}, a failed sync: {worked:?}");
+        let words = format!("{store:?}, seed {seed}, a failed sync: {worked:?}");
         assert_eq!(volume.struck(Fault::FailSync), 1, "{words}");
         assert_stopped(&session.db, &volume, &words)?;
         drop(session);
-        let life = Life { before: (Rc::new(Model::new()), None), born: 0, model: Rc::new(model), volume, words };
+        let life = Life { store, before: (Rc::new(Model::new()), None), born: 0, model: Rc::new(model), volume, words };
         let end = Death { event: life.volume.events(), how: Manner::Killed(seed) };
         states += life.cut(CUTS, &mut rng) + life.next(end, &mut rng).cut(2 * CUTS, &mut rng);
         if states >= wanted {
@@ -192,8 +204,12 @@ fn after_any_failed_sync_nothing_is_acknowledged_and_what_was_survives_a_later_p
 /// The superblock of a checkpoint fails to get to the device, the next process believes what it reads, and reuses places.
 #[test]
 fn a_superblock_that_only_the_file_cache_has_is_made_durable_before_anything_else_is_written() -> Result<()> {
+    STORES.into_iter().try_for_each(lose_superblocks)
+}
+
+fn lose_superblocks(store: StoreKind) -> Result<()> {
     let (volume, mut model) = (FailingVolume::new(0), Model::new());
-    let mut session = Session::create(&volume, &mut model)?;
+    let mut session = Session::create(store, &volume, &mut model)?;
     let put = |key: u32, len: usize| Change::Put {
         table: "a".into(),
         key: key.to_be_bytes().to_vec(),
@@ -205,8 +221,14 @@ fn a_superblock_that_only_the_file_cache_has_is_made_durable_before_anything_els
     }
     session.commit(vec![put(7, 7)], Durability::Commit)?;
     session.kill();
-    let life =
-        Life { before: (Rc::new(Model::new()), None), born: 0, model: Rc::new(model), volume, words: "it".into() };
+    let life = Life {
+        store,
+        before: (Rc::new(Model::new()), None),
+        born: 0,
+        model: Rc::new(model),
+        volume,
+        words: "it".into(),
+    };
     let superblock = |event: &usize| life.volume.describe(*event).starts_with("write of 4096 bytes at");
     let syncs = (0..life.volume.events()).filter(superblock).map(|event| event + 1);
     let (mut failed, mut rng) = (0, fastrand::Rng::with_seed(1));

@@ -4,6 +4,7 @@
 
 use duramen::base::checksum::checksum;
 use duramen::db::Damage;
+use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::fs;
@@ -42,8 +43,12 @@ fn copy(from: &Path, to: &Path) {
 
 /// A database in a folder of its own: closed in order, or as a killed process leaves it, with half of it in the log.
 fn build(clean: bool) -> tempfile::TempDir {
+    build_in(StoreKind::Table, clean)
+}
+
+fn build_in(store: StoreKind, clean: bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let db = options().create(folder.path().join(NAME)).unwrap();
+    let db = options().store(store).create(folder.path().join(NAME)).unwrap();
     for from in (0..ENTRIES).step_by(500) {
         put(&db, from..from + 500).unwrap();
         if from == 1000 {
@@ -226,24 +231,28 @@ fn flip(folder: &Path, file: &str, every: usize, open: impl Fn(PathBuf) -> Resul
 
 #[test]
 fn flipped_bits_in_a_closed_file_give_errors_or_the_right_data() {
-    let folder = build(true);
-    let (tried, opened, intact) = flip(folder.path(), NAME, 97, |path| options().open_read_only(path));
-    flip(folder.path(), NAME, 97 * 11, |path| options().open(path));
-    // Only the page table and the catalog are needed for everything; both superblocks say the same.
-    assert!(opened * 10 > tried * 7, "{opened} of {tried} opened");
-    assert!(intact < opened, "no flip was noticed");
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let folder = build_in(store, true);
+        let (tried, opened, intact) = flip(folder.path(), NAME, 97, |path| options().open_read_only(path));
+        flip(folder.path(), NAME, 97 * 11, |path| options().open(path));
+        // Only the page table and the catalog are needed for everything; both superblocks say the same.
+        assert!(opened * 10 > tried * 7, "{store:?}: {opened} of {tried} opened");
+        assert!(intact < opened, "{store:?}: no flip was noticed");
+    }
 }
 
 #[test]
 fn flipped_bits_in_an_unclean_file_or_its_log_give_errors_or_the_right_data() {
-    let folder = build(false);
-    flip(folder.path(), NAME, 97 * 5, |path| options().open(path));
-    let logs = logs(folder.path());
-    assert!(!logs.is_empty());
-    for log in logs {
-        let name = log.file_name().unwrap().to_string_lossy().into_owned();
-        let (tried, opened, _) = flip(folder.path(), &name, 97 * 5, |path| options().open(path));
-        assert!(opened < tried, "no flip in {name} was noticed");
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let folder = build_in(store, false);
+        flip(folder.path(), NAME, 97 * 5, |path| options().open(path));
+        let logs = logs(folder.path());
+        assert!(!logs.is_empty());
+        for log in logs {
+            let name = log.file_name().unwrap().to_string_lossy().into_owned();
+            let (tried, opened, _) = flip(folder.path(), &name, 97 * 5, |path| options().open(path));
+            assert!(opened < tried, "{store:?}: no flip in {name} was noticed");
+        }
     }
 }
 

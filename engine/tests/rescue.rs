@@ -3,7 +3,7 @@
 //! the whole database, and no entry is a wrong one.
 
 use duramen::db::types::KeyLayout;
-use duramen::db::{Damage, ReadOnlyUntypedTable, Salvaged};
+use duramen::db::{Damage, ReadOnlyUntypedTable, Salvaged, StoreKind};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Codec, Database, Error, Result, TableOptions};
 use duramen_sim::{HookedVolume, Hooks};
@@ -40,9 +40,9 @@ fn types(name: &str) -> (&'static str, &'static str) {
 
 /// A database of these tables, and of every other entry an older value, or one that was removed, in pages that nothing leads
 /// to any more. It is open.
-fn build() -> Result<(Arc<MemoryVolume>, Database)> {
+fn build(store: StoreKind) -> Result<(Arc<MemoryVolume>, Database)> {
     let volume = Arc::new(MemoryVolume::new());
-    let db = options().create_on(volume.clone(), NAME)?;
+    let db = options().store(store).create_on(volume.clone(), NAME)?;
     let wrong = |name: &str, value: &[u8]| if name == "numbers" { vec![9; 4] } else { [b"old ", value].concat() };
     for (name, options, entries) in tables() {
         let tx = db.begin_write()?;
@@ -67,8 +67,8 @@ fn build() -> Result<(Arc<MemoryVolume>, Database)> {
 }
 
 /// As [`build`], closed in order.
-fn built() -> Result<Arc<MemoryVolume>> {
-    let (volume, db) = build()?;
+fn built(store: StoreKind) -> Result<Arc<MemoryVolume>> {
+    let (volume, db) = build(store)?;
     db.checkpoint()?;
     db.close()?;
     Ok(volume)
@@ -168,12 +168,18 @@ const PAGE_HAS: [usize; 4] = [30, 2700, 100, 3];
 
 #[test]
 fn wherever_a_sector_is_damaged_no_more_than_its_page_is_lost() -> Result<()> {
-    let volume = built()?;
+    damage_sectors(StoreKind::Table, 5)?;
+    // Half of that file are holes, and its pages are not packed.
+    damage_sectors(StoreKind::Shadow, 17)
+}
+
+fn damage_sectors(store: StoreKind, step: usize) -> Result<()> {
+    let volume = built(store)?;
     let size = content(&volume, NAME).len();
     let (mut none, mut some) = (0, 0);
     // Every chunk and the directory have more sectors than that.
-    for at in (0..size / SECTOR).step_by(5) {
-        let what = format!("sector {at}");
+    for at in (0..size / SECTOR).step_by(step) {
+        let what = format!("{store:?}, sector {at}");
         let (lost, damage) = rescue(damaged(&volume, NAME, at * SECTOR, &[0xA5; SECTOR]), Old::Never, &what)?;
         let total: usize = lost.iter().sum();
         assert!(lost.iter().zip(PAGE_HAS).all(|(lost, most)| *lost <= most), "{what}: {lost:?}, {damage:?}");
@@ -185,8 +191,39 @@ fn wherever_a_sector_is_damaged_no_more_than_its_page_is_lost() -> Result<()> {
 }
 
 #[test]
+fn the_slots_alone_lead_to_all_pages() -> Result<()> {
+    for page_size in [4096, 16384] {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = options().page_size(page_size).store(StoreKind::Shadow).create_on(volume.clone(), NAME)?;
+        for (name, options, entries) in tables() {
+            let tx = db.begin_write()?;
+            let mut table = tx.create_untyped(name, types(name).0, types(name).1, options)?;
+            entries.iter().try_for_each(|(key, value)| table.put(key, value).map(drop))?;
+            drop(table);
+            tx.commit()?;
+        }
+        db.close()?;
+        // The first page of all is an allocation map: without it the geometry is in the others.
+        for len in [8192, 8192 + 2 * page_size] {
+            let what = format!("{len} bytes of a file with pages of {page_size}");
+            let copy = damaged(&volume, NAME, 0, &vec![0; len]);
+            let told = options().open_on(copy.clone(), NAME).map(drop);
+            assert!(matches!(told, Err(Error::CorruptMeta { .. })), "{what}: {told:?}");
+            let (lost, damage) = rescue(copy, Old::Never, &what)?;
+            assert_eq!(lost, [0; 4], "{what}: {damage:?}");
+            assert!(matches!(damage[0], Damage::Superblocks { .. }), "{what}: {damage:?}");
+        }
+        for byte in 0..2 {
+            let copy = damaged(&volume, NAME, byte * 4096, &[0; 4096]);
+            assert_eq!(rescue(copy, Old::Never, "a superblock")?.0, [0; 4]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
-    let volume = built()?;
+    let volume = built(StoreKind::Table)?;
     let (lost, damage) = rescue(damaged(&volume, NAME, 0, &[0; 8192]), Old::Never, "both superblocks")?;
     assert_eq!(lost, [0; 4]);
     assert!(matches!(damage[0], Damage::Superblocks { .. }), "{damage:?}");
@@ -214,7 +251,7 @@ fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
 
 #[test]
 fn of_a_file_damaged_in_many_places_nothing_wrong_is_read_and_all_loss_is_told() -> Result<()> {
-    let volume = built()?;
+    let volume = built(StoreKind::Table)?;
     let sectors = content(&volume, NAME).len() / SECTOR;
     let mut random = 7u64;
     let mut next = || {
@@ -234,7 +271,7 @@ fn of_a_file_damaged_in_many_places_nothing_wrong_is_read_and_all_loss_is_told()
 
 #[test]
 fn a_file_cut_short_loses_what_was_behind_the_cut() -> Result<()> {
-    let volume = built()?;
+    let volume = built(StoreKind::Table)?;
     let size = content(&volume, NAME).len();
     for part in 1..8 {
         let copy = damaged(&volume, NAME, 0, b"");
@@ -255,7 +292,7 @@ fn what_is_no_database_is_none() -> Result<()> {
 
 #[test]
 fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
-    let (volume, db) = build()?;
+    let (volume, db) = build(StoreKind::Table)?;
     db.checkpoint()?;
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
@@ -288,7 +325,7 @@ impl Hooks for BadSector {
 
 #[test]
 fn sectors_that_cannot_be_read_cost_what_damaged_ones_do() -> Result<()> {
-    let (volume, db) = build()?;
+    let (volume, db) = build(StoreKind::Table)?;
     let log = volume.list(&format!("{NAME}-log"))?.pop().unwrap();
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
@@ -337,7 +374,7 @@ fn a_catalog_of_many_pages_is_found_again() -> Result<()> {
 
 #[test]
 fn of_a_damaged_log_all_before_the_damage_is_kept() -> Result<()> {
-    let (volume, db) = build()?;
+    let (volume, db) = build(StoreKind::Table)?;
     let log = volume.list(&format!("{NAME}-log"))?.pop().unwrap();
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
@@ -457,7 +494,7 @@ fn an_older_page_than_the_log_goes_on_from_costs_its_keys_and_not_the_rest_of_th
 
 #[test]
 fn a_dropped_table_does_not_come_back_while_the_catalog_can_be_read() -> Result<()> {
-    let volume = built()?;
+    let volume = built(StoreKind::Table)?;
     let db = options().open_on(volume.clone(), NAME)?;
     let tx = db.begin_write()?;
     assert!(tx.drop_table("numbers")?);

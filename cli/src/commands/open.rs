@@ -4,10 +4,9 @@ use crate::args;
 use crate::failure::{Failure, Result};
 use crate::size::length;
 use crate::typed::Half;
-use bytesize::ByteSize;
 use duramen::Codec;
 use duramen::db::types::DynType;
-use duramen::db::{Damage, NewDatabase, ReadOnlyUntypedTable};
+use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, StoreKind};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
 
@@ -39,10 +38,13 @@ pub(super) fn writing(args: &args::Database) -> Result<Database> {
 }
 
 /// Begins to create a database. There must be no file yet, or an empty one.
-pub(super) fn creating(args: &args::Database, page_size: Option<ByteSize>) -> Result<NewDatabase> {
+pub(super) fn creating(args: &args::Database, new: args::NewFile) -> Result<NewDatabase> {
     let mut builder = builder(args);
-    if let Some(size) = page_size {
+    if let Some(size) = new.page_size {
         builder = builder.page_size(length(size));
+    }
+    if let Some(store) = new.store {
+        builder = builder.store(store.into());
     }
     Ok(builder.begin_create(&args.db)?)
 }
@@ -76,19 +78,24 @@ impl Target {
     pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
         let db = match writing(args) {
             Err(Failure::Engine(Error::NotFound { .. })) => {
-                return Target::create(args, new.page_size).map_err(created_meanwhile);
+                return Target::create(args, new.new_file).map_err(created_meanwhile);
             }
             // An empty file is as good as none. Any other file is refused for what it is.
             Err(cause @ Failure::Engine(Error::NotADatabase { .. })) => {
-                return Target::create(args, new.page_size).map_err(|error| match error {
+                return Target::create(args, new.new_file).map_err(|error| match error {
                     Failure::Engine(Error::Exists { .. }) => cause,
                     other => other,
                 });
             }
             opened => opened?,
         };
-        let page_size = db.stats().page_size;
-        if let Some(asked) = new.page_size.filter(|asked| length(*asked) != page_size) {
+        let DatabaseStats { page_size, store, .. } = db.stats();
+        if let Some(asked) = new.new_file.store.map(StoreKind::from).filter(|asked| Some(*asked) != store) {
+            let found = store.map_or("-", StoreKind::name);
+            let why = format!("was made with --store {found}, not {}: leave out --store", asked.name());
+            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        }
+        if let Some(asked) = new.new_file.page_size.filter(|asked| length(*asked) != page_size) {
             let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", asked.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
@@ -99,8 +106,8 @@ impl Target {
         Ok(Target { goal: Goal::There(db), table })
     }
 
-    fn create(args: &args::Database, page_size: Option<ByteSize>) -> Result<Target> {
-        Ok(Target { goal: Goal::New(creating(args, page_size)?), table: None })
+    fn create(args: &args::Database, new: args::NewFile) -> Result<Target> {
+        Ok(Target { goal: Goal::New(creating(args, new)?), table: None })
     }
 
     /// The database.

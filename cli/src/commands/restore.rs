@@ -32,7 +32,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let start = Instant::now();
     let (reader, _) = input::open(&args.file)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
-    let new = open::creating(&args.database, args.page_size)?;
+    let new = open::creating(&args.database, args.new_file)?;
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {

@@ -4,7 +4,7 @@ use super::open;
 use crate::args::Stat;
 use crate::failure::{Completion, Failure, Result};
 use crate::report::{self, Parts};
-use duramen::db::{DatabaseStats, LevelStats, TreeStats};
+use duramen::db::{DatabaseStats, LevelStats, StoreKind, TreeStats};
 use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
 
@@ -20,8 +20,11 @@ struct Report {
 /// The database as a whole.
 #[derive(Serialize)]
 struct DatabaseRow {
+    store: Option<&'static str>,
     page_size: usize,
     file_bytes: u64,
+    /// Bytes of the file on the device.
+    allocated_bytes: u64,
     /// Bytes of page images in the file.
     live_bytes: u64,
     /// Free bytes in the file.
@@ -133,8 +136,9 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
 }
 
 fn database(stats: &DatabaseStats) -> DatabaseRow {
-    let DatabaseStats { page_size, file_bytes, live_bytes, free_bytes, pages, .. } = *stats;
-    DatabaseRow { page_size, file_bytes, live_bytes, free_bytes, pages }
+    let DatabaseStats { store, page_size, file_bytes, allocated_bytes, live_bytes, free_bytes, pages, .. } = *stats;
+    let store = store.map(StoreKind::name);
+    DatabaseRow { store, page_size, file_bytes, allocated_bytes, live_bytes, free_bytes, pages }
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {

@@ -17,6 +17,7 @@ pub mod types;
 
 pub use crate::base::Damage;
 pub use crate::log::LogShape;
+pub use crate::store::StoreKind;
 pub use crate::store::superblock::MAGIC as FILE_MAGIC;
 pub use crate::tree::{LevelStats, TreeStats};
 pub use crate::txn::DatabaseStats;

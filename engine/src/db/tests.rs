@@ -124,7 +124,7 @@ fn a_database_is_a_map_with_every_page_store() {
             let mut run = Run::new(store, seed);
             (0..60).for_each(|_| run.step());
             run.check();
-            assert_eq!(run.db.shared().engine.store_kind(), Some(store));
+            assert_eq!(run.db.stats().store, Some(store));
         }
     }
 }

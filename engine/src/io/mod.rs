@@ -10,7 +10,6 @@ mod memory;
 mod overlay;
 mod write_kind;
 
-#[cfg(test)]
 pub(crate) use blocks::BLOCK;
 pub use file::FileDisk;
 pub use folder::FileVolume;

@@ -83,6 +83,11 @@ impl DatabaseFile {
         &*self.disk
     }
 
+    /// Bytes on the device; the length where the system does not say.
+    pub fn allocated(&self) -> u64 {
+        self.disk.allocated().or_else(|_| self.disk.size()).unwrap_or(0)
+    }
+
     /// Where it is, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path

@@ -16,7 +16,6 @@ mod file;
 mod pool;
 mod rescue;
 mod seam;
-#[cfg(test)]
 mod shadow;
 pub mod superblock;
 mod syncs;
@@ -51,7 +50,7 @@ pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> 
 /// Those of [`superblock::choose`]; [`Error::CorruptMeta`] where the store cannot find its pages.
 pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(Arc<dyn PageStore>, Meta)> {
     let file = match DatabaseFile::open(disk.clone(), path) {
-        Err(Error::NotADatabase { .. }) if table::begins_with_images(&*disk)? => {
+        Err(Error::NotADatabase { .. }) if rescue::begins_with_pages(&*disk)? => {
             let why = "both copies are overwritten".to_owned();
             return Err(Error::CorruptMeta { what: "the superblock", why });
         }
@@ -65,7 +64,6 @@ pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(Arc<dyn PageStore>, Met
 fn of_file(file: DatabaseFile) -> Result<Arc<dyn PageStore>> {
     Ok(match file.kind() {
         StoreKind::Table => Arc::new(TableStore::open(file)?),
-        #[cfg(test)]
         StoreKind::Shadow => Arc::new(shadow::ShadowStore::open(file)?),
         #[cfg(test)]
         StoreKind::Slots => Arc::new(tests::slots::SlotStore::open(file)?),

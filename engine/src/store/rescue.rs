@@ -1,8 +1,9 @@
 //! Opens a file whose superblocks or whose store are damaged, to read the pages that can still be read.
 
 use super::file::DatabaseFile;
+use super::shadow::{self, Geometry, ShadowStore};
 use super::superblock::{self, Chosen, FRONT, Meta};
-use super::table::TableStore;
+use super::table::{self, TableStore};
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{Disk, read_what_can_be};
@@ -58,15 +59,21 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     read_what_can_be(&*disk, 0, &mut front);
     let chosen = match chosen(&front, path)? {
         Ok(chosen) => chosen,
-        Err(cause) => return TableStore::rescue_unknown(disk, path, page_size, cause),
+        Err(cause) => {
+            return match find_pages(&*disk, disk.size()?)? {
+                Some(Found::Slots(geometry)) => ShadowStore::rescue_unknown(disk, path, geometry, without_path(cause)),
+                _ => TableStore::rescue_unknown(disk, path, page_size, cause),
+            };
+        }
     };
     let file = DatabaseFile::of(disk, path, chosen);
     let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
     let believed = if damage.is_empty() { Believed::Newest } else { Believed::Only };
     match file.kind() {
         StoreKind::Table => TableStore::rescue(file, believed, trust, damage),
+        StoreKind::Shadow => ShadowStore::rescue(file, believed, trust, damage),
         #[cfg(test)]
-        StoreKind::Shadow | StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
+        StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
     }
 }
 
@@ -76,5 +83,42 @@ fn chosen(front: &[u8], path: &Path) -> Result<Result<Chosen>> {
         Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
         Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),
         chosen => chosen.map(Ok),
+    }
+}
+
+/// The first page that was found in a file.
+enum Found {
+    /// An image of the `table` store.
+    Image,
+    /// A slot of the `shadow` store.
+    Slots(Geometry),
+}
+
+/// Searches the first bytes of a file for a page.
+fn find_pages(disk: &dyn Disk, end: u64) -> Result<Option<Found>> {
+    let mut offset = 0;
+    while offset < end {
+        let part = offset..end.min(offset + table::PIECE as u64);
+        if let Some(geometry) = shadow::find_geometry(disk, part.clone()) {
+            return Ok(Some(Found::Slots(geometry)));
+        }
+        if table::has_image(disk, part.clone()) {
+            return Ok(Some(Found::Image));
+        }
+        offset = part.end;
+    }
+    Ok(None)
+}
+
+/// True if there are pages where those of a database begin: a database whose superblocks are damaged.
+pub(super) fn begins_with_pages(disk: &dyn Disk) -> Result<bool> {
+    Ok(find_pages(disk, disk.size()?.min(table::PIECE as u64))?.is_some())
+}
+
+/// A file with pages in it is a database, even without superblocks.
+pub(super) fn without_path(error: Error) -> Error {
+    match error {
+        Error::NotADatabase { what, .. } => Error::CorruptMeta { what: "the superblock", why: what },
+        other => other,
     }
 }

@@ -21,14 +21,26 @@ use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result};
 use std::ops::Deref;
 
-/// The kinds of page stores.
+/// How the file of a database keeps its pages. It is chosen when the database is created, with
+/// [`Builder::store`](crate::Builder::store).
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// use duramen::{Database, db::StoreKind};
+///
+/// Database::builder().store(StoreKind::Shadow).create(&path)?.close()?;
+/// assert_eq!(Database::open(&path)?.stats().store, Some(StoreKind::Shadow));
+/// # Ok::<(), duramen::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum StoreKind {
-    /// Copy on write with a page table: `table`.
+    /// Writes each page without its free middle to a new place, and keeps a table of the places. The default.
     #[default]
     Table,
-    /// Two slots a page, written in turn: `shadow`. It cannot be chosen before a damaged file of it can be rescued.
-    #[cfg(test)]
+    /// Has two slots of whole pages for each page, at a fixed position, and writes them in turn. It is for drives that
+    /// compress, and for file systems with holes.
     Shadow,
     /// One slot a page, for the tests of the seam.
     #[cfg(test)]
@@ -37,10 +49,10 @@ pub enum StoreKind {
 
 impl StoreKind {
     /// Its number in the superblock.
+    #[doc(hidden)]
     pub fn tag(self) -> u32 {
         match self {
             StoreKind::Table => 1,
-            #[cfg(test)]
             StoreKind::Shadow => 2,
             #[cfg(test)]
             StoreKind::Slots => u32::MAX,
@@ -49,21 +61,35 @@ impl StoreKind {
 
     /// Bytes that the store keeps behind each page: so many fewer than the page size that a database was created with has a
     /// page.
+    #[doc(hidden)]
     pub fn trailer(self) -> usize {
         match self {
             StoreKind::Table => 0,
-            #[cfg(test)]
             StoreKind::Shadow => crate::base::limits::SLOT_TRAILER,
             #[cfg(test)]
             StoreKind::Slots => 0,
         }
     }
 
+    /// Its name.
+    ///
+    /// ```
+    /// assert_eq!(duramen::db::StoreKind::Shadow.name(), "shadow");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            StoreKind::Table => "table",
+            StoreKind::Shadow => "shadow",
+            #[cfg(test)]
+            StoreKind::Slots => "slots",
+        }
+    }
+
     /// The store of that number.
+    #[doc(hidden)]
     pub fn of_tag(tag: u32) -> Option<StoreKind> {
         let all = [
             StoreKind::Table,
-            #[cfg(test)]
             StoreKind::Shadow,
             #[cfg(test)]
             StoreKind::Slots,

@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use crate::base::Error;
+use crate::store::StoreKind;
 
 /// Statistics of a database, which `Database::stats` returns.
 ///
@@ -19,10 +20,14 @@ use crate::base::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DatabaseStats {
-    /// Bytes of a page.
+    /// How the file keeps its pages; `None` in memory.
+    pub store: Option<StoreKind>,
+    /// Bytes of a page, with what the store keeps behind it.
     pub page_size: usize,
     /// Length of the file; 0 in memory.
     pub file_bytes: u64,
+    /// Bytes of the file on the device: fewer than its length if it has holes, more if space is reserved behind its end.
+    pub allocated_bytes: u64,
     /// Bytes of page images in the file.
     pub live_bytes: u64,
     /// Free bytes in the file.
@@ -60,10 +65,13 @@ impl Engine {
     pub(crate) fn stats(&self) -> DatabaseStats {
         let pool = self.pool.stats();
         let store = self.store.as_ref().map(|store| store.stats()).unwrap_or_default();
+        let kind = self.store.as_ref().map(|store| store.file().kind());
         let held = self.versions.held_back();
         DatabaseStats {
-            page_size: self.page_size(),
+            store: kind,
+            page_size: self.page_size() + kind.map_or(0, StoreKind::trailer),
             file_bytes: store.file_bytes,
+            allocated_bytes: self.store.as_ref().map_or(0, |store| store.file().allocated()),
             live_bytes: store.live_bytes,
             free_bytes: store.free_bytes,
             log_bytes: self.log_bytes(),
@@ -90,11 +98,5 @@ impl Engine {
     /// The number of the superblock that is damaged, if one is.
     pub(crate) fn damaged_superblock(&self) -> Option<usize> {
         self.store.as_ref().and_then(|store| store.file().damaged_superblock())
-    }
-
-    /// The kind of the page store, of a database in a file.
-    #[cfg(test)]
-    pub(crate) fn store_kind(&self) -> Option<crate::store::StoreKind> {
-        self.store.as_ref().map(|store| store.file().kind())
     }
 }

@@ -2,6 +2,7 @@
 //! afterwards.
 
 use super::{Step, Workload, apply, contents, options};
+use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
 use duramen_sim::model::{Change, Model};
@@ -73,8 +74,8 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn create(volume: &'a FailingVolume, model: &'a mut Model) -> Result<Session<'a>> {
-        let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+    pub(crate) fn create(store: StoreKind, volume: &'a FailingVolume, model: &'a mut Model) -> Result<Session<'a>> {
+        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
         Ok(Session::new(db, volume, model))
     }
 

@@ -293,10 +293,12 @@ fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -
     store.file().secure()?;
     let freed = Redo::first_pass(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    // Before redo, which may evict pages: the end of the log may be in the system's cache alone.
+    let resumed = match Log::resume(ahead) {
+        Err(cause @ Error::Full { .. }) => Err(cause),
+        resumed => Ok(resumed?),
+    };
     let redone = Redo::new(pool, store, meta.table, meta.high_water).without(freed).run(&mut reader)?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
-    match Log::resume(reader) {
-        Err(cause @ Error::Full { .. }) => Ok((Err(cause), redone)),
-        resumed => Ok((Ok(resumed?), redone)),
-    }
+    Ok((resumed, redone))
 }

@@ -106,6 +106,24 @@ impl Builder {
         self
     }
 
+    /// How the file keeps its pages. Default [`StoreKind::Table`]. It is fixed when a database is created and ignored when one
+    /// is opened, and for a database in memory.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, db::StoreKind};
+    ///
+    /// let db = Database::builder().store(StoreKind::Shadow).create(&path)?;
+    /// assert_eq!(db.stats().store, Some(StoreKind::Shadow));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn store(mut self, store: StoreKind) -> Builder {
+        self.store = store;
+        self
+    }
+
     /// The size of the cache in bytes, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An in-memory
     /// database keeps all its pages.
     ///

@@ -95,16 +95,25 @@ fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     Choice { state: if unsynced || other == Other::Empty { state } else { state.synced() }, other, unsynced }
 }
 
-/// Whether a slot without an image certainly does not have what is left of a newer image than this one that was whole.
+/// Whether a slot without an image certainly does not have what is left of a newer image than this one that was whole: it has
+/// the rest of the image before, some of which was trimmed, or an image is torn, whose sectors are new or of the image before.
 fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bool {
     let Content::Damaged { named, lsn } = other else { return true };
-    let is_older = lsn.is_none_or(|lsn| lsn <= image_lsn);
-    // The rest of the image before, some of which was trimmed.
-    if is_older && named.map_or(lsn.is_some(), |old| Stamp::next_turn(old.turn) == image.turn) {
+    let is_before = |old: Stamp| {
+        old.generation < image.generation
+            || old.generation == image.generation && Stamp::next_turn(old.turn) == image.turn
+    };
+    let is_older = named.is_none_or(is_before) && lsn.is_none_or(|lsn| lsn <= image_lsn);
+    if is_older && (named.is_some() || lsn.is_some()) {
         return true;
     }
-    let is_unsynced = named.is_none_or(|stamp| stamp.generation >= known.generation);
-    known.in_log && is_unsynced && (is_older || lsn.is_some_and(|lsn| lsn >= known.redo))
+    // The log has the change of a torn image, or has lost it.
+    let may_be_torn = |lsn: Lsn| {
+        lsn <= image_lsn || known.in_log && lsn >= known.redo || known.lost.is_some_and(|(_, end)| lsn > end)
+    };
+    (known.in_log || known.lost.is_some())
+        && named.is_none_or(|stamp| is_before(stamp) || stamp.generation >= known.generation)
+        && lsn.is_none_or(may_be_torn)
 }
 
 #[cfg(test)]
@@ -135,6 +144,7 @@ mod tests {
             damaged(None, Some(120)),
             damaged(None, Some(20)),
             damaged(None, None),
+            damaged(Some((2, 1)), Some(120)),
         ];
         let old = [Content::Empty, Content::Trimmed, damaged(Some((2, 1)), None), damaged(None, Some(20))];
         for (others, in_log) in [(&tears[..], true), (&old[..], true), (&old[..], false)] {
@@ -156,6 +166,7 @@ mod tests {
             (damaged(Some((4, 7)), Some(95)), true),
             // It says that it is older in one place alone.
             (damaged(Some((2, 4)), Some(95)), true),
+            (damaged(Some((2, 5)), Some(95)), true),
             (damaged(Some((4, 5)), Some(120)), false),
             (damaged(None, None), false),
         ];
@@ -191,6 +202,11 @@ mod tests {
         }
         for (_, choice) in both(Content::Empty, image(3, 5, 151), known) {
             assert!(choice.is_err());
+        }
+        for (torn, is_torn) in [(Some(151), true), (None, true), (Some(120), false)] {
+            for (_, choice) in both(image(2, 4, 90), damaged(Some((3, 5)), torn), Known { in_log: false, ..known }) {
+                assert_eq!(choice.is_ok(), is_torn, "{torn:?}");
+            }
         }
         assert!(both(image(2, 4, 160), image(3, 5, 150), known).iter().all(|(_, choice)| choice.is_ok()));
     }

@@ -7,10 +7,14 @@
 
 mod checkpoint;
 mod choice;
+mod rescue;
 mod room;
 mod slot;
 mod states;
 mod write;
+
+pub(super) use rescue::find_geometry;
+pub(super) use slot::Geometry;
 
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
@@ -20,10 +24,10 @@ use crate::base::bytes::{get_u32, get_u64};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::Page;
-use choice::{Choice, Known, choose};
+use choice::{Choice, Known, Other, choose};
 use parking_lot::{Mutex, RwLock};
 use room::Room;
-use slot::{Content, Geometry, Side};
+use slot::{Content, Side};
 use states::{Kind, PageState, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,11 +126,16 @@ impl std::fmt::Debug for ShadowStore {
 impl ShadowStore {
     /// Opens what is in the file. Nothing is read but its length.
     pub(super) fn open(file: DatabaseFile) -> Result<ShadowStore> {
-        let len = file.disk().size()?;
-        let own = Own::decode(&file.own());
         let geometry = Geometry::new(file.page_size(), 0, file.meta().database_id);
         // A long file with few blocks must not cost memory.
-        let room = geometry.pages(len).min(file.meta().high_water.saturating_add(ID_SLACK));
+        let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
+        ShadowStore::with_geometry(file, geometry, room)
+    }
+
+    /// The store of a file that has room for so many pages.
+    fn with_geometry(file: DatabaseFile, geometry: Geometry, room: u32) -> Result<ShadowStore> {
+        let len = file.disk().size()?;
+        let own = Own::decode(&file.own());
         let state = State {
             pages: PageStates::unknown(room, own.pages),
             unsynced: Vec::new(),
@@ -199,8 +208,12 @@ impl ShadowStore {
         }
         let found = self.look(id, about, buffer)?;
         if found.state.kind() == Kind::Present {
-            self.read_slot(id, found.state.side(), buffer)?;
-            self.put(self.geometry.offset(id, found.state.side()), buffer)?;
+            let side = found.state.side();
+            self.read_slot(id, side, buffer)?;
+            self.put(self.geometry.offset(id, side), buffer)?;
+            if found.other != Other::Image {
+                self.clear(id, side.other(), buffer)?;
+            }
             self.state.lock().unsynced.push(id);
         }
         Ok(self.learn(id, found))
@@ -223,14 +236,21 @@ impl ShadowStore {
             self.read_slot(id, side, buffer)?;
             *content = self.geometry.look(buffer, id);
         }
-        let found = choose(contents[0], contents[1], about).map_err(|what| Error::corrupt(id, what))?;
-        let least = self.state.lock().placed.get(&id).copied();
-        let has = contents.iter().any(|content| match (content, least) {
-            (Content::Image { stamp, lsn }, Some(least)) => stamp.turn == found.state.turn() && *lsn >= least,
-            _ => false,
-        });
-        if least.is_some() && !has {
+        let mut found = choose(contents[0], contents[1], about).map_err(|what| Error::corrupt(id, what))?;
+        let Some(least) = self.state.lock().placed.get(&id).copied() else { return Ok(found) };
+        let has_at_least = |is_side: bool| {
+            contents.iter().any(|content| {
+                matches!(content, Content::Image { stamp, lsn }
+                    if *lsn >= least && (stamp.turn == found.state.turn()) == is_side)
+            })
+        };
+        if !has_at_least(true) {
             return Err(Error::corrupt(id, "the image that was written outside the log is lost"));
+        }
+        if !has_at_least(false) {
+            // The image itself is what the log counts on; the other one is of an earlier page of this id.
+            found.state = PageState::present(found.state.side(), found.state.turn(), true);
+            found.other = Other::Spoilt;
         }
         Ok(found)
     }
@@ -377,7 +397,9 @@ impl PageStore for ShadowStore {
         let (mut slot, mut packed) = (Vec::new(), Vec::new());
         for id in (0..self.ids_end()).map(PageId) {
             for side in [Side::First, Side::Second] {
-                self.read_slot(id, side, &mut slot)?;
+                if self.read_slot(id, side, &mut slot).is_err() {
+                    continue;
+                }
                 let Content::Image { lsn, .. } = self.geometry.look(&slot, id) else { continue };
                 let page = slot.get(..self.geometry.page()).unwrap_or_default();
                 if Page::check(page, id).is_ok() {

@@ -13,7 +13,7 @@
 
 use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
 use crate::base::checksum::checksum;
-use crate::base::limits::SLOT_TRAILER;
+use crate::base::limits::{SLOT_TRAILER, check_page_size};
 use crate::base::{Lsn, PageId};
 use crate::io::BLOCK;
 use crate::page::Page;
@@ -78,7 +78,7 @@ pub(super) enum Content {
 
 /// Where slots are, and what their trailers have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Geometry {
+pub(in crate::store) struct Geometry {
     /// Bytes of a page.
     page: usize,
     /// Delta blocks between the slots.
@@ -94,8 +94,27 @@ impl Geometry {
         Geometry { page: page_size, deltas, database }
     }
 
+    /// What the trailer at the end of a block says, if it may be one.
+    pub(super) fn of_trailer(block: &[u8]) -> Option<Geometry> {
+        let trailer = slice(block, block.len().checked_sub(SLOT_TRAILER)?, block.len());
+        let slot = 1usize.checked_shl(get_u8(trailer, SLOT_LOG).into())?;
+        check_page_size(slot, false).ok()?;
+        let is_one = get_u8(trailer, ZERO) == 0 && get_u8(trailer, TURN) < TURNS;
+        is_one.then(|| Geometry {
+            page: slot - SLOT_TRAILER,
+            deltas: get_u8(trailer, DELTAS),
+            database: get_u32(trailer, DATABASE),
+        })
+    }
+
+    /// The page that has a slot which begins there.
+    pub(super) fn page_at(&self, start: u64) -> Option<PageId> {
+        let id = PageId(u32::try_from(start.checked_sub(FRONT as u64)? / self.cell()).ok()?);
+        [Side::First, Side::Second].iter().any(|side| self.offset(id, *side) == start).then_some(id)
+    }
+
     /// Bytes of a page.
-    pub(super) fn page(&self) -> usize {
+    pub(in crate::store) fn page(&self) -> usize {
         self.page
     }
 

@@ -87,19 +87,24 @@ impl ShadowStore {
     fn find_target(&self, id: PageId) -> Result<(Side, u8)> {
         self.with_buffer(|buffer| {
             let about = Known { in_log: true, ..self.state.lock().known_of(id) };
-            if let Ok(found) = self.look(id, about, buffer)
+            // After a crash the device may have something else than what the system shows: a failed sync has lost it.
+            if about.lost.is_none()
+                && let Ok(found) = self.look(id, about, buffer)
                 && found.other != Other::Spoilt
             {
                 return Ok(found.state.synced().target());
             }
             // Neither slot is needed.
-            buffer.clear();
-            buffer.resize(self.geometry.slot(), 0);
-            for side in [Side::First, Side::Second] {
-                self.put(self.geometry.offset(id, side), buffer)?;
-            }
+            [Side::First, Side::Second].into_iter().try_for_each(|side| self.clear(id, side, buffer))?;
             Ok(PageState::EMPTY.target())
         })
+    }
+
+    /// Writes zeros to a slot.
+    pub(super) fn clear(&self, id: PageId, side: Side, buffer: &mut Vec<u8>) -> Result<()> {
+        buffer.clear();
+        buffer.resize(self.geometry.slot(), 0);
+        self.put(self.geometry.offset(id, side), buffer)
     }
 
     /// Syncs where many pages are not synced.

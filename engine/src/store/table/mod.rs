@@ -17,7 +17,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-pub(super) use rescue::begins_with_images;
+pub(super) use rescue::{PIECE, has_image};
 
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;

@@ -13,14 +13,16 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
+use crate::store::rescue::without_path;
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are read at once: no image crosses their borders.
-const PIECE: usize = REGION as usize * GRAIN;
+pub(in crate::store) const PIECE: usize = REGION as usize * GRAIN;
 
 impl TableStore {
     /// Opens a file that has a superblock.
@@ -77,14 +79,6 @@ impl TableStore {
         }
         let store = Arc::new(TableStore { rescued: true, ..TableStore::assemble(file, state)? });
         Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
-    }
-}
-
-/// A file with images in it is a database, even without superblocks.
-fn without_path(error: Error) -> Error {
-    match error {
-        Error::NotADatabase { what, .. } => Error::CorruptMeta { what: "the superblock", why: what },
-        other => other,
     }
 }
 
@@ -157,13 +151,13 @@ fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (
     adopted
 }
 
-/// True if there are images where the store of a database begins: a database whose superblocks are damaged.
-pub(in crate::store) fn begins_with_images(disk: &dyn Disk) -> Result<bool> {
-    let len = usize::try_from(disk.size()?).unwrap_or(usize::MAX).min(PIECE);
+/// True if there is an image in a part of the file, which begins between pieces and is no longer than one.
+pub(in crate::store) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
+    let len = usize::try_from(part.end - part.start).unwrap_or(PIECE).min(PIECE);
     let mut piece = vec![0; len];
-    read_what_can_be(disk, 0, &mut piece);
-    let grains = (FRONT..len).step_by(GRAIN);
-    Ok(grains.into_iter().any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some()))
+    read_what_can_be(disk, part.start, &mut piece);
+    let mut grains = (if part.start == 0 { FRONT } else { 0 }..len).step_by(GRAIN);
+    grains.any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some())
 }
 
 /// Calls `visit` with every sound image in the file, in the order of their places.

@@ -1,0 +1,79 @@
+//! Opens a file whose superblocks are damaged. A page's position is its id, and each slot names the geometry and the
+//! database, so that the slots alone lead to all pages. The meaning of a page must not be in this file.
+
+use super::slot::{Content, Geometry};
+use super::{PageStore, ShadowStore};
+use crate::base::bytes::slice;
+use crate::base::{Damage, Error, Lsn, Result};
+use crate::io::{BLOCK, Disk, read_what_can_be};
+use crate::store::superblock::Chosen;
+use crate::store::{Believed, DatabaseFile, RescuedStore, StoreKind, Trust};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+impl ShadowStore {
+    /// Opens a file that has a superblock.
+    pub(in crate::store) fn rescue(
+        file: DatabaseFile,
+        believed: Believed,
+        trust: Trust,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        let high_water = file.meta().high_water;
+        ShadowStore::open(file)?.rescued(believed, trust == Trust::Images, high_water, damage)
+    }
+
+    /// Opens a file without a superblock, whose slots have this geometry. `cause` says why there is none.
+    pub(in crate::store) fn rescue_unknown(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        geometry: Geometry,
+        cause: Error,
+    ) -> Result<RescuedStore> {
+        let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Shadow, geometry.page()));
+        let ids_end = geometry.pages(file.disk().size()?);
+        let store = ShadowStore::with_geometry(file, geometry, ids_end)?;
+        store.rescued(Believed::None, true, 1, vec![Damage::Superblocks { cause }])
+    }
+
+    /// `guessed`: any sound image is believed.
+    fn rescued(
+        mut self,
+        superblock: Believed,
+        guessed: bool,
+        high_water: u32,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        self.rescued = true;
+        self.state.get_mut().lenient = guessed;
+        let meta = self.file.meta();
+        let (mut ids_end, mut last) = (high_water, meta.last);
+        if guessed {
+            self.survey(&mut |image| {
+                ids_end = ids_end.max(image.page.0.saturating_add(1));
+                last = last.max(Lsn(image.lsn.0.saturating_add(1)));
+            })?;
+        }
+        Ok(RescuedStore { store: Arc::new(self), meta, superblock, guessed, ids_end, last, damage })
+    }
+}
+
+/// The geometry that the first sound slot has which ends in a part of the file. The part begins and ends between blocks.
+pub(in crate::store) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometry> {
+    let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
+    read_what_can_be(disk, part.start, &mut bytes);
+    let mut slot = Vec::new();
+    bytes.chunks_exact(BLOCK).zip((part.start + BLOCK as u64..).step_by(BLOCK)).find_map(|(block, end)| {
+        let geometry = Geometry::of_trailer(block)?;
+        let start = end.checked_sub(geometry.slot() as u64)?;
+        let id = geometry.page_at(start)?;
+        slot.clear();
+        slot.resize(geometry.slot(), 0);
+        match slice(block, 0, block.len()) {
+            whole if whole.len() == slot.len() => slot.copy_from_slice(whole),
+            _ => read_what_can_be(disk, start, &mut slot),
+        }
+        matches!(geometry.look(&slot, id), Content::Image { .. }).then_some(geometry)
+    })
+}
