@@ -1,5 +1,5 @@
-//! The keys of a run: made or read before anything is timed, kept sorted, named by their rank. What is done with them
-//! must never be known here.
+//! The keys of a run: made or read before anything is timed, kept sorted, named by their rank. Their use must not be
+//! in this file.
 
 use crate::Result;
 use fastrand::Rng;

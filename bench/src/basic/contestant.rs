@@ -1,4 +1,4 @@
-//! What a store must do to take part. How it is measured must never be known here.
+//! The interface of a store that takes part. Measuring must not be in this file.
 
 use super::args::{Args, DiskKind, Durability};
 use crate::Result;

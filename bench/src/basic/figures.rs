@@ -1,4 +1,4 @@
-//! The figures of a run, by name. What they mean must never be known here.
+//! The figures of a run, by name. The meaning of a figure must not be in this file.
 
 use crate::Result;
 use crate::stats::median;

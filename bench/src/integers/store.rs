@@ -1,5 +1,5 @@
 //! What is measured: a table of a Duramen database through its public interface, and the references, a sorted `Vec` and
-//! a `BTreeMap`. Each gives what it found, to be checked; who is timed when must never be known here.
+//! a `BTreeMap`. Each gives what it found, to be checked; timing must not be in this file.
 
 use super::layout::Layout;
 use super::simd::sum;

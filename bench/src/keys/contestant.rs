@@ -1,5 +1,5 @@
 //! What is measured: a table of a Duramen database through its public interface, and a `BTreeMap`. Each does a chunk
-//! of operations at a time and checks every answer; who is timed when must never be known here.
+//! of operations at a time and checks every answer; timing must not be in this file.
 
 use super::args::{Args, DiskKind, Inner, Layout};
 use crate::Result;

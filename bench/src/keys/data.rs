@@ -1,4 +1,4 @@
-//! The sets of keys: generated, read from a file, or the rows of TPC-H. What is done with them must never be known here.
+//! The sets of keys: generated, read from a file, or the rows of TPC-H. The use of the keys must not be in this file.
 
 use crate::Result;
 use crate::keyset::Keys;

@@ -1,5 +1,5 @@
-//! Where a key belongs in a block of FOR with keys of 32 bits, by code that is the same for all widths and looks only at
-//! the 32 fields round the likely place. Other searches must never be here.
+//! Searches a block of FOR with keys of 32 bits. The code is the same for all widths and looks only at the 32 fields
+//! around the likely place. Other searches must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants")]
 

@@ -1,5 +1,5 @@
-//! The kernel that inserts a field into a frame where it lies: the rows before its place stay, those behind it move up by
-//! a lane, row by row. What makes a stream longer must never be done here.
+//! The kernel that inserts a field into a frame in place: the rows before its place stay, the rows behind it move up by
+//! one lane, row by row. Making a stream longer must not be in this file.
 #![allow(clippy::indexing_slicing, clippy::needless_range_loop, reason = "parts of a row, four at the most")]
 
 use super::Lanes;

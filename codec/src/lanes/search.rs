@@ -1,6 +1,7 @@
-//! Where a key belongs in a frame of 32-bit keys, by code that is the same for all widths and looks only at the 32 fields
-//! round the likely place: of full frames, where all but the width is known before, and of others. Neighbouring blocks
-//! differ in width: a jump to a kernel of one width is often guessed wrong. Other searches must never be here.
+//! Searches a frame of 32-bit keys. The code is the same for all widths and looks only at the 32 fields around the
+//! likely place. It has one form for full frames, of which all but the width is known, and one for others. Neighbouring
+//! blocks differ in width, so that the processor often predicts wrongly a jump to a kernel of one width. Other searches
+//! must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
 

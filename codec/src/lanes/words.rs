@@ -1,5 +1,5 @@
-//! The words of a lane stream, the last of which may be partial: they are loaded and stored alike. What fields mean must never
-//! be known here.
+//! The words of a lane stream, the last of which may be partial: they are loaded and stored alike. The meaning of
+//! fields must not be in this file.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::mem::MaybeUninit;

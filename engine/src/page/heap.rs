@@ -1,5 +1,6 @@
-//! Pages of the key heap, where keys are that their leaves keep parts of only, and what such a leaf says of them. Which
-//! heap page a key goes to, and who reads it, must never be known here.
+//! Pages of the key heap: they hold the whole keys of leaves that keep only parts of their keys. This file has the
+//! format of such a page and of the reference that a leaf has to a key in it. The choice of a heap page for a key must
+//! not be in this file.
 //!
 //! A heap page is laid out as a leaf without fences: a fixed-length key list of numbers (u16, big-endian, rising) and a
 //! variable record list of the keys, as images. All operations on entries work on it.

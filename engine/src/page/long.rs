@@ -1,5 +1,5 @@
-//! Searching one page for a whole key, however long. Of a long key a page keeps an image, whose first bytes are the key's; where
-//! the others are, and who reads them, must never be known here.
+//! Searches one page for a whole key of any length. The page keeps an image of a long key, which begins with the first
+//! bytes of the key. Reading the other bytes of a long key must not be in this file.
 
 use super::view::Page;
 use crate::base::{bytes, limits};

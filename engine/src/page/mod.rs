@@ -1,7 +1,7 @@
 //! What the bytes of one page mean: header, fences, key lists, record lists, separators, page operations, checking.
 //!
-//! Everything here is a function from bytes to bytes. Where pages live, who latches them and which page leads to
-//! which must never be known here. Reading trusts nothing: a field outside the page reads as zero, and
+//! Everything here is a function from bytes to bytes. The place of a page, latches and the links between
+//! pages must not be in this folder. Reading trusts nothing: a field outside the page reads as zero, and
 //! [`Page::check`] says once, when bytes come from a device, whether they make sense.
 
 mod apply;

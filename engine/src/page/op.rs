@@ -1,9 +1,9 @@
-//! The list of everything that can happen to a page, and its bytes in the log. What an operation does is in `apply`;
-//! why it happens must never be known here.
+//! All operations that can change a page, and their bytes in the log. `apply` has their effects. The reasons for an
+//! operation must not be in this file.
 //!
 //! `tag u8`, then the fields in their order: numbers as varints, byte strings as `varint length | bytes`, records as
-//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`. A run
-//! is its number of entries, then each entry: its slot less that of the entry before, its key, its record.
+//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`.
+//! A run is its number of entries, then each entry: its slot less that of the entry before, its key, its record.
 
 use super::records::Record;
 use crate::base::bytes::take;

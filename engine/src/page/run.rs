@@ -1,6 +1,6 @@
-//! Putting a run of entries into a leaf with one operation: what a transaction writes to one page. As many as fit go in,
-//! and these alone, put again into the page as it was, make the same bytes: that is what the log relies on. What makes
-//! room for the others must never be known here.
+//! Puts a run of entries into a leaf with one operation: the writes of one transaction to one page. As many entries as
+//! fit go in. The same entries, put again into the page as it was, make the same bytes; the log relies on that.
+//! Splitting a full page must not be in this file.
 
 use super::apply::{TreePage, insert, key_list, record_list};
 use super::header;

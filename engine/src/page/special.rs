@@ -1,5 +1,5 @@
-//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps. Which pages form a run,
-//! and what a bit of a map stands for, must never be known here.
+//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps. The rules that say which
+//! pages form a run, and what a bit of a map stands for, must not be in this file.
 //!
 //! A run page keeps its payload where a tree page has its key list, right behind the header, its length in that
 //! list's size field; `right` is the run's next page. An allocation map is a page whose record list is the last

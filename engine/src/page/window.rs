@@ -1,5 +1,5 @@
-//! A window on the keys of one page, for cursors: keys are built several at a time, of lists that build each from the one
-//! before in one walk. What a cursor is must never be known here.
+//! A window on the keys of one page, for cursors. Some lists build each key from the one before; the window builds
+//! several keys of such a list in one walk. Cursors must not be in this file.
 
 use super::keys::{KeyRow, WalkPosition};
 use super::view::Page;

@@ -1,5 +1,5 @@
-//! Small steps that every change of the tree is made of: page specifications, formatting. What changes when must never be
-//! decided here.
+//! Small steps that every change of the tree uses: page specifications, formatting. The choice of the changes must not
+//! be in this file.
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};

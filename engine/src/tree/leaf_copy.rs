@@ -1,6 +1,6 @@
-//! A leaf copied out from under its latch, with all that a cursor needs to walk it and to go on from it: whole keys,
-//! and the range that it covers as whole keys. Of a leaf that keeps its keys out of line the copy is a part, with the range of
-//! that. How a cursor merges it with other versions must never be known here.
+//! A copy of a leaf, made under its latch, with everything that a cursor needs to walk the leaf and to go on from it:
+//! whole keys, and the range of keys that the leaf covers. Of a leaf that keeps its keys out of line the copy is a
+//! part, with the range of that part. Merging with other versions must not be in this file.
 
 use super::long_key::is_long;
 use super::search::{Range, Target};

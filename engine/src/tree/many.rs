@@ -1,6 +1,6 @@
-//! Finding many keys at once, for the writer: level by level, so that neighbours share a look at a page, and the pages of
-//! some keys are on their way from memory while others are searched. What is done with what is found must never be
-//! known here.
+//! Finds many keys at once, for the writer. It goes level by level, so that neighbouring keys share the reading of a
+//! page, and the pages of some keys come from memory while others are searched. Changes of pages must not be in this
+//! file.
 
 use super::edit::slot_u16;
 use super::search::{Target, child_of};

@@ -1,8 +1,8 @@
 //! The B+-tree over the traits [`PageRead`] and [`PageWrite`]: search, insert, remove, split, merge, range delete,
 //! bulk load, cursors and verification.
 //!
-//! A tree is its root's id and a layout; everything else is in its pages. Keys and records are byte strings. What
-//! keeps the pages (pager, log, versions) and what the bytes mean (types, catalog) must never be known here.
+//! A tree is its root's id and a layout; everything else is in its pages. Keys and records are byte strings. The
+//! store of the pages (pool, log, versions) and the meaning of the bytes (types, catalog) must not be in this folder.
 //!
 //! Latches: a reader holds a page while it takes the child's latch and gives it up then. The one writer holds the
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is

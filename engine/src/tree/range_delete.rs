@@ -1,6 +1,6 @@
-//! Removing a range: the subtrees that it covers whole are detached, the entries at its edges removed one by one, or detached in
-//! a leaf of their own where their keys are in the key heap.
-//! What becomes of the detached subtrees, and when they are freed, must never be decided here.
+//! Removes a range: subtrees that lie whole in the range are detached, and entries at its edges are removed one by one,
+//! or detached in a leaf of their own where their keys are in the key heap. Freeing the detached subtrees must not be
+//! in this file.
 //!
 //! In each inner page at the range's edges the covered children are one run of slots. A fresh, empty child takes
 //! their place and their range, so that no neighbour's fences have to change; merging does away with it afterwards.

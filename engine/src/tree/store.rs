@@ -1,5 +1,5 @@
-//! What the tree asks of whoever keeps the pages: to read, latch, create, change and free them. Where pages live,
-//! what is cached and what is logged must never be known here.
+//! The interface through which the tree reads, latches, creates, changes and frees pages. The place of a page, the
+//! cache and the log must not be in this file.
 
 use crate::base::{PageId, Result};
 use crate::page::{NewEntry, PageOp};

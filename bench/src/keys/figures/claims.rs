@@ -1,4 +1,5 @@
-//! What a claim of the paper is, and whether the results bear it out. Which claims there are must never be known here.
+//! The form of a claim of the paper, and the test that holds the results against it. The claims must not be in this
+//! file.
 
 use super::experiments::Point;
 use crate::keys::report::Row;

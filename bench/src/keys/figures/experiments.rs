@@ -1,5 +1,5 @@
-//! The runs that the figures are made from: which keys, pages and disks. What is made of the results must never be known
-//! here.
+//! The runs that the figures are made from: which keys, pages and disks. The use of the results must not be in this
+//! file.
 
 use super::Args;
 use super::sources;

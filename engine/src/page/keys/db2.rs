@@ -1,9 +1,10 @@
-//! The DB2 key list: several prefixes a page, each for a run of keys, before a slotted list of what is left of the keys.
-//! Reading, searching and checking are here; changing is in `edit`, which prefixes pay in `layout`. What a page prefix, a
-//! fence or a long key is must never be known here.
+//! The DB2 key list: several prefixes a page, each for a run of keys, before a slotted list of what is left of the
+//! keys. This file reads, searches and checks it; `edit` changes it, and `layout` chooses the prefixes that pay. Page
+//! prefixes, fences and long keys must not be in this folder.
 //!
-//! `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix among the prefixes,
-//! its head that of its first key with the prefix. Without groups no key has a prefix. An empty list has no bytes.
+//! `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix among the
+//! prefixes, its head that of its first key with the prefix. Without groups no key has a prefix. An empty list has no
+//! bytes.
 
 mod build;
 pub(super) mod edit;

@@ -1,16 +1,16 @@
 //! The prefix-delta key list: each key as the length of what it shares with the key before, and the rest. One encoding,
-//! two searches: *MyISAM*'s goes through the entries from the first one, *WiredTiger*'s begins at the last key below the
-//! one sought among those that are kept whole, about every [`DISTANCE`]th (*roll-forward distance control*), or halves
-//! the entries that one whole key completes (`best`). Reading, searching and checking are here,
-//! changing in `edit`. What a page prefix, a fence or a long key is must never be known here.
+//! two searches: *MyISAM*'s goes through the entries from the first one, *WiredTiger*'s begins at the last key below
+//! the one sought among those that are kept whole, about every [`DISTANCE`]th (*roll-forward distance control*), or
+//! halves the entries that one whole key completes (`best`). Reading, searching and checking are here, changing in
+//! `edit`. Page prefixes, fences and long keys must not be in this folder.
 //!
-//! MyISAM: `[entries]`. WiredTiger: `[directory] [entries]`, a group's offset being that of its first entry, which shares
-//! nothing, so that its key is whole. Entry: `varint(bytes shared with the
-//! key before) | varint(bytes of the rest) | rest`. The shared part is always as long as it can be. An empty list has no
-//! bytes.
+//! MyISAM: `[entries]`. WiredTiger: `[directory] [entries]`, a group's offset being that of its first entry, which
+//! shares nothing, so that its key is whole. Entry: `varint(bytes shared with the key before) | varint(bytes of the
+//! rest) | rest`. The shared part is always as long as it can be. An empty list has no bytes.
 //!
-//! No search builds a key. With m bytes of the sought key agreeing with the entry before, an entry that shares more than m
-//! is below it like the one before, one that shares less is above it, and one that shares m is compared from there on.
+//! No search builds a key. With m bytes of the sought key agreeing with the entry before, an entry that shares more
+//! than m is below it like the one before, one that shares less is above it, and one that shares m is compared from
+//! there on.
 
 pub(super) mod best;
 mod build;

@@ -1,9 +1,8 @@
-//! The PkB key list: beside whole keys in a heap, of each key the part that tells it from the one before. Reading,
-//! searching and checking are here, changing in `edit`. What a page prefix, a fence or a long key is must never be known
-//! here.
+//! The PkB key list: whole keys in a heap, and of each key the part that tells it from the key before. This file reads,
+//! searches and checks such a list; `edit` changes it. Page prefixes, fences and long keys must not be in this folder.
 //!
-//! `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made of suffixes; the first one's shares nothing. The slot is
-//! where the entry is in the heap: `varint(suffix length) | suffix`. There is never garbage in the heap.
+//! `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made of suffixes; the first one's shares nothing. The slot
+//! is where the entry is in the heap: `varint(suffix length) | suffix`. There is never garbage in the heap.
 
 mod build;
 pub(super) mod edit;

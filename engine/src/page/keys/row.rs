@@ -1,8 +1,8 @@
-//! Whole keys of a list side by side in one buffer, for those who want many of them. What they are wanted for must never
-//! be known here.
+//! Whole keys of a list side by side in one buffer, for callers that read many of them. The use of the keys must not be
+//! in this file.
 //!
-//! Parts of keys have some ten bytes, of lengths that no processor foresees. So a part is copied with what lies behind it,
-//! [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
+//! Parts of keys have some ten bytes, of lengths that no processor foresees. So a part is copied with what lies behind
+//! it, [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
 
 use super::slotted::{HEAD, Slotted};
 use crate::base::{bytes, varint};

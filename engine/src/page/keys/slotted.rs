@@ -1,13 +1,13 @@
-//! The slotted key list, which is both *plain* and *head*: reading, searching and checking it. Changing it is in
-//! `edit`. What a prefix is, and whether one was cut, must never be known here.
+//! The slotted key list, which is both *plain* and *head*. This file reads, searches and checks it; `edit` changes it.
+//! Whether the page has a prefix must not matter in this folder.
 //!
 //! `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian number, zero
 //! padded; the slot is the heap offset of `varint(suffix length) | the suffix behind its first 4 bytes`. Suffixes
 //! compare as (head, rest, length): two that agree in head and rest differ in length only by zero bytes within the
 //! padding of the head. There is never garbage in the heap: its entries tile it.
 //!
-//! Where all suffixes of a head list in an inner page are *short*, of at most 4 bytes and none ending in a zero, the heads
-//! say all of them: then the list is *dense*, `[head u32; count]` and nothing else. No other list is so small.
+//! Where all suffixes of a head list in an inner page are *short*, of at most 4 bytes and none ending in a zero, the
+//! heads say all of them: then the list is *dense*, `[head u32; count]` and nothing else. No other list is so small.
 
 mod build;
 pub(super) mod edit;

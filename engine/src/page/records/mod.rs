@@ -1,5 +1,5 @@
-//! Record lists: how the records of a page are kept. They grow down from the page's end. A small closed interface
-//! with one `match` a page; one file a list. What a record means must never be known here.
+//! Record lists: how a page stores its records. A record list grows down from the end of the page. Each kind of list
+//! has a file of its own; one `match` a page chooses between them. The meaning of a record must not be in this folder.
 
 mod fixed;
 mod variable;

@@ -1,5 +1,5 @@
-//! Writing a list of blocks: from keys in order, from blocks of other lists, and the layout of the finished bytes.
-//! Changing a list in place must never be done here.
+//! Writes a list of blocks: from keys in order, or from blocks of other lists. It also sets the layout of the finished
+//! bytes. Changing a list in place must not be in this file.
 
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};

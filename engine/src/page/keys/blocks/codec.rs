@@ -1,5 +1,5 @@
-//! The codecs' operations as functions that are not generic. Inlined into whoever calls them, their many kernels would
-//! be compiled over and over; here each is compiled once for each width. What a block is for must never be known here.
+//! The codecs' operations as functions that are not generic. A generic caller would compile the many kernels again and
+//! again; here each kernel is compiled once for each width. The use of a block must not be in this file.
 
 use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
 

@@ -1,6 +1,6 @@
-//! Keys put into blocks where they lie: what most inserts at random come to. Only bytes of one block and the slots where
-//! those behind it begin change, so the list is taken apart once for many keys. What moves a block or changes its ends
-//! must never be done here.
+//! Puts keys into blocks in place, which is possible for most inserts at random. Only the bytes of one block and the
+//! starting slots of the blocks behind it change, so that the list is parsed once for many keys. Changes that move a
+//! block or its ends must not be in this file.
 
 use super::codec::IntKey;
 use super::edit::EditState;

@@ -1,5 +1,5 @@
-//! The block index at the front of a key list of blocks: where each block lies and what it holds, read without
-//! decoding anything. How lists are changed must never be known here.
+//! The block index at the front of a key list of blocks: the place and the first key of each block, read without
+//! decoding any block. Changing a list must not be in this file.
 //!
 //! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
 //!

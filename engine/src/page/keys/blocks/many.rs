@@ -1,5 +1,5 @@
-//! Many keys of a list of blocks at once: sums taken block by block, and blocks decoded once for all their keys. What they are
-//! wanted for must never be known here.
+//! Many keys of a list of blocks at once: sums taken block by block, and blocks decoded once for all their keys.
+//! Queries must not be in this file.
 
 use super::Blocks;
 use super::codec::IntKey;

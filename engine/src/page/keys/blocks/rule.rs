@@ -1,5 +1,5 @@
-//! How the blocks of a list are made: their codec, and how many keys one may come to. What a codec does with them must never
-//! be known here.
+//! The rule by which the blocks of a list are made: their codec, and the most keys of a block. Coding must not be in
+//! this file.
 
 use crate::page::keys::table::Parameter;
 use duramen_codec::{Codec, MAX_BLOCK};

@@ -1,10 +1,10 @@
-//! WiredTiger's best prefix group: the longest run of entries that one whole key can complete, each by itself, and what it
-//! takes to halve such a run. It lies behind a prefix-delta list as a foot that says nothing new, in room that nothing else
-//! has asked for. How entries are coded and changed must never be known here.
+//! WiredTiger's best prefix group: the longest run of entries that one whole key can complete, each by itself, and what
+//! halving such a run needs. It stands behind a prefix-delta list, in room that nothing else has taken; it can be
+//! computed again from the list. The coding of entries must not be in this file.
 //!
-//! Foot: `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`, or
-//! `[0]` where there is no group, for want of one or of room. The members are the entries behind the base, none of which
-//! shares more than the one before it: so what a member shares with the entry before, it shares with the base.
+//! Foot: `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`,
+//! or `[0]` where there is no group, for want of one or of room. The members are the entries behind the base, none of
+//! which shares more than the one before it: so what a member shares with the entry before, it shares with the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};

@@ -1,10 +1,11 @@
-//! The PkB key list without its heap (the study's form for disks): of each key the part that tells it from the one before,
-//! and the place in a page of the key heap where the whole key is. Who reads those pages, and puts keys in them, must never
-//! be known here.
+//! The PkB key list without its heap (the study's form for disks): of each key the part that tells it from the key
+//! before, and the place of the whole key in a page of the key heap. Reading and writing heap pages must not be in this
+//! file.
 //!
-//! `open u32 | [entry; count]`, an entry being `part | page u32 | number u16`. A [part](super::parts) is made of whole keys;
-//! that of the first entry may share fewer bytes with the page's lower fence than its key does. `open` is the heap page
-//! that an insertion was the first of the list to name: the one where there is most likely room, if an entry still names it.
+//! `open u32 | [entry; count]`, an entry being `part | page u32 | number u16`. A [part](super::parts) is made of whole
+//! keys; that of the first entry may share fewer bytes with the page's lower fence than its key does. `open` is the
+//! heap page that an insertion was the first of the list to name: the one where there is most likely room, if an entry
+//! still names it.
 //!
 //! An insertion brings its entry and, unless it goes behind the last one, the part of the entry behind it.
 

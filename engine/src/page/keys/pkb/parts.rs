@@ -1,13 +1,14 @@
-//! What tells each key of a page from the one before, and the search that needs no more than that and one whole key. Where
-//! whole keys are must never be known here.
+//! The parts that tell each key of a page from the key before, and the search that needs only these parts and one whole
+//! key. Reading whole keys must not be in this file.
 //!
-//! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and those that follow, zero padded.
-//! The first key of a page may be said to share fewer bytes with the page's lower fence than it does, and of a long fence
-//! nobody knows more than the first bytes.
+//! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and those that follow, zero
+//! padded. The first key of a page may be said to share fewer bytes with the page's lower fence than it does, and of a
+//! long fence nobody knows more than the first bytes.
 //!
-//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the key
-//! before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the first byte
-//! behind each offset (a blind search); the one that this leads to is read, at most one of the page, and says the rest.
+//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the
+//! key before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the
+//! first byte behind each offset (a blind search); the one that this leads to is read, at most one of the page, and
+//! says the rest.
 
 use crate::base::bytes;
 use crate::page::keys::KeyListKind;

@@ -1,5 +1,5 @@
-//! Changing a slotted key list in place: inserting an entry, removing entries without leaving garbage. Searching
-//! it must never be needed here: the caller knows the slot.
+//! Changes a slotted key list in place: inserts an entry, or removes entries and closes the gap. The caller knows the
+//! slot; searching must not be in this file.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::{bytes, varint};
