@@ -13,6 +13,11 @@ use std::cmp::Ordering;
 /// What is wrong, in words.
 type Verdict = Result<(), String>;
 
+/// The error of a list whose bytes are too few for `count` of its `parts`, such as slots.
+pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Display) -> String {
+    format!("{bytes} bytes cannot hold {count} {parts}")
+}
+
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }

@@ -8,6 +8,7 @@ use super::bulk::{BulkLoader, BulkSink, Loaded};
 use super::long_key::is_long;
 use super::search::child_of;
 use super::split::fences;
+use super::verify::reach_once;
 use super::{PageRead, Tree};
 use crate::base::limits::MAX_KEY;
 use crate::base::{Error, Lsn, PageId, Result, bytes};
@@ -74,9 +75,7 @@ impl Tree {
             let page = Page::new(&latched);
             let level = level.unwrap_or(page.level());
             self.check_page(page, id, level)?;
-            if !seen.insert(id) {
-                return Err(Error::corrupt(id, "it is reached twice"));
-            }
+            reach_once(&mut seen, id)?;
             for slot in 0..if level > 0 { page.count() } else { 0 } {
                 if slot > 0 {
                     self.full_key(store, page, slot, &mut separator)?;

@@ -195,9 +195,7 @@ impl<S: PageRead> Walk<'_, S> {
     }
 
     fn reach(&mut self, id: PageId) -> Result<()> {
-        if !self.seen.insert(id) {
-            return Err(Error::corrupt(id, "it is reached twice"));
-        }
+        reach_once(&mut self.seen, id)?;
         (self.visit)(Visit::Page(id));
         Ok(())
     }
@@ -374,4 +372,9 @@ impl<S: PageRead> Walk<'_, S> {
         }
         Ok(())
     }
+}
+
+/// Notes that a walk has come to a page; an error where it came to the page before.
+pub(super) fn reach_once(seen: &mut HashSet<PageId>, id: PageId) -> Result<()> {
+    if seen.insert(id) { Ok(()) } else { Err(Error::corrupt(id, "it is reached twice")) }
 }

@@ -17,6 +17,7 @@ use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
 use super::{KeyRow, WalkPosition};
 use crate::base::bytes;
+use crate::page::check::cannot_hold;
 pub(super) use build::Db2Builder;
 pub(super) use scheme::Db2Scheme;
 use std::cmp::Ordering;
@@ -223,7 +224,7 @@ impl<'a> List<'a> for Db2<'a> {
 
     fn check(&self, list: &[u8], count: usize) -> Result<(), String> {
         if self.count != count {
-            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+            return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };

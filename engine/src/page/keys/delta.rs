@@ -23,6 +23,7 @@ use super::scheme::List;
 use super::slotted::head_of;
 use super::{KeyRow, WalkPosition};
 use crate::base::{bytes, varint};
+use crate::page::check::cannot_hold;
 use best::{Best, GroupPosition};
 pub(super) use build::DeltaBuilder;
 pub(super) use scheme::DeltaScheme;
@@ -214,7 +215,7 @@ impl<'a> Delta<'a> {
         if self.count == count && !(self.grouped && self.groups.is_empty()) {
             return Ok(());
         }
-        Err(format!("{} bytes cannot hold {count} entries", self.entries.len()))
+        Err(cannot_hold(self.entries.len(), count, "entries"))
     }
 
     /// Says whether an entry that ends there is whole.
@@ -243,7 +244,7 @@ impl<'a> Delta<'a> {
 
     fn check_entries(&self, list: &[u8], count: usize) -> Result<(), String> {
         if self.count != count {
-            return Err(format!("{} bytes cannot hold {count} entries", list.len()));
+            return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
             return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };

@@ -7,6 +7,7 @@ use super::row::Lead;
 use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes};
 use super::{KeyRow, KeyState, Plan, WalkPosition};
 use crate::base::bytes;
+use crate::page::check::cannot_hold;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -133,7 +134,7 @@ impl<'a> List<'a> for Fixed<'a> {
         if list.len() == expected {
             return Ok(());
         }
-        Err(format!("{} bytes cannot hold {count} keys of {} bytes", list.len(), self.stride))
+        Err(cannot_hold(list.len(), count, format_args!("keys of {} bytes", self.stride)))
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use super::row::Lead;
 use super::scheme::List;
 use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
+use crate::page::check::cannot_hold;
 pub(super) use build::PkbBuilder;
 use parts::{FIELD, Parts, part_of};
 pub(super) use scheme::{OutOfLineScheme, PkbScheme};
@@ -119,7 +120,7 @@ impl<'a> List<'a> for Pkb<'a> {
     fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         let (list, cap, part) = (self.list, self.cap, self.part);
         if list.len() < fixed(part) * cap {
-            return Err(format!("{} bytes cannot hold {count} slots", list.len()));
+            return Err(cannot_hold(list.len(), count, "slots"));
         }
         let slots = cap * (FIELD + part);
         let unused = [

@@ -17,6 +17,7 @@ use super::row::Lead;
 use super::scheme::List;
 use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
+use crate::page::check::cannot_hold;
 pub(super) use build::SlottedBuilder;
 pub(super) use scheme::SlottedScheme;
 use std::cmp::Ordering;
@@ -303,7 +304,7 @@ impl<'a> List<'a> for Slotted<'a> {
             return Ok(());
         }
         if list.len() < FIXED_PART * cap {
-            return Err(format!("{} bytes cannot hold {count} slots", list.len()));
+            return Err(cannot_hold(list.len(), count, "slots"));
         }
         let unused = [bytes::slice(list, 4 * count, 4 * cap), bytes::slice(list, 4 * cap + 2 * count, 6 * cap)];
         if unused.iter().any(|range| range.iter().any(|&byte| byte != 0)) {

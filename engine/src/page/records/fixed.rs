@@ -3,6 +3,7 @@
 
 use super::RecordState;
 use crate::base::bytes;
+use crate::page::check::cannot_hold;
 
 /// Bytes of the size field.
 const FIELD: usize = 2;
@@ -32,7 +33,7 @@ pub(super) fn check(list: &[u8], count: usize) -> Result<(), String> {
     if list.len() == expected {
         return Ok(());
     }
-    Err(format!("{} bytes cannot hold {count} records of {stride} bytes", list.len()))
+    Err(cannot_hold(list.len(), count, format_args!("records of {stride} bytes")))
 }
 
 /// Refuses a record of another length than those of the list.

@@ -6,6 +6,7 @@
 
 use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
+use crate::page::check::cannot_hold;
 
 #[inline(always)]
 fn heap_entry_bytes(len: usize) -> usize {
@@ -164,7 +165,7 @@ pub(super) fn put_left(list: &mut [u8], left: &[u8]) -> usize {
 pub(super) fn check(list: &[u8], count: usize, granule: usize) -> Result<(), String> {
     let slots = slots_bytes(count, granule);
     let Some(top) = list.len().checked_sub(slots) else {
-        return Err(format!("{} bytes cannot hold {count} slots", list.len()));
+        return Err(cannot_hold(list.len(), count, "slots"));
     };
     if bytes::slice(list, top, list.len().saturating_sub(2 * count)).iter().any(|&byte| byte != 0) {
         return Err("an unused slot is not zero".into());

@@ -381,11 +381,10 @@ impl Pool {
 
     /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
     fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
-        let no_such = || Error::corrupt(id, "there is no such page");
         // Before the array grows: an id from a damaged page could make it too large for the memory.
         if wanted == Wanted::Stored && !self.is_stored(id) {
             // Another thread may have created it meanwhile.
-            return if self.is_resident(id) { Ok(None) } else { Err(no_such()) };
+            return if self.is_resident(id) { Ok(None) } else { Err(no_such_page(id)) };
         }
         let taken = if self.backing.is_some() { self.take_any(id)? } else { self.take_own(id)? };
         let Some(mut guard) = taken else { return Ok(None) };
@@ -418,8 +417,7 @@ impl Pool {
 
     /// A frame for a page, exclusively latched and entered in the array. `None` if another thread has entered one.
     fn take_any(&self, id: PageId) -> Result<Option<Latched<'_>>> {
-        let no_such = || Error::corrupt(id, "there is no such page");
-        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(no_such)?;
+        let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(|| no_such_page(id))?;
         let (index, guard) = self.victim()?;
         if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return Ok(Some(guard));
@@ -489,6 +487,10 @@ enum Wanted {
     Stored,
     /// Zeros: the page is new, and the store is not asked.
     New,
+}
+
+fn no_such_page(id: PageId) -> Error {
+    Error::corrupt(id, "there is no such page")
 }
 
 /// A chunk of the translation array. The system zeroes it on first use, so that unused parts take no memory.

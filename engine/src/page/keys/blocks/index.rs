@@ -1,5 +1,5 @@
-//! The block index at the front of a key list of blocks: the place and the first key of each block, read without
-//! decoding any block. Changing a list must not be in this file.
+//! The block index at the front of a key list of blocks: the place of each block and the keys at its ends, read
+//! without decoding any block. Changing a list must not be in this file.
 //!
 //! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
 //!
@@ -8,6 +8,7 @@
 
 use super::codec::IntKey;
 use crate::base::bytes;
+use crate::page::check::cannot_hold;
 use duramen_codec::{Block, Buffer, Codec, Found};
 
 /// Bytes of the field that counts the blocks.
@@ -296,7 +297,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     pub(super) fn check(&self, list: &[u8], most: usize) -> Result<(), String> {
         let claimed = usize::from(bytes::get_u16(list, 0));
         if (self.count == 0) != list.is_empty() || claimed != self.len() || (claimed == 0) != list.is_empty() {
-            return Err(format!("{} bytes cannot hold {claimed} blocks of {} keys", list.len(), self.count));
+            return Err(cannot_hold(list.len(), claimed, format_args!("blocks of {} keys", self.count)));
         }
         let mut before = None;
         let mut at = (0, 0);
