@@ -30,14 +30,14 @@ pub const MAX_VALUE: u64 = u32::MAX as u64;
 /// The longest name of a table, in bytes.
 pub const MAX_TABLE_NAME: usize = 1024;
 /// Bytes of a page's header; see `page::header`.
-pub const PAGE_HEADER: usize = 38;
+pub(crate) const PAGE_HEADER: usize = 38;
 /// Bytes that stand for the rest of a long key inside a page: first page of its run, length, checksum.
-pub const LONG_KEY_TAIL: usize = 12;
+pub(crate) const LONG_KEY_TAIL: usize = 12;
 /// Bytes that stand for a large value inside a page: first page of its run, length, checksum.
-pub const LARGE_RECORD: usize = 12;
+pub(crate) const LARGE_RECORD: usize = 12;
 
 /// The fewest bytes that a key counts as; see [`max_record`].
-pub const LEAST_KEY: usize = 8;
+pub(crate) const LEAST_KEY: usize = 8;
 
 /// The longest key kept whole inside a page: such that two fences and two entries of this size always fit.
 pub fn max_inline_key(page_size: usize) -> usize {
@@ -49,8 +49,8 @@ pub fn max_inline_key(page_size: usize) -> usize {
     }
 }
 
-/// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the [`LONG_KEY_TAIL`] its image is
-/// one byte longer than the longest inline key, which is how a long key is told apart.
+/// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the 12 bytes that stand for the rest, the image
+/// of a long key is one byte longer than the longest inline key; that length marks it as long.
 pub fn long_key_head(page_size: usize) -> usize {
     (max_inline_key(page_size) + 1).saturating_sub(LONG_KEY_TAIL)
 }
@@ -58,12 +58,12 @@ pub fn long_key_head(page_size: usize) -> usize {
 /// The granule that the capacity of slotted lists is rounded up to, in entries: a power of two, for pages with and without a
 /// [`SLOT_TRAILER`].
 #[inline(always)]
-pub fn granule(page_size: usize) -> usize {
+pub(crate) fn granule(page_size: usize) -> usize {
     ((page_size + SLOT_TRAILER) / 512).clamp(1, 16)
 }
 
 /// The most that key image and record bytes of one entry may sum to; see [`max_record`].
-pub fn max_entry(page_size: usize) -> usize {
+pub(crate) fn max_entry(page_size: usize) -> usize {
     let slack = granule(page_size) * 8;
     let content = page_size - PAGE_HEADER - 2 * (max_inline_key(page_size) + 1) - slack;
     content / 2 - 16
@@ -71,20 +71,20 @@ pub fn max_entry(page_size: usize) -> usize {
 
 /// The most bytes of a record beside a key of `key` bytes; a value that is longer goes to a run. A key counts as
 /// [`LEAST_KEY`] bytes at least: so many its entry may take though it is shorter.
-pub fn max_record(page_size: usize, key: usize) -> usize {
+pub(crate) fn max_record(page_size: usize, key: usize) -> usize {
     max_entry(page_size).saturating_sub(key.clamp(LEAST_KEY, max_inline_key(page_size) + 1))
 }
 
 /// Bytes that a store with slots keeps behind each page: checksum, generation, turn, geometry.
-pub const SLOT_TRAILER: usize = 16;
+pub(crate) const SLOT_TRAILER: usize = 16;
 
 /// Whether a page can have this many bytes: a page size, or one less a [`SLOT_TRAILER`].
-pub fn is_page_len(len: usize) -> bool {
+pub(crate) fn is_page_len(len: usize) -> bool {
     check_page_size(len, true).is_ok() || check_page_size(len.saturating_add(SLOT_TRAILER), false).is_ok()
 }
 
 /// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; below [`MIN_FILE_PAGE_SIZE`] in memory only.
-pub fn check_page_size(page_size: usize, in_memory: bool) -> Result<()> {
+pub(crate) fn check_page_size(page_size: usize, in_memory: bool) -> Result<()> {
     let least = if in_memory { MIN_PAGE_SIZE } else { MIN_FILE_PAGE_SIZE };
     if page_size.is_power_of_two() && (least..=MAX_PAGE_SIZE).contains(&page_size) {
         return Ok(());
