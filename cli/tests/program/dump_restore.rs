@@ -213,8 +213,11 @@ fn tables_of_a_programs_own_types_are_dumped_restored_and_read_as_bytes() {
     place.ok("dump t.duramen e --skip-damaged -q", "");
     place.ok("restore u.duramen d -q", "");
     place.ok("restore v.duramen e -q --page-size 16K", "");
+    place.ok("restore w.duramen d -q --store shadow", "");
+    place.ok("dump w.duramen f -q", "");
+    place.ok("restore x.duramen f -q --store table", "");
     let tables = place.ok("tables t.duramen", "");
-    for database in ["u.duramen", "v.duramen"] {
+    for database in ["u.duramen", "v.duramen", "w.duramen", "x.duramen"] {
         assert_eq!(place.ok(&format!("tables {database}"), ""), tables);
         place.ok(&format!("check {database} -q"), "");
         let db = Database::open(place.path(database)).unwrap();
