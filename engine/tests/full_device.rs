@@ -2,6 +2,7 @@
 //! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
 //! more on the device.
 
+use duramen::db::StoreKind;
 use duramen::io::Volume;
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::FailingVolume;
@@ -42,8 +43,8 @@ fn bytes_of(db: &Database) -> Result<u64> {
 }
 
 /// A database of some size on a device that is then filled to the brim. Gives the entries of the new table.
-fn fill(volume: &FailingVolume, cache: usize, space: u64) -> Result<(Database, u32)> {
-    let db = options(cache).create_on(Arc::new(volume.clone()), NAME)?;
+fn fill(store: StoreKind, volume: &FailingVolume, cache: usize, space: u64) -> Result<(Database, u32)> {
+    let db = options(cache).store(store).create_on(Arc::new(volume.clone()), NAME)?;
     for from in (0..OLD_ENTRIES).step_by(1000) {
         put(&db, OLD, from..from + 1000)?;
         while db.maintain()? {}
@@ -83,13 +84,22 @@ fn make_room(db: &Database, entries: u32) -> Result<()> {
     Ok(())
 }
 
+/// Page stores, bytes of cache and bytes left on the device.
+fn cases() -> impl Iterator<Item = (StoreKind, usize, u64)> {
+    let table = (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960));
+    let shadow = (0..9).map(|step: u64| (16 << 20, step * step * 40_960));
+    table
+        .map(|(cache, space)| (StoreKind::Table, cache, space))
+        .chain(shadow.map(|(cache, space)| (StoreKind::Shadow, cache, space)))
+}
+
 #[test]
 fn a_table_can_be_dropped_on_a_full_device_and_writing_goes_on() -> Result<()> {
-    for (cache, space) in (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960)) {
+    for (store, cache, space) in cases() {
         let volume = FailingVolume::new(space);
-        let (db, entries) = fill(&volume, cache, space)?;
-        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries), "{space} bytes, a cache of {cache}");
-        make_room(&db, entries).unwrap_or_else(|error| panic!("{space} bytes, a cache of {cache}: {error}"));
+        let (db, entries) = fill(store, &volume, cache, space)?;
+        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries), "{store:?}, {space} bytes");
+        make_room(&db, entries).unwrap_or_else(|error| panic!("{store:?}, {space} bytes: {error}"));
         db.close()?;
         assert_eq!(len(&options(cache).open_on(Arc::new(volume), NAME)?, NEW)?, entries + 1000);
     }
@@ -98,10 +108,10 @@ fn a_table_can_be_dropped_on_a_full_device_and_writing_goes_on() -> Result<()> {
 
 #[test]
 fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()> {
-    for (cache, space) in (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960)) {
-        let what = format!("{space} bytes, a cache of {cache}");
+    for (store, cache, space) in cases() {
+        let what = format!("{store:?}, {space} bytes, a cache of {cache}");
         let volume = FailingVolume::new(space);
-        let (db, entries) = fill(&volume, cache, space)?;
+        let (db, entries) = fill(store, &volume, cache, space)?;
         volume.limit_space(Some(0));
         volume.power_off_at(Some(0));
         drop(db);
@@ -118,7 +128,7 @@ fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()
 fn writing_goes_on_once_there_is_room_again() -> Result<()> {
     for space in [0, 100_000, 1 << 20] {
         let volume = FailingVolume::new(space);
-        let (db, entries) = fill(&volume, 1 << 20, space)?;
+        let (db, entries) = fill(StoreKind::Table, &volume, 1 << 20, space)?;
         volume.limit_space(None);
         put(&db, NEW, entries..entries + 100)?;
         assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries + 100));

@@ -60,6 +60,9 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
             let newer = match (Stamp::next_turn(a.turn) == b.turn, Stamp::next_turn(b.turn) == a.turn) {
+                // What a sync has failed to erase may come back, with any turn.
+                _ if a.generation < b.generation && lsn_a < lsn_b => (Side::Second, b),
+                _ if b.generation < a.generation && lsn_b < lsn_a => (Side::First, a),
                 (true, false) => (Side::Second, b),
                 (false, true) => (Side::First, a),
                 _ if known.lenient && lsn_b > lsn_a => (Side::Second, b),
@@ -153,6 +156,16 @@ mod tests {
                     let state = choice.unwrap().state;
                     assert_eq!((state.side(), state.turn(), state.is_synced()), (side, 3, true), "{other:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_older_image_that_comes_back_has_any_turn_and_counts_less() {
+        for turn in [0, 1, 4, 40, 63] {
+            for (side, choice) in both(image(0, 4, 90), image(turn, 3, 80), KNOWN) {
+                let choice = choice.unwrap();
+                assert_eq!((choice.state.side(), choice.state.turn(), choice.other), (side, 0, Other::Image));
             }
         }
     }

@@ -211,7 +211,7 @@ impl ShadowStore {
             let side = found.state.side();
             self.read_slot(id, side, buffer)?;
             self.put(self.geometry.offset(id, side), buffer)?;
-            if found.other != Other::Image {
+            if found.other == Other::Spoilt {
                 self.clear(id, side.other(), buffer)?;
             }
             self.state.lock().unsynced.push(id);
