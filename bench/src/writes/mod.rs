@@ -59,6 +59,8 @@ pub struct Args {
 enum Store {
     /// Copy on write with a page table.
     Table,
+    /// Two slots a page, written in turn.
+    Shadow,
 }
 
 /// The shape of the log.
@@ -158,9 +160,18 @@ mod tests {
 
     #[test]
     fn a_small_run_counts_every_kind_and_adds_them_up() {
-        let few =
-            ["", "--records", "4000", "--record-size", "64", "--flush", "commit", "--log", "sparse", "--threads", "2"];
-        let args = Program::try_parse_from(few).unwrap_or_else(|error| panic!("{error}")).args;
+        for store in ["table", "shadow"] {
+            adds_up(store);
+        }
+        for unknown in [["", "--store", "slots"], ["", "--delta", "off"], ["", "--threads", "17"]] {
+            assert!(Program::try_parse_from(unknown).is_err(), "{unknown:?}");
+        }
+    }
+
+    fn adds_up(store: &str) {
+        let few = ["", "--records", "4000", "--record-size", "64", "--flush", "commit", "--log", "sparse"];
+        let args = Program::try_parse_from(few.into_iter().chain(["--threads", "2", "--store", store]));
+        let args = args.unwrap_or_else(|error| panic!("{error}")).args;
         let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
         let object = report::object(&args, &measured);
         let number = |of: &str, kind: &str| object[of][kind].as_f64().unwrap_or(f64::NAN);
@@ -171,8 +182,5 @@ mod tests {
         }
         assert!(number("wa_physical", "total") < number("wa_logical", "total"), "{object}");
         assert!((0.01..1.0).contains(&number("alpha", "log")), "{object}");
-        for unknown in [["", "--store", "shadow"], ["", "--delta", "off"], ["", "--threads", "17"]] {
-            assert!(Program::try_parse_from(unknown).is_err(), "{unknown:?}");
-        }
     }
 }

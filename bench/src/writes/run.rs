@@ -4,8 +4,8 @@ use super::data::{Keys, Rewritten, fill};
 use super::{Args, DiskKind, Flush, Log, Store};
 use crate::Result;
 use crate::random::Random;
-use duramen::db::LogShape;
 use duramen::db::types::{KeyLayout, TableOptions};
+use duramen::db::{LogShape, StoreKind};
 use duramen::io::{FileVolume, MemoryVolume, Volume};
 use duramen::{Builder, Database, Durability};
 use duramen_sim::{DriveCounts, DriveVolume};
@@ -83,9 +83,11 @@ fn builder(args: &Args) -> Builder {
 /// Puts all records in random order. The cache holds them all: only the shape of the tree counts.
 fn populate(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
     let cache = 4 * keys.len() * (args.record_size as usize + 16) + (64 << 20);
-    let db = match args.store {
-        Store::Table => builder(args).durability(Durability::None).cache(cache).create_on(volume, NAME)?,
+    let store = match args.store {
+        Store::Table => StoreKind::Table,
+        Store::Shadow => StoreKind::Shadow,
     };
+    let db = builder(args).store(store).durability(Durability::None).cache(cache).create_on(volume, NAME)?;
     let width = args.record_size as usize - KEY;
     let tx = db.begin_write()?;
     let options = TableOptions { keys: Some(KeyLayout::Fixed), ..TableOptions::default() };
