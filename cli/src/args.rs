@@ -159,7 +159,7 @@ pub(crate) struct NewFile {
 /// How a file keeps its pages.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Store {
-    /// Compressed pages at changing places, and a table of these
+    /// Pages without their free space at changing places, and a table of these
     Table,
     /// Two slots a page, written in turn; for drives that compress
     Shadow,

@@ -344,8 +344,9 @@ impl Tail {
         self.disk.write_as(WriteKind::Log, self.offset, &self.blocks)
     }
 
-    /// What is appended from now on is not part of the flush that begins. A sparse log goes on in the next block. It goes on
-    /// in this one if the padding would take space that was promised and the device has no other.
+    /// Ends the bytes of the flush that begins: later batches belong to the next flush. A sparse log continues in the
+    /// next block. It continues in the same block if the padding needs reserved space and the device has no other
+    /// space.
     fn end_flush(&mut self) {
         let next = self.offset.next_multiple_of(DEVICE_BLOCK);
         if self.header.shape == LogShape::Packed || next == self.offset {

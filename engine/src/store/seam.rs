@@ -59,8 +59,8 @@ impl StoreKind {
         }
     }
 
-    /// Bytes that the store keeps behind each page: so many fewer than the page size that a database was created with has a
-    /// page.
+    /// Bytes that the store keeps behind each page. A page has this many bytes fewer than the page size that was given
+    /// when the database was created.
     #[doc(hidden)]
     pub fn trailer(self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Syncs, checkpoints, and the trimming of what they have made superfluous.
+//! Syncs and checkpoints, and trims of the slots that are not needed after them.
 
 use super::slot::Side;
 use super::states::Kind;
@@ -14,7 +14,7 @@ use std::ops::Range;
 const TRIM_PAGES: usize = 64;
 
 impl ShadowStore {
-    /// Makes the images durable that are written, and notes that what they replace is not needed any more.
+    /// Makes all written images durable. Then it notes that the images that they replace are not needed any more.
     pub(super) fn sync_images(&self) -> Result<()> {
         self.sync_written(&self.syncing.lock())
     }
@@ -36,7 +36,8 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Makes pages durable whose images an unfinished checkpoint counts as synced: they must not be written over before.
+    /// An unfinished checkpoint counts some unsynced images as synced. If one of these pages is among `ids`, this makes
+    /// their images durable. Call it before the pages are overwritten.
     pub(super) fn settle(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
         let frozen: Vec<PageId> = {
             let state = self.state.lock();
@@ -59,7 +60,7 @@ impl ShadowStore {
         }
         let alone = self.syncing.lock();
         let generation = {
-            // No image of the generation before is on its way when the sync begins.
+            // The lock waits for the writes of the old generation, so that the sync includes all of its images.
             let mut generation = self.generation.write();
             *generation += 1;
             let mut guard = self.state.lock();
@@ -109,7 +110,7 @@ impl ShadowStore {
         more
     }
 
-    /// Adds what is not needed of a page, and notes that nothing of it waits to be trimmed.
+    /// Adds the ranges of a page that are not needed to `ranges`, and clears the mark that the page waits for a trim.
     fn superfluous(&self, state: &mut State, id: PageId, ranges: &mut Vec<Range<u64>>) {
         let now = state.pages.get(id);
         if !now.waits_for_trim() {

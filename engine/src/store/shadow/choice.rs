@@ -1,4 +1,4 @@
-//! Which of the two slots of a page counts, from what is in them. Nothing is read or written here.
+//! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
 use super::slot::{Content, Side, Stamp};
 use super::states::PageState;
@@ -11,10 +11,10 @@ pub(super) struct Known {
     pub(super) generation: u32,
     /// The log that is being redone changes the page: the last writing of a slot may have been cut off.
     pub(super) in_log: bool,
-    /// Redo begins there: an image of a generation that is not synced has a change from there on.
+    /// Where redo begins. An image of a generation that is not synced contains a change at or after this LSN.
     pub(super) redo: Lsn,
-    /// The generation at opening, and the end of the log that was redone. An image of that generation or a later one that
-    /// has a change beyond is not to be believed: the log has lost the rest of the commit.
+    /// The generation at opening, and the end of the log that was redone. The store rejects an image of this generation
+    /// or a later one if the LSN of the image is greater than this end: the log has lost the rest of that commit.
     pub(super) lost: Option<(u32, Lsn)>,
     /// Any sound image is believed.
     pub(super) lenient: bool,
@@ -36,7 +36,7 @@ pub(super) enum Other {
 pub(super) struct Choice {
     pub(super) state: PageState,
     pub(super) other: Other,
-    /// No sync may have made the image durable.
+    /// True if it is possible that no sync has made the image durable yet.
     pub(super) unsynced: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
             let newer = match (Stamp::next_turn(a.turn) == b.turn, Stamp::next_turn(b.turn) == a.turn) {
-                // What a sync has failed to erase may come back, with any turn.
+                // After a failed sync an erased image may come back. Its turn can be any number.
                 _ if a.generation < b.generation && lsn_a < lsn_b => (Side::Second, b),
                 _ if b.generation < a.generation && lsn_b < lsn_a => (Side::First, a),
                 (true, false) => (Side::Second, b),
@@ -98,8 +98,9 @@ fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     Choice { state: if unsynced || other == Other::Empty { state } else { state.synced() }, other, unsynced }
 }
 
-/// Whether a slot without an image certainly does not have what is left of a newer image than this one that was whole: it has
-/// the rest of the image before, some of which was trimmed, or an image is torn, whose sectors are new or of the image before.
+/// True if a slot without an image certainly does not contain the rest of a complete image that was newer than `image`.
+/// The slot then contains one of two things: the rest of an older image that was partly trimmed, or a torn image. The
+/// sectors of a torn image are partly new and partly those of the older image.
 fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bool {
     let Content::Damaged { named, lsn } = other else { return true };
     let is_before = |old: Stamp| {
@@ -110,7 +111,7 @@ fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bo
     if is_older && (named.is_some() || lsn.is_some()) {
         return true;
     }
-    // The log has the change of a torn image, or has lost it.
+    // The log contains the last change of a torn image, or the log has lost this change.
     let may_be_torn = |lsn: Lsn| {
         lsn <= image_lsn || known.in_log && lsn >= known.redo || known.lost.is_some_and(|(_, end)| lsn > end)
     };

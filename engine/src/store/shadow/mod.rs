@@ -1,9 +1,10 @@
-//! The `shadow` page store: each page has two slots at a fixed position, which are written in turn. There is no page
-//! table. Which slot counts is found when a page is first read, from what is in the slots.
+//! The `shadow` page store. Each page has two slots at a fixed position. The store writes the two slots in turn and has
+//! no page table. When a page is first read, the store reads both slots and finds which one counts.
 //!
-//! A page goes to the slot that does not hold its last synced image, so a write that is cut off loses nothing that a sync
-//! has promised. The image that a sync has replaced is trimmed: a drive that compresses then keeps one image a page. What
-//! is durable when is decided in `checkpoint`. How pages change, and the write-ahead rule, must not be in this folder.
+//! The store writes a page to the slot that does not hold its last synced image. So a write that is cut off loses
+//! nothing that a sync has made durable. Once the new image is synced, the store trims the old one: a drive that
+//! compresses then keeps one image a page. `checkpoint` decides when an image is durable. How pages change, and the
+//! write-ahead rule, must not be in this folder.
 
 mod checkpoint;
 mod choice;
@@ -59,11 +60,11 @@ struct State {
     unsynced: Vec<PageId>,
     /// Pages that have something to be trimmed, some of them more than once.
     trims: Vec<PageId>,
-    /// Those of them that a checkpoint counts as synced which is being taken: they must not be written over.
+    /// Unsynced pages that an unfinished checkpoint counts as synced. Nothing may overwrite their images before a sync.
     frozen: HashSet<PageId>,
-    /// Pages that the log changes which is being redone.
+    /// Pages that redo changes.
     in_log: HashSet<PageId>,
-    /// Pages of which the log that is being redone says that they have an image with this LSN or a greater one.
+    /// Places that redo has read from the log: each page has an image with this LSN or a greater one.
     placed: HashMap<PageId, Lsn>,
     /// Where redo begins.
     redo: Lsn,
@@ -105,8 +106,8 @@ pub(super) struct ShadowStore {
     file: DatabaseFile,
     geometry: Geometry,
     state: Mutex<State>,
-    /// The generation of the images that are being written. It is locked for reading as long as an image is written, and for
-    /// writing where no image may be on its way.
+    /// The generation of new images. A thread that writes an image holds the read lock. A thread that must exclude all
+    /// writes of images holds the write lock.
     generation: RwLock<u32>,
     /// Held while images are made durable.
     syncing: Mutex<()>,
@@ -197,10 +198,10 @@ impl ShadowStore {
         })
     }
 
-    /// Writes again, with the same bytes, an image that no sync may have made durable: it may be in the system's cache alone,
-    /// and then no sync would write it any more.
+    /// Writes an image again, with the same bytes, if it may not be durable. After a failed sync the image may be only
+    /// in the system's cache, and no later sync would write it.
     fn write_again(&self, id: PageId, about: Known, buffer: &mut Vec<u8>) -> Result<PageState> {
-        // Another image may have been written since the slots were read, and none must be while this is.
+        // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
         let known = self.state.lock().pages.get(id);
         if known.kind() != Kind::Unknown {
@@ -219,7 +220,7 @@ impl ShadowStore {
         Ok(self.learn(id, found))
     }
 
-    /// Notes what was found of a page, unless more is known by now.
+    /// Sets the state that was found in the slots, unless another thread has set the state of the page meanwhile.
     fn learn(&self, id: PageId, found: Choice) -> PageState {
         let mut state = self.state.lock();
         let now = state.pages.learn(id, found.state);
@@ -248,7 +249,7 @@ impl ShadowStore {
             return Err(Error::corrupt(id, "the image that was written outside the log is lost"));
         }
         if !has_at_least(false) {
-            // The image itself is what the log counts on; the other one is of an earlier page of this id.
+            // The log needs this image. The image in the other slot belongs to an earlier page with the same id.
             found.state = PageState::present(found.state.side(), found.state.turn(), true);
             found.other = Other::Spoilt;
         }
@@ -271,7 +272,7 @@ impl ShadowStore {
 
     /// Writes bytes at a place of the file. On a full device the room that was set aside is used.
     fn put(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        // Before the write: nobody may cut off what it adds.
+        // This comes before the write, so that no other thread cuts off the bytes that the write adds.
         self.room.lock().note_written(offset + bytes.len() as u64);
         let written = match self.file.disk().write_as(WriteKind::Page, offset, bytes) {
             Err(full @ Error::Full { .. }) => {
@@ -292,7 +293,7 @@ impl PageStore for ShadowStore {
         &self.file
     }
 
-    /// Where that cannot be found out, it may have one.
+    /// Also true if the slots are damaged or cannot be read, because the page may have an image.
     fn exists(&self, id: PageId) -> bool {
         self.resolve(id).map_or(true, |state| state.kind() == Kind::Present)
     }
@@ -354,7 +355,7 @@ impl PageStore for ShadowStore {
         (from.0..end).map(PageId).filter(|id| self.exists(*id)).collect()
     }
 
-    /// What is in free cells is found out when they are written.
+    /// Always empty: the store reads the slots of a free page only when it writes that page.
     fn known_between(&self, _from: PageId, _to: PageId) -> Vec<PageId> {
         Vec::new()
     }

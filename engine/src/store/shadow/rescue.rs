@@ -3,7 +3,6 @@
 
 use super::slot::{Content, Geometry};
 use super::{PageStore, ShadowStore};
-use crate::base::bytes::slice;
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
 use crate::store::superblock::Chosen;
@@ -59,7 +58,8 @@ impl ShadowStore {
     }
 }
 
-/// The geometry that the first sound slot has which ends in a part of the file. The part begins and ends between blocks.
+/// Searches a part of the file for the first sound slot that ends in this part, and returns the geometry of that slot.
+/// The part begins and ends between blocks.
 pub(in crate::store) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometry> {
     let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
     read_what_can_be(disk, part.start, &mut bytes);
@@ -70,10 +70,7 @@ pub(in crate::store) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Opti
         let id = geometry.page_at(start)?;
         slot.clear();
         slot.resize(geometry.slot(), 0);
-        match slice(block, 0, block.len()) {
-            whole if whole.len() == slot.len() => slot.copy_from_slice(whole),
-            _ => read_what_can_be(disk, start, &mut slot),
-        }
+        read_what_can_be(disk, start, &mut slot);
         matches!(geometry.look(&slot, id), Content::Image { .. }).then_some(geometry)
     })
 }

@@ -51,7 +51,7 @@ impl Side {
 pub(super) struct Stamp {
     /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
     pub(super) turn: u8,
-    /// How many checkpoints the store had begun. Those before the superblock's generation are synced.
+    /// How many checkpoints had begun their last sync of pages. Images of a generation before the superblock's are synced.
     pub(super) generation: u32,
 }
 

@@ -9,7 +9,7 @@ use crate::page::{Page, unpack};
 use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
 
-/// After so many pages a sync makes them durable, so that what they replace can be trimmed.
+/// The store syncs when this many pages are not synced. Then it can trim the images that these pages replace.
 const SYNC_PAGES: usize = 1024;
 
 /// Pages to be written together.
@@ -51,9 +51,9 @@ impl Drop for SlotWriter<'_> {
 }
 
 impl ShadowStore {
-    /// Writes slots, whose trailers are filled in. On an error the pages keep their images, but for those whose images no
-    /// sync had made durable: of such a page the old image, the new one or none may be there until it is written again.
-    /// `kept`: the images must last, even before a sync.
+    /// Fills in the trailers of the slots and writes the slots. On an error each page that has a synced image keeps it.
+    /// Any other page may have its old image, the new one or none, until the page is written again.
+    /// `kept`: later writes must not overwrite the images, even before a sync.
     fn write_slots(&self, slots: &mut [(PageId, &mut [u8])], kept: bool) -> Result<()> {
         let generation = self.generation.read();
         self.settle(slots.iter().map(|(id, _)| *id))?;
@@ -87,7 +87,7 @@ impl ShadowStore {
     fn find_target(&self, id: PageId) -> Result<(Side, u8)> {
         self.with_buffer(|buffer| {
             let about = Known { in_log: true, ..self.state.lock().known_of(id) };
-            // After a crash the device may have something else than what the system shows: a failed sync has lost it.
+            // After a failed sync and a crash, the device may have other bytes than reads show.
             if about.lost.is_none()
                 && let Ok(found) = self.look(id, about, buffer)
                 && found.other != Other::Spoilt

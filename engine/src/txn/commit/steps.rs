@@ -50,8 +50,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The steps of a transaction, which can be gone through again and again. Those of writes without a place of their own are made
-/// one by one: all of them at once would take as much memory as the writes.
+/// The steps of a transaction. A caller can iterate over them any number of times. The iterator makes the steps of
+/// unlisted writes one by one, because a list of these steps would take as much memory as the writes.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
     pub(crate) listed: Vec<Step<'a>>,

@@ -73,10 +73,9 @@ impl<'a> Redo<'a> {
         self
     }
 
-    /// The first pass: keeps the places that place records name from being given out before redo comes to them, and tells the
-    /// store where the log ends. Returns the
-    /// pages that the log frees, if their ids are not used again before the redo point is beyond that. What such a store has
-    /// of them may be older than the redo point: they were not written out after they had been freed.
+    /// The first pass. The store reserves the places that place records name, and learns where the log ends. Returns the
+    /// pages that the log frees, if the store does not use ids again before the redo point is beyond their free. Such a store
+    /// may have images of these pages that are older than the redo point: freed pages are not written.
     pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
         let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {

@@ -1,5 +1,5 @@
-//! Freed page ids that must not be used again yet: recovery would redo changes of what had the id before. Which stores need
-//! that is theirs to say.
+//! Freed page ids that must not be used again yet: a recovery would redo the changes of the old page to the new page
+//! with the same id. A store that needs this says so in `PageStore::reuses_ids_at_once`.
 
 use crate::base::{Lsn, PageId};
 use parking_lot::Mutex;
