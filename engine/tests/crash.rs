@@ -13,7 +13,8 @@ use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
-use workload::{STORES, Workload, options};
+use workload::stores::STORES;
+use workload::{Workload, options};
 
 /// Steps of one history.
 const STEPS: usize = 110;

@@ -14,7 +14,8 @@ use duramen_sim::{Cut, Death, FailingVolume, Fault, Manner, Trigger};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
-use workload::{STORES, Workload, contents, options};
+use workload::stores::STORES;
+use workload::{Workload, contents, options};
 
 /// Steps of the first process.
 const STEPS: usize = 90;

@@ -2,11 +2,15 @@
 //! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
 //! more on the device.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
 use duramen::db::StoreKind;
 use duramen::io::Volume;
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::FailingVolume;
 use std::sync::Arc;
+use stores::STORES;
 
 const OLD: TableDef<u32, &[u8]> = TableDef::new("old");
 const NEW: TableDef<u32, &[u8]> = TableDef::new("new");
@@ -86,11 +90,9 @@ fn make_room(db: &Database, entries: u32) -> Result<()> {
 
 /// Page stores, bytes of cache and bytes left on the device.
 fn cases() -> impl Iterator<Item = (StoreKind, usize, u64)> {
-    let table = (0..9).map(|step: u64| ([0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960));
-    let shadow = (0..9).map(|step: u64| (16 << 20, step * step * 40_960));
-    table
-        .map(|(cache, space)| (StoreKind::Table, cache, space))
-        .chain(shadow.map(|(cache, space)| (StoreKind::Shadow, cache, space)))
+    let cases =
+        |store| (0..9).map(move |step: u64| (store, [0, 1 << 20, 16 << 20][step as usize % 3], step * step * 40_960));
+    STORES.into_iter().flat_map(cases)
 }
 
 #[test]

@@ -1,16 +1,23 @@
 //! Promise: where it is not known which pages or places are free, or where there is no room for a log, the database
 //! opens all the same; what is committed can be read, and an attempt to write gets to know why it cannot be.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
+use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Error, Result, TableDef};
 use duramen_sim::FailingVolume;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stores::STORES;
 
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const ENTRIES: u32 = 1300;
 const GRAIN: usize = 512;
+/// Bytes before the first page.
+const FRONT: usize = 8192;
 
 fn options() -> duramen::Builder {
     Database::builder().page_size(4096).cache(1 << 20).background(false)
@@ -27,10 +34,10 @@ fn fill(db: &Database) -> Result<()> {
     tx.commit()
 }
 
-fn build() -> (tempfile::TempDir, PathBuf) {
+fn build(store: StoreKind) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
-    let db = options().create(&path).unwrap();
+    let db = options().store(store).create(&path).unwrap();
     fill(&db).unwrap();
     db.close().unwrap();
     (folder, path)
@@ -83,17 +90,24 @@ fn opens_for_reading(path: &Path, expected: std::ops::Range<u32>, cause: &str) -
 
 #[test]
 fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
-    let (_folder, path) = build();
-    let bytes = fs::read(&path).unwrap();
-    let is_map = |image: &&[u8]| image[4..8] == [0; 4] && image[12..16] == *b"\0IMG";
-    let at = bytes.chunks(GRAIN).position(|image| is_map(&image)).expect("the image of page 0") * GRAIN;
-    flip(&path, at + 100);
-    opens_for_reading(&path, ENTRIES..ENTRIES + 1, "the allocation map is corrupt: page 0")
+    for store in STORES {
+        let (_folder, path) = build(store);
+        let bytes = fs::read(&path).unwrap();
+        let is_map = |image: &[u8]| match store {
+            StoreKind::Table => image[4..8] == [0; 4] && image[12..16] == *b"\0IMG",
+            // The first slots are those of page 0.
+            _ => image.iter().any(|byte| *byte != 0),
+        };
+        let at = bytes.chunks(GRAIN).skip(FRONT / GRAIN).position(is_map).expect("the image of page 0") * GRAIN;
+        flip(&path, FRONT + at + 100);
+        opens_for_reading(&path, ENTRIES..ENTRIES + 1, "the allocation map is corrupt: page 0")?;
+    }
+    Ok(())
 }
 
 #[test]
 fn a_damaged_chunk_of_the_page_table_costs_its_pages_and_stops_writers() -> Result<()> {
-    let (_folder, path) = build();
+    let (_folder, path) = build(StoreKind::Table);
     let bytes = fs::read(&path).unwrap();
     // Both superblocks of a closed file say the same; the directory's second location is that of pages 256 to 511.
     let directory = number(&bytes, 84) * GRAIN;
@@ -104,8 +118,12 @@ fn a_damaged_chunk_of_the_page_table_costs_its_pages_and_stops_writers() -> Resu
 
 #[test]
 fn a_device_without_room_for_a_log_stops_writers_until_there_is_some() -> Result<()> {
+    STORES.into_iter().try_for_each(open_without_room_for_a_log)
+}
+
+fn open_without_room_for_a_log(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
-    let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
+    let db = options().store(store).create_on(Arc::new(volume.clone()), "t.duramen")?;
     fill(&db)?;
     db.close()?;
     volume.limit_space(Some(0));

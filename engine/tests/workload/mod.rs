@@ -7,9 +7,10 @@
 pub(crate) mod keys;
 pub(crate) mod layouts;
 pub(crate) mod session;
+pub(crate) mod stores;
 
+use duramen::db::DEFAULT_FILL;
 use duramen::db::types::TableOptions;
-use duramen::db::{DEFAULT_FILL, StoreKind};
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -26,9 +27,6 @@ fn table_options(table: &str) -> TableOptions {
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Beyond this many entries more is removed than put.
 const MANY: usize = 900;
-
-/// The page stores. The tests go through all of them.
-pub(crate) const STORES: [StoreKind; 2] = [StoreKind::Table, StoreKind::Shadow];
 
 /// Pages of 4 KiB, the smallest cache there is, no thread of its own: everything happens in the order that a test says.
 pub(crate) fn options() -> Builder {

@@ -14,11 +14,14 @@ pub(super) struct Room {
     len: u64,
     /// All bytes from the end of the file to here are allocated.
     reserved: u64,
+    /// A process that did not close the file may have left more.
+    left: bool,
 }
 
 impl Room {
+    /// Of a file that is opened.
     pub(super) fn new(len: u64) -> Room {
-        Room { len, reserved: len }
+        Room { len, reserved: len, left: true }
     }
 
     /// Bytes of the file.
@@ -65,18 +68,18 @@ impl ShadowStore {
         let mut room = self.room.lock();
         let len = room.len.min(self.geometry.cell_of(PageId(pages)).start);
         self.file.disk().resize(len)?;
-        *room = Room::new(len);
+        *room = Room { left: false, ..Room::new(len) };
         Ok(())
     }
 
     /// Gives the reserve back to the device for writes into holes; false: there is none.
     pub(super) fn use_reserve(&self) -> Result<bool> {
         let mut room = self.room.lock();
-        if room.reserved == room.len {
+        if room.reserved == room.len && !room.left {
             return Ok(false);
         }
         self.file.disk().resize(room.len)?;
-        room.reserved = room.len;
+        *room = Room { left: false, ..Room::new(room.len) };
         Ok(true)
     }
 }

@@ -1,0 +1,5 @@
+//! The page stores. Tests that must hold for all of them go through this list.
+
+use duramen::db::StoreKind;
+
+pub(crate) const STORES: [StoreKind; 2] = [StoreKind::Table, StoreKind::Shadow];
