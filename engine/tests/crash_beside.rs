@@ -3,12 +3,14 @@
 
 mod workload;
 
+use duramen::db::StoreKind;
 use duramen::{Database, Durability, Result};
 use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use workload::stores::STORES;
 use workload::{Step, Workload, apply, contents, options};
 
 const NAME: &str = "t.duramen";
@@ -61,8 +63,14 @@ fn check(volume: &FailingVolume, model: &Model, (acknowledged, issued): (u64, u6
 /// before its table point. Redo comes by the leaf's operations, which must not touch the page that the table has.
 #[test]
 fn redo_leaves_a_page_alone_that_was_reused_outside_the_log_during_a_checkpoint() -> Result<()> {
+    STORES.into_iter().try_for_each(reuse_a_page_during_a_checkpoint)
+}
+
+fn reuse_a_page_during_a_checkpoint(store: StoreKind) -> Result<()> {
     let (volume, at_write) = (FailingVolume::new(0), Arc::new(AtWrite::default()));
-    let db = options().create_on(Arc::new(HookedVolume::new(Arc::new(volume.clone()), at_write.clone())), NAME)?;
+    let db = options()
+        .store(store)
+        .create_on(Arc::new(HookedVolume::new(Arc::new(volume.clone()), at_write.clone())), NAME)?;
     let model = Arc::new(Mutex::new(Model::new()));
     commit(&db, &model, (0..400).map(|key| put("a", key, 100)).collect(), Durability::Commit)?;
     commit(&db, &model, vec![put("b", 0, 10)], Durability::Commit)?;
@@ -83,14 +91,14 @@ fn redo_leaves_a_page_alone_that_was_reused_outside_the_log_during_a_checkpoint(
     assert!(at_write.0.lock().is_none(), "the checkpoint has written nothing");
     let state = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
     let commits = model.lock().commits();
-    check(&state, &model.lock(), (commits, commits), "after the checkpoint");
+    check(&state, &model.lock(), (commits, commits), &format!("{store:?}, after the checkpoint"));
     Ok(())
 }
 
 /// Checkpoints and reclaiming run on a thread of their own, as fast as they can, beside the commits.
-fn beside(seed: u64) -> Result<(FailingVolume, Model)> {
+fn beside(store: StoreKind, seed: u64) -> Result<(FailingVolume, Model)> {
     let volume = FailingVolume::new(seed);
-    let db = options().cache(400 << 10).create_on(Arc::new(volume.clone()), NAME)?;
+    let db = options().store(store).cache(400 << 10).create_on(Arc::new(volume.clone()), NAME)?;
     let model = Mutex::new(Model::new());
     let over = AtomicBool::new(false);
     let acknowledged = AtomicU64::new(0);
@@ -136,15 +144,17 @@ fn beside(seed: u64) -> Result<(FailingVolume, Model)> {
 
 #[test]
 fn acknowledged_commits_survive_cuts_beside_checkpoints_on_another_thread() -> Result<()> {
-    for seed in 0..4 {
-        let (volume, model) = beside(seed)?;
+    for seed in 0..6 {
+        let store = STORES[seed as usize % STORES.len()];
+        let (volume, model) = beside(store, seed)?;
         // Marks are numbers of commits: nothing is asked of cuts before the first.
         let cuts = volume.cuts(1);
-        let step = (cuts.len() / 250).max(1);
+        let step = (cuts.len() / 170).max(1);
         for cut in cuts.into_iter().skip(seed as usize).step_by(step) {
             let Some(mark) = volume.last_mark_before(cut.event) else { continue };
             let bounds = (mark & u64::from(u32::MAX), mark >> 32);
-            let what = format!("seed {seed}, {cut:?} of {} events, a {}", volume.events(), volume.describe(cut.event));
+            let (events, event) = (volume.events(), volume.describe(cut.event));
+            let what = format!("{store:?}, seed {seed}, {cut:?} of {events} events, a {event}");
             check(&volume.crash(cut), &model, bounds, &what);
         }
     }

@@ -2,12 +2,16 @@
 
 #[path = "workload/numbers.rs"]
 mod numbers;
+#[path = "workload/stores.rs"]
+mod stores;
 
+use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use numbers::{TABLE, keys};
 use std::sync::Arc;
+use stores::STORES;
 
 const NAME: &str = "t.duramen";
 
@@ -31,10 +35,15 @@ fn folder(empty: bool) -> Result<FailingVolume> {
     Ok(volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll }))
 }
 
+/// A new and an empty file for each store.
+fn cases() -> impl Iterator<Item = (StoreKind, bool)> {
+    STORES.into_iter().flat_map(|store| [(store, false), (store, true)])
+}
+
 /// Cuts the power everywhere and looks at what is left: as many keys as the last mark says, or more.
-fn cut(volume: &FailingVolume, empty: bool, may_be_absent: impl Fn(u64) -> bool) -> Result<()> {
+fn cut(store: StoreKind, volume: &FailingVolume, empty: bool, may_be_absent: impl Fn(u64) -> bool) -> Result<()> {
     for cut in volume.cuts(4) {
-        let what = format!("{cut:?}: {}", volume.describe(cut.event));
+        let what = format!("{store:?}, {cut:?}: {}", volume.describe(cut.event));
         let state = volume.crash(cut);
         let known = volume.last_mark_before(cut.event).unwrap_or(0);
         match options().open_on(Arc::new(state.clone()), NAME) {
@@ -50,6 +59,7 @@ fn cut(volume: &FailingVolume, empty: bool, may_be_absent: impl Fn(u64) -> bool)
             Err(error) => panic!("{what}: {error}"),
         }
         let db = options()
+            .store(store)
             .open_or_create_on(Arc::new(state.clone()), NAME)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         put(&db, 100)?;
@@ -57,7 +67,7 @@ fn cut(volume: &FailingVolume, empty: bool, may_be_absent: impl Fn(u64) -> bool)
         // What was cut off while it was made is gone when the next one is made.
         if may_be_absent(known) && state.list("")? != [NAME] {
             state.remove(NAME)?;
-            options().create_on(Arc::new(state.clone()), NAME)?.close()?;
+            options().store(store).create_on(Arc::new(state.clone()), NAME)?.close()?;
             assert_eq!(state.list("")?, [NAME], "{what}");
         }
     }
@@ -66,9 +76,9 @@ fn cut(volume: &FailingVolume, empty: bool, may_be_absent: impl Fn(u64) -> bool)
 
 #[test]
 fn a_creation_that_is_cut_anywhere_leaves_what_was_there_or_a_whole_database() -> Result<()> {
-    for empty in [false, true] {
+    for (store, empty) in cases() {
         let volume = folder(empty)?;
-        let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
         volume.mark(1);
         for key in 0..3 {
             put(&db, key)?;
@@ -77,16 +87,16 @@ fn a_creation_that_is_cut_anywhere_leaves_what_was_there_or_a_whole_database() -
             db.checkpoint()?;
         }
         db.close()?;
-        cut(&volume, empty, |known| known == 0)?;
+        cut(store, &volume, empty, |known| known == 0)?;
     }
     Ok(())
 }
 
 #[test]
 fn a_database_that_is_cut_before_it_is_finished_is_not_there() -> Result<()> {
-    for empty in [false, true] {
+    for (store, empty) in cases() {
         let volume = folder(empty)?;
-        let new = options().begin_create_on(Arc::new(volume.clone()), NAME)?;
+        let new = options().store(store).begin_create_on(Arc::new(volume.clone()), NAME)?;
         for key in 0..3 {
             put(new.database(), key)?;
         }
@@ -94,7 +104,7 @@ fn a_database_that_is_cut_before_it_is_finished_is_not_there() -> Result<()> {
         new.finish()?;
         // All that was committed comes with the name.
         volume.mark(4);
-        cut(&volume, empty, |known| known == 0)?;
+        cut(store, &volume, empty, |known| known == 0)?;
         let left = options().open_on(Arc::new(volume), NAME)?;
         assert_eq!(keys(&left)?, 3);
     }

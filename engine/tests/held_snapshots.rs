@@ -1,8 +1,13 @@
 //! Promise: a snapshot that is held for long costs memory for each key that changed, not for each change, and no more than is
 //! allowed; dropping it takes time in proportion to what it kept.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
+use duramen::db::StoreKind;
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, TableDef};
 use std::time::{Duration, Instant};
+use stores::STORES;
 
 const T: TableDef<u64, &[u8]> = TableDef::new("t");
 
@@ -33,11 +38,15 @@ fn most_memory() -> Option<u64> {
 /// With `DURAMEN_OVERWRITES=10000000`, and no other test beside it, it looks at all the memory that so many cost.
 #[test]
 fn a_snapshot_held_for_millions_of_overwrites_of_few_keys_keeps_each_key_once() -> Result<()> {
+    STORES.into_iter().try_for_each(overwrite_under_a_snapshot)
+}
+
+fn overwrite_under_a_snapshot(store: StoreKind) -> Result<()> {
     const KEYS: u64 = 1000;
     let wanted = std::env::var("DURAMEN_OVERWRITES").ok().and_then(|count| count.parse().ok());
     let overwrites = wanted.unwrap_or(200_000u64);
     let folder = tempfile::tempdir().unwrap();
-    let db = quiet().create(folder.path().join("held.duramen"))?;
+    let db = quiet().store(store).create(folder.path().join("held.duramen"))?;
     write(&db, (0..KEYS).map(|key| (key, vec![0; 100])))?;
     write(&db, (0..KEYS).map(|key| (key, key.to_be_bytes().repeat(12))))?;
     let (memory, snapshot) = (most_memory(), db.begin_read()?);
@@ -148,10 +157,14 @@ impl duramen_sim::Hooks for Slow {
 /// What commits replace that wait for the device is kept for snapshots that may yet begin. Without any open it holds nobody back.
 #[test]
 fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
+    STORES.into_iter().try_for_each(wait_for_the_device)
+}
+
+fn wait_for_the_device(store: StoreKind) -> Result<()> {
     let (volume, slow) =
         (std::sync::Arc::new(duramen_sim::FailingVolume::new(1)), std::sync::Arc::new(Slow::default()));
     let volume = duramen_sim::HookedVolume::new(volume, slow.clone());
-    let db = quiet().version_memory(4096).create_on(std::sync::Arc::new(volume), "t.duramen")?;
+    let db = quiet().store(store).version_memory(4096).create_on(std::sync::Arc::new(volume), "t.duramen")?;
     write(&db, (0..100).map(|key| (key, vec![1; 500])))?;
     db.checkpoint()?;
     *slow.held.lock() = true;
@@ -184,9 +197,13 @@ fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
 
 #[test]
 fn large_values_that_no_snapshot_reads_give_their_pages_back_beside_one_that_is_held() -> Result<()> {
+    STORES.into_iter().try_for_each(give_large_values_back)
+}
+
+fn give_large_values_back(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.duramen");
-    let db = quiet().create(&path)?;
+    let db = quiet().store(store).create(&path)?;
     let large = |turn: u64, key: u64| (turn * 10 + key).to_be_bytes().repeat(5000);
     let turn = |turn: u64| write(&db, (0..3).map(|key| (key, large(turn, key))));
     turn(0)?;

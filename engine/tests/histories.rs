@@ -8,9 +8,11 @@
 mod draw;
 #[path = "workload/layouts.rs"]
 mod layouts;
+#[path = "workload/stores.rs"]
+mod stores;
 
 use draw::{Bounds, Kind};
-use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, UntypedTable};
+use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, StoreKind, UntypedTable};
 use duramen::{Builder, Database, Durability, ReadTransaction, Result, WriteTransaction};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +21,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use stores::STORES;
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
@@ -58,6 +61,7 @@ fn within<'m>(entries: &'m Entries, bounds: &Bounds) -> impl DoubleEndedIterator
 /// A database and what it must hold.
 struct History {
     rng: Rng,
+    store: StoreKind,
     page_size: usize,
     background: bool,
     /// `None` in memory.
@@ -79,17 +83,22 @@ impl History {
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
         let background = rng.u8(0..5) == 0;
         let (db, killed, model, snapshots) = (None, 0, Model::new(), Vec::new());
-        let mut history = History { rng, page_size, background, folder, killed, db, model, snapshots, done: 0, told };
+        let store = STORES[seed as usize % STORES.len()];
+        let mut history =
+            History { rng, store, page_size, background, folder, killed, db, model, snapshots, done: 0, told };
         history.db = Some(match history.path() {
             Some(path) => history.options().create(path)?,
             None => history.options().in_memory()?,
         });
-        history.tell(|| format!("pages of {page_size} bytes, in memory: {in_memory}, background: {background}"));
+        history.tell(|| {
+            format!("{store:?}, pages of {page_size} bytes, in memory: {in_memory}, background: {background}")
+        });
         Ok(history)
     }
 
     fn options(&self) -> Builder {
-        let options = Database::builder().page_size(self.page_size).cache(0).background(self.background);
+        let options =
+            Database::builder().store(self.store).page_size(self.page_size).cache(0).background(self.background);
         options.checkpoint_bytes(1 << 20).durability(Durability::None)
     }
 

@@ -20,6 +20,8 @@ mod beside;
 mod keys;
 #[path = "workload/layouts.rs"]
 mod layouts;
+#[path = "workload/stores.rs"]
+mod stores;
 
 use beside::changes::{maintain, transaction};
 use beside::reads::Seen;
@@ -31,6 +33,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use stores::STORES;
 
 /// How long one database is worked on.
 const ROUND: Duration = Duration::from_secs(5);
@@ -206,7 +209,8 @@ fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<
             }
             Some(volume) => {
                 let volume = Arc::new(HookedVolume::new(volume, Arc::new(SlowSyncs::default())));
-                let db = options.page_size(4096).create_on(volume.clone(), NAME)?;
+                let store = STORES[(seed / 2) as usize % STORES.len()];
+                let db = options.store(store).page_size(4096).create_on(volume.clone(), NAME)?;
                 work_on(seed, &db, &history, &mut rng, end)?;
                 db.close()?;
                 check(&Database::builder().open_on(volume, NAME)?, &history)?;

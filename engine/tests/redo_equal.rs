@@ -3,11 +3,13 @@
 
 mod workload;
 
+use duramen::db::StoreKind;
 use duramen::{Database, Durability, Result};
 use duramen_sim::model::Model;
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use workload::stores::STORES;
 use workload::{Step, Workload, apply, options};
 
 const NAME: &str = "t.duramen";
@@ -19,9 +21,9 @@ fn pages(db: &Database) -> Result<BTreeMap<u32, Vec<u8>>> {
 }
 
 /// Runs a workload, cuts the power with the log durable to its end, and compares all pages.
-fn compare(seed: u64, cache: usize, checkpoints: bool) -> Result<()> {
+fn compare(store: StoreKind, seed: u64, cache: usize, checkpoints: bool) -> Result<()> {
     let volume = FailingVolume::new(seed);
-    let db = options().cache(cache).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
+    let db = options().store(store).cache(cache).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
     let (mut workload, mut model) = (Workload::new(seed), Model::new());
     for _ in 0..80 {
         match workload.next(model.now()) {
@@ -45,7 +47,7 @@ fn compare(seed: u64, cache: usize, checkpoints: bool) -> Result<()> {
     let lost = pages(&db)?;
     let state = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
     let found = pages(&options().cache(cache).open_on(Arc::new(state), NAME)?)?;
-    let what = format!("seed {seed}, cache {cache}, checkpoints {checkpoints}");
+    let what = format!("{store:?}, seed {seed}, cache {cache}, checkpoints {checkpoints}");
     assert!(lost.len() > 20, "{what}: only {} pages", lost.len());
     assert!(lost.keys().eq(found.keys()), "{what}: pages {:?} became {:?}", lost.keys(), found.keys());
     for (id, bytes) in &lost {
@@ -57,16 +59,18 @@ fn compare(seed: u64, cache: usize, checkpoints: bool) -> Result<()> {
 
 #[test]
 fn recovered_pages_equal_the_lost_ones_byte_for_byte() -> Result<()> {
-    for seed in 0..12 {
-        compare(seed, if seed % 2 == 0 { 0 } else { 16 << 20 }, seed % 3 == 0)?;
+    for seed in 0..24 {
+        let store = STORES[(seed / 12) as usize];
+        compare(store, seed, if seed % 2 == 0 { 0 } else { 16 << 20 }, seed % 3 == 0)?;
     }
     Ok(())
 }
 
 /// As above, of tables of integer keys in blocks: appends, random inserts and removals, one table a codec and size.
-fn compare_blocks(seed: u64) -> Result<()> {
+fn compare_blocks(store: StoreKind, seed: u64) -> Result<()> {
     let volume = FailingVolume::new(seed);
-    let db = options().cache(1 << 20).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
+    let db =
+        options().store(store).cache(1 << 20).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut models: BTreeMap<String, BTreeMap<u64, u8>> = BTreeMap::new();
     for round in 0..30 {
@@ -101,7 +105,7 @@ fn compare_blocks(seed: u64) -> Result<()> {
     let lost = pages(&db)?;
     let state = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
     let db = options().open_on(Arc::new(state), NAME)?;
-    assert!(lost == pages(&db)?, "seed {seed}: recovered pages differ");
+    assert!(lost == pages(&db)?, "{store:?}, seed {seed}: recovered pages differ");
     assert_eq!(db.verify(|_| ())?.findings, []);
     for (name, model) in models {
         let table = db.begin_read()?.open_untyped(&name)?;
@@ -114,5 +118,5 @@ fn compare_blocks(seed: u64) -> Result<()> {
 
 #[test]
 fn recovered_pages_of_blocks_equal_the_lost_ones_byte_for_byte() -> Result<()> {
-    (0..3).try_for_each(compare_blocks)
+    (0..4).try_for_each(|seed| compare_blocks(STORES[seed as usize % STORES.len()], seed))
 }

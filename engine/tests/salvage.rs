@@ -1,11 +1,15 @@
 //! Promise: a damaged page costs its key range, and everything else can be got out of the database. Wherever in the file a
 //! bit is flipped, what is left and what is told as lost make up the whole table.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
 use duramen::db::types::{KeyLayout, Separators};
-use duramen::db::{Lost, ReadOnlyUntypedTable, Salvaged};
+use duramen::db::{Lost, ReadOnlyUntypedTable, Salvaged, StoreKind};
 use duramen::{Database, Error, Result, TableOptions};
 use std::fs;
 use std::path::Path;
+use stores::STORES;
 
 const ENTRIES: usize = 1500;
 const NAME: &str = "t.duramen";
@@ -24,8 +28,8 @@ fn value(n: usize) -> Vec<u8> {
     format!("the value of {n:06}, ").repeat(if n % 150 == 7 { 1000 } else { 2 }).into_bytes()
 }
 
-fn build(path: &Path, keys: KeyLayout) -> Result<()> {
-    let db = options().create(path)?;
+fn build(store: StoreKind, path: &Path, keys: KeyLayout) -> Result<()> {
+    let db = options().store(store).create(path)?;
     let tx = db.begin_write()?;
     let options = TableOptions { keys: Some(keys), separators: Some(Separators::Full), ..TableOptions::default() };
     {
@@ -77,10 +81,10 @@ fn judge(table: &ReadOnlyUntypedTable, from: usize, to: usize, what: &str) -> Re
 
 /// Flips a bit of a table's file, in one place after the other, and says of each how many keys are lost by it, and what
 /// counting says.
-fn flip(keys: KeyLayout, mut look: impl FnMut(&str, usize, Result<u64>)) -> Result<()> {
+fn flip(store: StoreKind, keys: KeyLayout, mut look: impl FnMut(&str, usize, Result<u64>)) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    build(&path, keys)?;
+    build(store, &path, keys)?;
     let whole = fs::read(&path).unwrap();
     for at in (0..whole.len()).step_by(1009).filter(|at| whole[*at] != 0) {
         let mut bytes = whole.clone();
@@ -90,15 +94,15 @@ fn flip(keys: KeyLayout, mut look: impl FnMut(&str, usize, Result<u64>)) -> Resu
             Ok(db) => db.begin_read()?,
             // What says where pages are.
             Err(Error::CorruptMeta { .. }) => continue,
-            Err(other) => panic!("byte {at}: {other}"),
+            Err(other) => panic!("{store:?}, byte {at}: {other}"),
         };
         let (tables, errors) = tx.salvage_tables()?;
         if tables.is_empty() {
-            assert!(matches!(errors[..], [Error::Corrupt { .. }]), "byte {at}: {errors:?}");
+            assert!(matches!(errors[..], [Error::Corrupt { .. }]), "{store:?}, byte {at}: {errors:?}");
             continue;
         }
         let table = tx.open_untyped("t")?;
-        let what = format!("byte {at}");
+        let what = format!("{store:?}, byte {at}");
         let lost = judge(&table, 0, ENTRIES, &what)?;
         judge(&table, 100, 900, &what)?;
         look(&what, lost, table.count(..));
@@ -108,8 +112,12 @@ fn flip(keys: KeyLayout, mut look: impl FnMut(&str, usize, Result<u64>)) -> Resu
 
 #[test]
 fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
+    STORES.into_iter().try_for_each(flip_bits)
+}
+
+fn flip_bits(store: StoreKind) -> Result<()> {
     let (mut sound, mut keys, mut leaves, mut inner) = (0, 0, 0, 0);
-    flip(KeyLayout::Plain, |what, lost, counted| {
+    flip(store, KeyLayout::Plain, |what, lost, counted| {
         match lost {
             0 => sound += 1,
             1 => keys += 1,
@@ -120,27 +128,35 @@ fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
         assert_eq!(counted.is_err(), lost > 1, "{what}: {counted:?}, {lost} lost");
         assert!(counted.is_err() || counted.is_ok_and(|counted| counted == ENTRIES as u64));
     })?;
-    assert!(keys > 3 && leaves > 20 && inner > 0, "{sound} sound, {keys} keys, {leaves} leaves, {inner}");
+    assert!(keys > 3 && leaves > 20 && inner > 0, "{store:?}: {sound} sound, {keys} keys, {leaves} leaves, {inner}");
     Ok(())
 }
 
 #[test]
 fn a_page_of_the_key_heap_costs_its_keys_alone() -> Result<()> {
+    STORES.into_iter().try_for_each(flip_bits_of_a_key_heap)
+}
+
+fn flip_bits_of_a_key_heap(store: StoreKind) -> Result<()> {
     let (mut heap, mut inner) = (0, 0);
-    flip(KeyLayout::PkbHeap, |_, lost, _| {
+    flip(store, KeyLayout::PkbHeap, |_, lost, _| {
         // Some twenty keys are in a page of the heap, hundreds of parts in a leaf.
         heap += usize::from((2..=24).contains(&lost));
         inner += usize::from(lost > 24);
     })?;
-    assert!(heap > 40 && inner > 0, "{heap} heap pages, {inner} leaves and inner pages");
+    assert!(heap > 40 && inner > 0, "{store:?}: {heap} heap pages, {inner} leaves and inner pages");
     Ok(())
 }
 
 #[test]
 fn what_a_damaged_page_of_the_key_heap_makes_impossible_is_refused_and_nothing_else() -> Result<()> {
+    STORES.into_iter().try_for_each(damage_a_key_heap)
+}
+
+fn damage_a_key_heap(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    build(&path, KeyLayout::PkbHeap)?;
+    build(store, &path, KeyLayout::PkbHeap)?;
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.windows(170).position(|window| window == &key(750)[..170]).expect("a key of the heap");
     bytes[at] ^= 1;
@@ -165,14 +181,18 @@ fn what_a_damaged_page_of_the_key_heap_makes_impossible_is_refused_and_nothing_e
 
 #[test]
 fn of_a_sound_table_all_is_left_whatever_the_range() -> Result<()> {
+    STORES.into_iter().try_for_each(salvage_ranges)
+}
+
+fn salvage_ranges(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    build(&path, KeyLayout::Plain)?;
+    build(store, &path, KeyLayout::Plain)?;
     let db = options().open_read_only(&path)?;
     let table = db.begin_read()?.open_untyped("t")?;
     for (from, to) in [(0, ENTRIES), (17, 18), (700, 700), (9, 3), (1400, 2000)] {
         let (left, lost) = salvage(&table, from, to)?;
-        assert!(lost.is_empty() && left.into_iter().eq(from..to.min(ENTRIES)), "{from}..{to}");
+        assert!(lost.is_empty() && left.into_iter().eq(from..to.min(ENTRIES)), "{store:?}, {from}..{to}");
     }
     Ok(())
 }

@@ -1,6 +1,10 @@
 //! Promises about syncs, and about panics: one failed sync, whoever hears of it, stops all writing, and so does a panic
 //! that leaves a change half done; what nobody asked for is not synced.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
+use duramen::db::StoreKind;
 use duramen::io::Volume;
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
@@ -8,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use stores::STORES;
 
 use parking_lot::Mutex;
 
@@ -81,7 +86,11 @@ fn after_a_cut(volume: &FailingVolume, choice: CutChoice) -> Result<Database> {
 
 #[test]
 fn after_a_failed_sync_of_the_file_no_commit_is_acknowledged_and_the_log_gets_no_more_files() -> Result<()> {
-    let (volume, beside, db) = hooked(&options())?;
+    STORES.into_iter().try_for_each(fail_a_sync)
+}
+
+fn fail_a_sync(store: StoreKind) -> Result<()> {
+    let (volume, beside, db) = hooked(&options().store(store))?;
     put(&db, 0..50, Durability::Commit)?;
     beside.set(|name, at| if name == NAME && at.is_none() { Err(failed()) } else { Ok(()) });
     assert!(db.checkpoint().is_err());
@@ -102,8 +111,12 @@ fn after_a_failed_sync_of_the_file_no_commit_is_acknowledged_and_the_log_gets_no
 /// A write that fails changes nothing that is durable, and what it was for can be written again.
 #[test]
 fn a_checkpoint_whose_writes_fail_is_tried_again_and_the_log_gets_no_more_files() -> Result<()> {
+    STORES.into_iter().try_for_each(fail_writes)
+}
+
+fn fail_writes(store: StoreKind) -> Result<()> {
     for full in [false, true] {
-        let (volume, beside, db) = hooked(&options())?;
+        let (volume, beside, db) = hooked(&options().store(store))?;
         put(&db, 0..50, Durability::Commit)?;
         let segments = volume.list("t.duramen-log.")?.len();
         let error = move || if full { Error::Full { path: NAME.into() } } else { failed() };
@@ -130,7 +143,11 @@ fn a_checkpoint_whose_writes_fail_is_tried_again_and_the_log_gets_no_more_files(
 
 #[test]
 fn an_interval_is_kept_while_pages_wait_to_be_freed_and_a_transaction_stays_open() -> Result<()> {
-    let options = options().cache(64 << 20).flush_interval(Duration::from_millis(10));
+    STORES.into_iter().try_for_each(keep_an_interval)
+}
+
+fn keep_an_interval(store: StoreKind) -> Result<()> {
+    let options = options().store(store).cache(64 << 20).flush_interval(Duration::from_millis(10));
     let volume = FailingVolume::new(1);
     let db = options.background(true).create_on(Arc::new(volume.clone()), NAME)?;
     for turn in 0..5 {
@@ -159,7 +176,12 @@ fn wait_until_durable(volume: &FailingVolume, turn: u32) -> Result<()> {
 
 #[test]
 fn a_failed_sync_in_the_background_stops_writers() -> Result<()> {
-    let options = options().background(true).flush_interval(Duration::from_millis(5)).checkpoint_bytes(4096);
+    STORES.into_iter().try_for_each(fail_a_sync_in_the_background)
+}
+
+fn fail_a_sync_in_the_background(store: StoreKind) -> Result<()> {
+    let options =
+        options().store(store).background(true).flush_interval(Duration::from_millis(5)).checkpoint_bytes(4096);
     let (_volume, beside, db) = hooked(&options)?;
     beside.set(|name, at| if name == NAME && at.is_none() { Err(failed()) } else { Ok(()) });
     let start = Instant::now();
@@ -175,7 +197,11 @@ fn a_failed_sync_in_the_background_stops_writers() -> Result<()> {
 /// is the superblock, and the system tells only one of the two.
 #[test]
 fn a_checkpoint_beside_a_failed_sync_of_another_thread_is_not_taken_for_durable() -> Result<()> {
-    let (volume, beside, db) = hooked(&options())?;
+    STORES.into_iter().try_for_each(fail_a_sync_of_another_thread)
+}
+
+fn fail_a_sync_of_another_thread(store: StoreKind) -> Result<()> {
+    let (volume, beside, db) = hooked(&options().store(store))?;
     for round in 0..3 {
         put(&db, 0..300 + round, Durability::Commit)?;
         db.checkpoint()?;
@@ -234,7 +260,11 @@ fn panicking<T>(beside: &Beside, name: &'static str, work: impl FnOnce() -> T) -
 
 #[test]
 fn a_panic_while_a_commit_is_applied_stops_all_writing() -> Result<()> {
-    let (volume, beside, db) = hooked(&options())?;
+    STORES.into_iter().try_for_each(panic_in_a_commit)
+}
+
+fn panic_in_a_commit(store: StoreKind) -> Result<()> {
+    let (volume, beside, db) = hooked(&options().store(store))?;
     put(&db, 0..100, Durability::Commit)?;
     // Its pages are changed already when it is put in the log.
     assert!(panicking(&beside, "t.duramen-log", || put(&db, 50..150, Durability::Commit)));
@@ -252,7 +282,11 @@ fn a_panic_while_a_commit_is_applied_stops_all_writing() -> Result<()> {
 
 #[test]
 fn a_panic_between_the_pieces_of_a_large_transaction_stops_all_writing() -> Result<()> {
-    let (volume, beside, db) = hooked(&options())?;
+    STORES.into_iter().try_for_each(panic_between_pieces)
+}
+
+fn panic_between_pieces(store: StoreKind) -> Result<()> {
+    let (volume, beside, db) = hooked(&options().store(store))?;
     put(&db, 0..100, Durability::Commit)?;
     // The cache is small: pages are written to the file to make room for others.
     assert!(panicking(&beside, NAME, || put(&db, 0..20_000, Durability::Commit)));
@@ -266,7 +300,12 @@ fn a_panic_between_the_pieces_of_a_large_transaction_stops_all_writing() -> Resu
 
 #[test]
 fn a_panic_in_the_background_stops_all_writing_and_closing_does_not_hang() -> Result<()> {
-    let options = options().background(true).flush_interval(Duration::from_millis(5)).checkpoint_bytes(4096);
+    STORES.into_iter().try_for_each(panic_in_the_background)
+}
+
+fn panic_in_the_background(store: StoreKind) -> Result<()> {
+    let options =
+        options().store(store).background(true).flush_interval(Duration::from_millis(5)).checkpoint_bytes(4096);
     let (volume, beside, db) = hooked(&options)?;
     put(&db, 0..100, Durability::Commit)?;
     beside.set(|name, at| {
@@ -318,8 +357,12 @@ fn commits_without_durability_are_not_synced_at_intervals_and_others_are() -> Re
 
 #[test]
 fn threads_that_wait_for_a_checkpoint_share_the_next_one() -> Result<()> {
+    STORES.into_iter().try_for_each(share_a_checkpoint)
+}
+
+fn share_a_checkpoint(store: StoreKind) -> Result<()> {
     const WAITERS: usize = 12;
-    let (_volume, beside, db) = hooked(&options())?;
+    let (_volume, beside, db) = hooked(&options().store(store))?;
     put(&db, 0..100, Durability::Commit)?;
     let superblocks = Arc::new(AtomicU64::new(0));
     let counted = superblocks.clone();
