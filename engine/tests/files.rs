@@ -2,7 +2,10 @@
 
 #[path = "workload/numbers.rs"]
 mod numbers;
+#[path = "workload/stores.rs"]
+mod stores;
 
+use duramen::db::StoreKind;
 use duramen::{Builder, Database, Durability, Error, Result};
 use numbers::{TABLE, keys};
 use std::fs::{self, Permissions};
@@ -10,9 +13,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use stores::STORES;
 
 fn options() -> Builder {
-    Database::builder().cache(1 << 20).page_size(4096)
+    in_store(StoreKind::Table)
+}
+
+fn in_store(store: StoreKind) -> Builder {
+    Database::builder().store(store).cache(1 << 20).page_size(4096)
 }
 
 fn put(db: &Database, key: u64) -> Result<()> {
@@ -33,22 +41,26 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
 }
 
+/// A way to open a path.
+type Open = fn(&Builder, &Path) -> Result<Database>;
+
 /// Two threads open one path at once, each in its own way, commit and close.
-fn race(rounds: u64, empty: bool, open: [fn(&Path) -> Result<Database>; 2]) {
+fn race(rounds: u64, empty: bool, open: [Open; 2]) {
     for round in 0..rounds {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.duramen");
         if empty {
             fs::write(&path, "").unwrap();
         }
+        let options = in_store(STORES[round as usize % STORES.len()]);
         let committed = AtomicU64::new(0);
         let barrier = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             for (key, open) in open.into_iter().enumerate() {
-                let (path, committed, barrier) = (&path, &committed, &barrier);
+                let (options, path, committed, barrier) = (&options, &path, &committed, &barrier);
                 scope.spawn(move || {
                     barrier.wait();
-                    match open(path) {
+                    match open(options, path) {
                         Ok(db) => {
                             put(&db, key as u64).unwrap();
                             db.close().unwrap();
@@ -62,7 +74,7 @@ fn race(rounds: u64, empty: bool, open: [fn(&Path) -> Result<Database>; 2]) {
         });
         let committed = committed.into_inner();
         assert!(committed > 0, "in round {round} nobody has got the database");
-        let db = options().open(&path).unwrap_or_else(|error| panic!("in round {round}: {error}"));
+        let db = options.open(&path).unwrap_or_else(|error| panic!("in round {round}: {error}"));
         assert_eq!(keys(&db).unwrap(), committed, "in round {round}");
         db.close().unwrap();
         assert_eq!(names(folder.path()), ["t.duramen"]);
@@ -71,30 +83,34 @@ fn race(rounds: u64, empty: bool, open: [fn(&Path) -> Result<Database>; 2]) {
 
 #[test]
 fn two_who_open_or_create_one_path_at_once_lose_nothing() {
-    race(100, false, [|path| options().open_or_create(path); 2]);
+    race(100, false, [|options, path| options.open_or_create(path); 2]);
 }
 
 #[test]
 fn of_two_who_create_one_path_at_once_one_gets_it_and_the_other_does_it_no_harm() {
-    race(40, false, [|path| options().create(path), |path| options().open_or_create(path)]);
-    race(40, false, [|path| options().create(path); 2]);
+    race(40, false, [|options, path| options.create(path), |options, path| options.open_or_create(path)]);
+    race(40, false, [|options, path| options.create(path); 2]);
 }
 
 #[test]
 fn two_who_make_a_database_of_one_empty_file_at_once_lose_nothing() {
-    race(40, true, [|path| options().create(path), |path| options().open_or_create(path)]);
-    race(40, true, [|path| options().open_or_create(path); 2]);
+    race(40, true, [|options, path| options.create(path), |options, path| options.open_or_create(path)]);
+    race(40, true, [|options, path| options.open_or_create(path); 2]);
 }
 
 #[test]
 fn a_database_through_a_link_has_its_log_beside_the_file() -> Result<()> {
+    STORES.into_iter().try_for_each(follow_a_link)
+}
+
+fn follow_a_link(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::create_dir(at("real")).unwrap();
     symlink("real", at("folder")).unwrap();
     symlink("folder/t.duramen", at("link")).unwrap();
     // The link leads to nothing yet.
-    let db = options().create(at("link"))?;
+    let db = in_store(store).create(at("link"))?;
     put(&db, 1)?;
     assert_eq!(names(&at("real")), ["t.duramen", "t.duramen-log.000001"]);
     assert!(matches!(options().open(at("real/t.duramen")), Err(Error::Locked { .. })));
@@ -111,10 +127,14 @@ fn a_database_through_a_link_has_its_log_beside_the_file() -> Result<()> {
 
 #[test]
 fn a_folder_that_is_renamed_takes_its_database_along() -> Result<()> {
+    STORES.into_iter().try_for_each(rename_a_folder)
+}
+
+fn rename_a_folder(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::create_dir_all(at("a/b")).unwrap();
-    let db = options().create(at("a/b/t.duramen"))?;
+    let db = in_store(store).create(at("a/b/t.duramen"))?;
     fs::rename(at("a"), at("c")).unwrap();
     for key in 0..10 {
         put(&db, key)?;
@@ -128,13 +148,17 @@ fn a_folder_that_is_renamed_takes_its_database_along() -> Result<()> {
 
 #[test]
 fn the_log_is_open_to_those_who_may_read_the_database_and_nobody_else() -> Result<()> {
+    STORES.into_iter().try_for_each(give_permissions)
+}
+
+fn give_permissions(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     for access in [0o600, 0o640, 0o666, 0o604] {
         // An empty file, as by `touch` or `NamedTempFile`.
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(access)).unwrap();
-        let db = options().create(&path)?;
+        let db = in_store(store).create(&path)?;
         assert_eq!(mode(&path), access, "the empty file's");
         for key in 0..3 {
             put(&db, key)?;
@@ -146,7 +170,7 @@ fn the_log_is_open_to_those_who_may_read_the_database_and_nobody_else() -> Resul
         db.close()?;
         fs::remove_file(&path).unwrap();
     }
-    options().create(&path)?.close()?;
+    in_store(store).create(&path)?.close()?;
     let plain = folder.path().join("plain");
     fs::write(&plain, "").unwrap();
     assert_eq!(mode(&path), mode(&plain), "a new database has what every new file has");
@@ -191,13 +215,17 @@ fn an_empty_file_that_another_makes_a_database_of_is_left_to_it() -> Result<()> 
 
 #[test]
 fn a_database_whose_file_was_removed_does_not_touch_the_next_one() -> Result<()> {
+    STORES.into_iter().try_for_each(remove_an_open_file)
+}
+
+fn remove_an_open_file(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
-    let removed = options().create(&path)?;
+    let removed = in_store(store).create(&path)?;
     put(&removed, 1)?;
     fs::remove_file(&path).unwrap();
     // Its log has the numbers that the removed one's had.
-    options().create(&path)?.close()?;
+    in_store(store).create(&path)?.close()?;
     let db = options().open(&path)?;
     put(&db, 2)?;
     let log = names(folder.path());
@@ -214,16 +242,20 @@ fn a_database_whose_file_was_removed_does_not_touch_the_next_one() -> Result<()>
 
 #[test]
 fn a_database_that_is_not_finished_is_not_there_and_one_that_is_left_goes_with_the_next() -> Result<()> {
+    STORES.into_iter().try_for_each(leave_a_creation)
+}
+
+fn leave_a_creation(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
-    let new = options().begin_create(&path)?;
+    let new = in_store(store).begin_create(&path)?;
     put(new.database(), 1)?;
     assert!(matches!(options().open(&path), Err(Error::NotFound { .. })));
     drop(new);
     assert_eq!(names(folder.path()), Vec::<String>::new());
 
     // What a killed process leaves: a copy of the files under a name of the same form.
-    let new = options().begin_create(&path)?;
+    let new = in_store(store).begin_create(&path)?;
     put(new.database(), 1)?;
     for name in names(folder.path()) {
         let id = name.split('.').nth(2).unwrap().to_owned();
@@ -234,7 +266,7 @@ fn a_database_that_is_not_finished_is_not_there_and_one_that_is_left_goes_with_t
     assert!(matches!(new.finish(), Err(Error::Locked { .. })), "a clone is left");
     drop(clone);
 
-    let new = options().begin_create(&path)?;
+    let new = in_store(store).begin_create(&path)?;
     put(new.database(), 2)?;
     new.finish()?;
     assert_eq!(names(folder.path()), ["t.duramen"]);
@@ -244,9 +276,13 @@ fn a_database_that_is_not_finished_is_not_there_and_one_that_is_left_goes_with_t
 
 #[test]
 fn a_database_that_is_finished_takes_nobody_elses_place() -> Result<()> {
+    STORES.into_iter().try_for_each(finish_two_creations)
+}
+
+fn finish_two_creations(store: StoreKind) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
-    let (first, second) = (options().begin_create(&path)?, options().begin_create(&path)?);
+    let (first, second) = (in_store(store).begin_create(&path)?, in_store(store).begin_create(&path)?);
     put(first.database(), 1)?;
     put(second.database(), 2)?;
     put(second.database(), 3)?;

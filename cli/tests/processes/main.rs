@@ -56,10 +56,11 @@ fn worker(place: &Place, seed: u64, removal: Removal) -> (Command, String) {
 /// Starts the program itself.
 fn program(place: &Place, rng: &mut fastrand::Rng) -> (Command, String) {
     let path = place.spelling(rng);
+    let store = if rng.bool() { "table" } else { "shadow" };
     let arguments: &[&str] = match rng.u8(0..5) {
         0 | 1 => &["compact", &path, "--quiet"],
         2 => &["put", &path, "words", "oak", "tree"],
-        _ => &["restore", &path, "../dump", "--quiet"],
+        _ => &["restore", &path, "../dump", "--quiet", "--store", store],
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_duramen"));
     command.args(arguments).current_dir(place.any_folder(rng));

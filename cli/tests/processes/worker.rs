@@ -2,6 +2,7 @@
 
 use crate::journal::{self, Journal};
 use crate::place::Place;
+use duramen::db::StoreKind;
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -74,6 +75,11 @@ pub(crate) fn run() {
 }
 
 impl Worker {
+    /// A database that this process creates has one store or the other.
+    fn options(&mut self) -> Builder {
+        options().store(if self.rng.bool() { StoreKind::Table } else { StoreKind::Shadow })
+    }
+
     /// Goes to another folder.
     fn walk(&mut self) {
         std::env::set_current_dir(self.place.any_folder(&mut self.rng)).unwrap();
@@ -98,7 +104,7 @@ impl Worker {
         let db = match self.rng.u8(0..16) {
             0 => return self.remove(),
             1 => {
-                let new = options().begin_create(&path)?;
+                let new = self.options().begin_create(&path)?;
                 let token = self.put_token(new.database())?;
                 let keys = self.write(new.database(), None)?;
                 self.walk();
@@ -108,13 +114,13 @@ impl Worker {
                 return Ok(());
             }
             2 | 3 => {
-                let db = options().create(&path)?;
+                let db = self.options().create(&path)?;
                 self.journal.made();
                 db
             }
             4..7 => options().open(&path)?,
             7..10 => options().open_read_only(&path)?,
-            _ => options().open_or_create(&path)?,
+            _ => self.options().open_or_create(&path)?,
         };
         self.walk();
         let mut token = token(&db)?;
