@@ -5,7 +5,7 @@
 use duramen::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use duramen::io::{OpenMode, Volume};
 use duramen::page::{run_page, unpack};
-use duramen::store::{self, ChangedParts, Meta, PageStore, StoreKind};
+use duramen::store::{self, ChangedParts, Meta, PageStore, StoreKind, WriteTotals};
 use duramen_sim::{FailingVolume, Fault, Trigger};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +27,7 @@ fn meta(last: u64) -> Meta {
         table: Lsn(last),
         last: Lsn(last),
         high_water: PAGES,
+        life: WriteTotals::default(),
     }
 }
 

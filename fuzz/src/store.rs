@@ -5,7 +5,7 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::fuzzing;
 use duramen::store::superblock::choose;
-use duramen::store::{self, Meta, PageStore, StoreKind, Trust};
+use duramen::store::{self, Meta, PageStore, StoreKind, Trust, WriteTotals};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -120,6 +120,7 @@ pub fn meta() -> Meta {
         table: Lsn(10),
         last: Lsn(10),
         high_water: 700,
+        life: WriteTotals::default(),
     }
 }
 

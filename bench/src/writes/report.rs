@@ -25,7 +25,7 @@ pub(super) fn print(args: &Args, measured: &Measured) -> Result<()> {
 
 /// The result as an object.
 pub(super) fn object(args: &Args, measured: &Measured) -> Value {
-    let Measured { overwrites, reads, scans, leaves, frames, evictions, stored_bytes, file_bytes } = measured;
+    let Measured { overwrites, reads, scans, leaves, frames, evictions, beta, stored_bytes, file_bytes, .. } = measured;
     let counts = &overwrites.counts;
     let user = (overwrites.operations * args.record_size as usize) as f64;
     let kinds = |of: &dyn Fn(Traffic) -> f64| {
@@ -40,14 +40,14 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
         "alpha": kinds(&|traffic| traffic.alpha()),
         "tps": overwrites.operations as f64 / overwrites.seconds,
         "device_seconds": DeviceModel::COMPRESSING.seconds(counts, QUEUE_DEPTH),
-        // No store writes delta blocks.
-        "beta": 0.0,
+        "beta": beta,
         "physical_bytes": stored_bytes,
         "logical_bytes": file_bytes,
         "overwrites": work(overwrites),
         "reads": work(reads),
         "scans": work(scans),
         "log_syncs": counts.log_syncs,
+        "forced_log_syncs": measured.forced_log_syncs,
         "syncs": counts.syncs,
         "evictions": evictions,
         "leaves": leaves,

@@ -41,6 +41,10 @@ pub(super) struct Measured {
     pub(super) leaves: u64,
     pub(super) frames: u64,
     pub(super) evictions: u64,
+    /// Syncs of the log that evictions needed.
+    pub(super) forced_log_syncs: u64,
+    /// Bytes of delta blocks for each byte of pages.
+    pub(super) beta: f64,
     /// Bytes that the file takes on the drive, and its length.
     pub(super) stored_bytes: u64,
     pub(super) file_bytes: u64,
@@ -126,16 +130,28 @@ impl Bench<'_> {
         }
         self.overwrite(cycle, 3)?;
         let evicted = self.db.stats().evictions;
+        let forced = self.db.metrics().since_open.forced_log_syncs;
         let overwrites = self.work(2 * cycle, || {
             self.overwrite(2 * cycle, 4)?;
             Ok(self.db.checkpoint()?)
         })?;
-        let stats = self.db.stats();
+        let (stats, metrics) = (self.db.stats(), self.db.metrics());
         let (stored_bytes, file_bytes) = (self.drive.stored_bytes(NAME), stats.file_bytes);
         let reads = self.work(READS, || self.read())?;
         let scans = self.work(SCANS, || self.scan())?;
         let (frames, evictions) = (stats.cache_pages, stats.evictions - evicted);
-        let measured = Measured { overwrites, reads, scans, leaves, frames, evictions, stored_bytes, file_bytes };
+        let measured = Measured {
+            overwrites,
+            reads,
+            scans,
+            leaves,
+            frames,
+            evictions,
+            forced_log_syncs: metrics.since_open.forced_log_syncs - forced,
+            beta: metrics.beta(),
+            stored_bytes,
+            file_bytes,
+        };
         self.db.close()?;
         Ok(measured)
     }

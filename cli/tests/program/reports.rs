@@ -130,6 +130,48 @@ fn check_of_a_damaged_catalog_says_so() {
 }
 
 #[test]
+fn stat_says_what_was_written_over_the_life_of_a_database() {
+    let place = Place::new();
+    place.ok("load t.duramen t", "oak\tQuercus\n");
+    let before = json(&place, "stat t.duramen");
+    assert_eq!(before["life"]["user_bytes"], 10);
+    assert!(before["since_open"].is_null(), "{before}");
+    place.ok("put t.duramen t elm Ulmus", "");
+    let stat = json(&place, "stat t.duramen");
+    assert_eq!(stat["life"]["user_bytes"], 10 + 8);
+    let row = |stat: &Value, kind: &str| {
+        let rows = stat["life"]["writes"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["kind"] == kind).unwrap()
+    };
+    for kind in ["log", "page", "table", "superblock"] {
+        let bytes = |stat: &Value| row(stat, kind)["written_bytes"].as_u64().unwrap();
+        assert!(bytes(&stat) > bytes(&before), "{kind}: {stat}");
+    }
+    let rows = stat["life"]["writes"].as_array().unwrap().iter();
+    let sum: u64 = rows.filter(|row| row["kind"] != "total").map(|row| row["written_bytes"].as_u64().unwrap()).sum();
+    let total = row(&stat, "total");
+    assert_eq!(total["written_bytes"], sum);
+    assert!((total["amplification"].as_f64().unwrap() - sum as f64 / 18.0).abs() < 1e-6, "{stat}");
+    assert_eq!((&stat["database"]["beta"], &stat["database"]["delta_bytes"]), (&0.0.into(), &0.into()));
+}
+
+#[test]
+fn stat_warns_of_holes_and_says_what_the_file_system_can_do() {
+    let place = Place::new();
+    place.ok("load t.duramen t --store shadow", numbered(2000));
+    let stat = json(&place, "stat t.duramen");
+    let system = &stat["file_system"];
+    assert_eq!(system["trim"] == "found", system["why_no_trim"].is_null(), "{stat}");
+    assert_eq!(system["atomic_4k_writes"], "unknown");
+    assert!(system["why_not_atomic"].as_str().unwrap().contains("cache"), "{stat}");
+    let holes = stat["database"]["allocated_bytes"].as_u64() < stat["database"]["file_bytes"].as_u64();
+    assert_eq!(!stat["warnings"].as_array().unwrap().is_empty(), holes, "{stat}");
+    if system["trim"] == "found" {
+        assert!(holes && place.ok("stat t.duramen", "").contains("cp --sparse=always"), "{stat}");
+    }
+}
+
+#[test]
 fn stat_of_a_damaged_table_says_that_it_is_not_whole() {
     let place = Place::new();
     place.ok("load t.duramen t", numbered(20_000));

@@ -11,6 +11,7 @@ pub trait Watermark: Send + Sync {
     /// All bytes before this LSN are in the log, durable or not. It is always the end of a batch: a page with this LSN
     /// or a greater one belongs to a batch that is still being applied.
     fn appended(&self) -> Lsn;
-    /// Returns when all bytes before `lsn` are durable. `lsn` must be at most [`Watermark::appended`].
-    fn make_durable(&self, lsn: Lsn) -> Result<()>;
+    /// Returns when all bytes before `lsn` are durable, and says whether that took a sync by this call. `lsn` must be at most
+    /// [`Watermark::appended`].
+    fn make_durable(&self, lsn: Lsn) -> Result<bool>;
 }

@@ -5,7 +5,7 @@ use super::shared::{Handle, Shared};
 use super::transaction::read::ReadTransaction;
 use super::transaction::write::WriteTransaction;
 use crate::base::Result;
-use crate::txn::DatabaseStats;
+use crate::txn::{DatabaseStats, Metrics};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -231,6 +231,26 @@ impl Database {
     /// ```
     pub fn stats(&self) -> DatabaseStats {
         self.shared.engine.stats()
+    }
+
+    /// What was written to the files of the database, by kind, for what was put and deleted; and the sizes of its file. All
+    /// zeros in memory.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// let db = duramen::Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put("oak", 700)?;
+    /// tx.commit()?;
+    /// let metrics = db.metrics();
+    /// assert_eq!(metrics.since_open.user_bytes, 3 + 8);
+    /// println!("{:?} bytes written for each of them", metrics.since_open.total_amplification());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.shared.engine.metrics()
     }
 
     /// Does one round of background work. Returns false if there was none. Only needed without [`Builder::background`].

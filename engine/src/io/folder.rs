@@ -72,6 +72,11 @@ impl FileVolume {
         Err(Error::io("cannot find", path, Errno::LOOP.into()))
     }
 
+    /// The folder itself.
+    pub(super) fn handle(&self) -> &File {
+        &self.handle
+    }
+
     /// Where the link `name` leads; `None` where no link has the name.
     fn link(&self, name: &OsStr) -> std::io::Result<Option<PathBuf>> {
         match retry_on_intr(|| readlinkat(&*self.handle, name, Vec::new())) {

@@ -4,18 +4,23 @@
 //! at any time. File formats and policies must not be in this layer.
 
 mod blocks;
+mod counted;
 mod file;
 mod folder;
 mod memory;
 mod overlay;
+mod trim_support;
 mod write_kind;
 
 pub(crate) use blocks::BLOCK;
+pub use counted::Written;
+pub(crate) use counted::{CountedDisk, CountedVolume, WriteCounts};
 pub use file::FileDisk;
 pub use folder::FileVolume;
 pub use memory::{MemoryDisk, MemoryVolume};
 pub use overlay::OverlayVolume;
 pub(crate) use overlay::read_what_can_be;
+pub use trim_support::TrimSupport;
 pub use write_kind::WriteKind;
 
 use crate::base::Result;

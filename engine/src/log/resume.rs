@@ -56,8 +56,12 @@ fn secure(reader: &LogReader) -> Result<()> {
     let open = |header: &SegmentHeader| {
         reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)
     };
-    if let (Some(last), Some((mut at, end))) = (reader.plan.last(), reader.doubtful()) {
-        let disk = open(last)?;
+    let Some((last, earlier)) = reader.plan.split_last() else { return reader.config.volume.sync() };
+    for header in earlier {
+        open(header)?.sync()?;
+    }
+    let disk = open(last)?;
+    if let Some((mut at, end)) = reader.doubtful() {
         let mut buffer = Vec::new();
         while at < end {
             let len = end.saturating_sub(at).min(STEP);
@@ -67,8 +71,6 @@ fn secure(reader: &LogReader) -> Result<()> {
             at = at.saturating_add(len);
         }
     }
-    for header in &reader.plan {
-        open(header)?.sync()?;
-    }
+    disk.sync()?;
     reader.config.volume.sync()
 }

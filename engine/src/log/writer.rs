@@ -303,12 +303,12 @@ impl Watermark for Log {
         self.next_lsn()
     }
 
-    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+    fn make_durable(&self, lsn: Lsn) -> Result<bool> {
         if lsn > self.next_lsn() {
             let expected = format!("at most {}, the end of the log", self.next_lsn());
             return Err(Error::Option { option: "lsn to make durable", value: lsn.to_string(), expected });
         }
-        let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(()) };
+        let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(false) };
         let (disk, end) = {
             let mut tail = self.tail.lock();
             tail.end_flush();
@@ -317,7 +317,7 @@ impl Watermark for Log {
         match disk.sync() {
             Ok(()) => {
                 leader.succeed(end);
-                Ok(())
+                Ok(true)
             }
             Err(error) => Err(leader.fail(&error)),
         }

@@ -1,11 +1,12 @@
-//! The file of a database, for every store: the two superblocks at its front, and its syncs. The bytes after the
-//! superblocks belong to the store.
+//! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes. The
+//! bytes after the superblocks belong to the store.
 
 use super::StoreKind;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
+use super::totals::{Counters, WriteTotals};
 use crate::base::{Result, limits};
-use crate::io::{Disk, WriteKind};
+use crate::io::{CountedDisk, Disk, WriteCounts, WriteKind};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub struct DatabaseFile {
     /// The greatest high water that [`DatabaseFile::make_known`] was called with: no later superblock may have less.
     raised: AtomicU32,
     syncs: Syncs,
+    counters: Counters,
+    /// What was written before it was opened.
+    earlier: WriteTotals,
 }
 
 impl std::fmt::Debug for DatabaseFile {
@@ -37,6 +41,7 @@ impl DatabaseFile {
     /// messages only.
     pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<DatabaseFile> {
         limits::check_page_size(meta.page_size + kind.trailer(), false)?;
+        let meta = Meta { life: WriteTotals::of_superblock(FRONT), ..meta };
         let first = Superblock { meta, kind, sequence: 1, own: Vec::new() };
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
@@ -56,15 +61,18 @@ impl DatabaseFile {
 
     /// The file whose valid superblock is this one.
     pub(super) fn of(disk: Arc<dyn Disk>, path: &Path, current: Chosen) -> DatabaseFile {
+        let counters = Counters::default();
         DatabaseFile {
-            disk,
+            disk: Arc::new(CountedDisk::data(disk, counters.writes.clone())),
             path: path.to_owned(),
             page_size: current.superblock.meta.page_size,
             kind: current.superblock.kind,
+            earlier: current.superblock.meta.life,
             current: Mutex::new(current),
             high_water: AtomicU32::new(0),
             raised: AtomicU32::new(0),
             syncs: Syncs::default(),
+            counters,
         }
     }
 
@@ -91,6 +99,31 @@ impl DatabaseFile {
     /// Where it is, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What was written to the database since this was opened.
+    pub fn written(&self) -> WriteTotals {
+        self.counters.totals()
+    }
+
+    /// What was written since the database was created, as far as superblocks have it.
+    pub fn written_in_life(&self) -> WriteTotals {
+        self.earlier.plus(&self.written())
+    }
+
+    /// Counts writes to the database's other files, too.
+    pub(crate) fn write_counts(&self) -> Arc<WriteCounts> {
+        self.counters.writes.clone()
+    }
+
+    /// Counts bytes that a commit has put or deleted.
+    pub(crate) fn count_user_bytes(&self, bytes: u64) {
+        self.counters.add_user_bytes(bytes);
+    }
+
+    /// Counts a sync of the log that an eviction needed.
+    pub(super) fn count_forced_log_sync(&self) {
+        self.counters.add_forced_log_sync();
     }
 
     /// The layers' part of the valid superblock. Waits for a checkpoint that is being finished.
@@ -190,6 +223,7 @@ impl Change<'_> {
         let slot = 1 - current.slot.min(1);
         // A checkpoint has read the high water before it came here.
         meta.high_water = meta.high_water.max(file.raised.load(Ordering::Acquire));
+        meta.life = file.written_in_life().plus(&WriteTotals::of_superblock(SUPERBLOCK));
         // The sequence moves on even if this fails: the next try goes to the same slot and must outdo this one.
         current.superblock.sequence += 1;
         let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };

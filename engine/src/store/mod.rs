@@ -9,7 +9,8 @@
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and has no page table.
-//! * `file`, `superblock`, `syncs`: the file of a database, with its superblocks and its syncs, whatever store is in it.
+//! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
+//!   writes, whatever store is in it.
 
 mod changed;
 mod file;
@@ -22,6 +23,7 @@ mod syncs;
 mod table;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 pub use changed::ChangedParts;
 pub use file::DatabaseFile;
@@ -32,6 +34,7 @@ pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
 pub use table::fuzzing;
+pub use totals::WriteTotals;
 
 use crate::base::{Error, Result};
 use crate::io::Disk;

@@ -158,6 +158,8 @@ pub struct StoreStats {
     pub pages: u64,
     /// Bytes written since the store was opened.
     pub written_bytes: u64,
+    /// Delta blocks that a read of their page needs.
+    pub delta_bytes: u64,
 }
 
 /// A sound image that was found in the file.

@@ -4,6 +4,7 @@
 //! This file encodes and decodes; it must not read or write a device. The layout is in `docs/format.md`.
 
 use super::StoreKind;
+use super::totals::{TOTALS, WriteTotals};
 use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, Result, limits};
@@ -31,7 +32,7 @@ pub const SUPERBLOCK: usize = 4096;
 /// Bytes at the front of the file that belong to the two superblocks.
 pub const FRONT: usize = 2 * SUPERBLOCK;
 /// The most bytes that a store can keep in a superblock.
-pub const MAX_OWN: usize = CHECKSUM - OWN;
+pub const MAX_OWN: usize = LIFE - OWN;
 
 // The magic, the version and the checksum are at the same offsets in every version.
 const VERSION: usize = 8;
@@ -47,6 +48,7 @@ const TABLE: usize = 64;
 const LAST: usize = 72;
 const OWN_LEN: usize = 80;
 const OWN: usize = 84;
+const LIFE: usize = CHECKSUM - TOTALS;
 const CHECKSUM: usize = SUPERBLOCK - 4;
 const FLAG_CLEAN: u32 = 1;
 
@@ -69,6 +71,8 @@ pub struct Meta {
     pub last: Lsn,
     /// Every page id that the store has is smaller.
     pub high_water: u32,
+    /// What was written since the database was created, this superblock included. [`super::DatabaseFile`] fills it in.
+    pub life: WriteTotals,
 }
 
 /// A whole superblock.
@@ -108,6 +112,7 @@ impl Superblock {
         if let Some(own) = bytes.get_mut(OWN..OWN + self.own.len()) {
             own.copy_from_slice(&self.own);
         }
+        meta.life.encode(&mut bytes, LIFE);
         let crc = checksum(slice(&bytes, 0, CHECKSUM));
         put_u32(&mut bytes, CHECKSUM, crc);
         bytes
@@ -135,6 +140,7 @@ impl Superblock {
             table: Lsn(get_u64(bytes, TABLE)),
             last: Lsn(get_u64(bytes, LAST)),
             high_water: get_u32(bytes, HIGH_WATER),
+            life: WriteTotals::decode(bytes, LIFE),
         };
         let own = get_u32(bytes, OWN_LEN) as usize;
         if own > MAX_OWN {
@@ -156,7 +162,7 @@ enum Slot {
     UnknownStore(u32),
     /// A superblock of this version that cannot be used, and why.
     Damaged(String),
-    Sound(Superblock),
+    Sound(Box<Superblock>),
 }
 
 fn look(bytes: &[u8]) -> Slot {
@@ -173,7 +179,7 @@ fn look(bytes: &[u8]) -> Slot {
         FORMAT_VERSION if !sound => Slot::Damaged("its checksum is wrong".to_owned()),
         FORMAT_VERSION => match StoreKind::of_tag(tag).map(|kind| Superblock::decode(bytes, kind)) {
             None => Slot::UnknownStore(tag),
-            Some(decoded) => decoded.map_or_else(Slot::Damaged, Slot::Sound),
+            Some(decoded) => decoded.map_or_else(Slot::Damaged, |sound| Slot::Sound(Box::new(sound))),
         },
         found => Slot::OtherVersion { found, sound },
     }
@@ -207,7 +213,8 @@ impl Chosen {
     pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
         let never = Lsn(1);
         let (redo, table, last) = (never, never, never);
-        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1 };
+        let life = WriteTotals::default();
+        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1, life };
         let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
         Chosen { superblock, slot: 0, other_damaged: false }
     }
@@ -233,10 +240,10 @@ pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
     match slots {
         [Slot::Sound(first), Slot::Sound(second)] => {
             let (superblock, slot) = if second.sequence > first.sequence { (second, 1) } else { (first, 0) };
-            Ok(Chosen { superblock, slot, other_damaged: false })
+            Ok(Chosen { superblock: *superblock, slot, other_damaged: false })
         }
-        [Slot::Sound(superblock), _] => Ok(Chosen { superblock, slot: 0, other_damaged: true }),
-        [_, Slot::Sound(superblock)] => Ok(Chosen { superblock, slot: 1, other_damaged: true }),
+        [Slot::Sound(sound), _] => Ok(Chosen { superblock: *sound, slot: 0, other_damaged: true }),
+        [_, Slot::Sound(sound)] => Ok(Chosen { superblock: *sound, slot: 1, other_damaged: true }),
         [Slot::OtherVersion { found, .. }, _] | [_, Slot::OtherVersion { found, .. }] => version(found),
         [Slot::Damaged(why), _] | [_, Slot::Damaged(why)] => {
             Err(Error::CorruptMeta { what: "the superblock", why: format!("neither copy can be used: {why}") })
@@ -264,6 +271,7 @@ pub(crate) mod tests {
             table: Lsn(120),
             last: Lsn(200),
             high_water: 100_000,
+            life: WriteTotals::of_superblock(77),
         }
     }
 

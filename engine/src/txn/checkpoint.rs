@@ -57,7 +57,7 @@ impl Engine {
             let _between_batches = self.apply.lock();
             // As of here: the transaction may come to its end in memory before that end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
-            let go_on = || log.make_durable(log.appended()).map(|()| log.appended());
+            let go_on = || log.make_durable(log.appended()).map(|_| log.appended());
             let redo = match unfinished {
                 // Without room for another segment the log goes on in this one: the redo point moves all the same.
                 Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => match log.rotate() {

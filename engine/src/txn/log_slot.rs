@@ -30,7 +30,7 @@ impl Watermark for LogSlot {
         self.0.get().map_or(Lsn::MAX, |log| log.appended())
     }
 
-    fn make_durable(&self, lsn: Lsn) -> Result<()> {
-        self.0.get().map_or(Ok(()), |log| log.make_durable(lsn))
+    fn make_durable(&self, lsn: Lsn) -> Result<bool> {
+        self.0.get().map_or(Ok(false), |log| log.make_durable(lsn))
     }
 }

@@ -67,7 +67,7 @@ impl Engine {
         }
         let mut steps = Steps::default();
         steps.extend([Step::Create { tree: catalog }]);
-        let end = self.commit(&steps, catalog)?;
+        let end = self.commit(&steps, catalog, 0)?;
         self.settle(end, Durability::Commit)
     }
 

@@ -69,7 +69,7 @@ impl Engine {
         let held = self.versions.held_back();
         DatabaseStats {
             store: kind,
-            page_size: self.page_size() + kind.map_or(0, StoreKind::trailer),
+            page_size: self.full_page_size(),
             file_bytes: store.file_bytes,
             allocated_bytes: self.store.as_ref().map_or(0, |store| store.file().allocated()),
             live_bytes: store.live_bytes,

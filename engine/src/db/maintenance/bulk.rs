@@ -77,6 +77,8 @@ pub struct BulkTable<'t> {
     entry: TableEntry,
     rules: EntryRules,
     loader: BulkLoader<Sink<'t>>,
+    /// Bytes of the keys and values so far.
+    bytes: u64,
 }
 
 /// A load's place in its transaction. Where it ends without being finished, its pages are the transaction's but no
@@ -117,6 +119,7 @@ impl BulkTable<'_> {
         self.rules.check_key(key)?;
         self.rules.check_value(value)?;
         self.entry.note_key(key);
+        self.bytes += (key.len() + value.len()) as u64;
         let engine = &self.load.tx.shared.engine;
         let page_size = engine.page_size();
         if value.len() <= max_record(page_size, key.len()) {
@@ -168,13 +171,13 @@ impl BulkTable<'_> {
     /// # Errors
     /// [`crate::Error::TableExists`] if the transaction has created such a table meanwhile, and errors of writing.
     pub fn finish(self) -> Result<u64> {
-        let BulkTable { mut load, mut entry, loader, .. } = self;
+        let BulkTable { mut load, mut entry, loader, bytes, .. } = self;
         let tx = load.tx;
         tx.check_new(&load.name)?;
         let loaded = loader.finish(entry.tree.root)?;
         Sink::new(tx).write(entry.tree.root, &loaded.root)?;
         entry.entries = loaded.entries;
-        tx.install(&load.name, entry);
+        tx.install(&load.name, entry, bytes);
         load.finished = true;
         Ok(loaded.entries)
     }
@@ -223,6 +226,6 @@ impl WriteTransaction {
         let fill = self.shared.engine.best_fill(fill);
         let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
         let load = Load { tx: self, name: name.to_owned(), finished: false };
-        Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader })
+        Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader, bytes: 0 })
     }
 }

@@ -129,7 +129,7 @@ impl WriteTransaction {
         Sink::new(self).write(root, &loaded.root)?;
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
-        self.install(name, entry);
+        self.install(name, entry, 0);
         self.drop_tree(old, Runs::Keep);
         progress(*done);
         Ok(())

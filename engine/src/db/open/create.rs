@@ -9,7 +9,7 @@ use super::options::Builder;
 use crate::base::{Error, Lsn, Result};
 use crate::db::Database;
 use crate::io::{FileVolume, LockGuard, Locked, OpenMode, Volume};
-use crate::store::{self, Meta};
+use crate::store::{self, Meta, WriteTotals};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -270,6 +270,7 @@ impl Creation {
                 table: FIRST_LSN,
                 last: FIRST_LSN,
                 high_water: 1,
+                life: WriteTotals::default(),
             };
             store::create(options.store, disk, &creation.volume.path(&creation.name), meta)?;
             return Ok(creation);

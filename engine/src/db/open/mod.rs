@@ -7,7 +7,7 @@ use super::catalog::catalog_tree;
 use super::shared::{Shared, Worker};
 use super::{Database, maintenance};
 use crate::base::{Error, PageId, Result};
-use crate::io::{FileVolume, LockGuard, Locked, Volume};
+use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::store::{self, Backing, Meta, PageStore, Pool};
 use crate::txn::{CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, ids_per_map, map_damaged};
@@ -77,6 +77,7 @@ impl Builder {
         volume: Arc<dyn Volume>,
         name: &str,
     ) -> Result<(Database, Option<Error>)> {
+        let volume = Arc::new(CountedVolume::new(volume, opened.store.file().write_counts()));
         let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, &opened.meta) };
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);

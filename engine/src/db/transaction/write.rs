@@ -28,6 +28,8 @@ pub(crate) struct TableState {
     pub(crate) created: bool,
     /// The catalog entry must be written even if no entry of the table has changed.
     moved: bool,
+    /// Bytes of the keys and values of its bulk load.
+    loaded: u64,
 }
 
 /// The state of a name in the catalog as the transaction sees it.
@@ -202,9 +204,10 @@ impl WriteTransaction {
         if self.exists(name)? { Err(Error::TableExists { table: name.to_owned() }) } else { Ok(()) }
     }
 
-    /// Gives a name to a table whose tree is written already.
-    pub(crate) fn install(&self, name: &str, entry: TableEntry) {
-        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created: false, moved: true };
+    /// Gives a name to a table whose tree is written already. `loaded`: bytes of keys and values that are new in the tree.
+    pub(crate) fn install(&self, name: &str, entry: TableEntry, loaded: u64) {
+        let (name_of, writes) = (name.into(), WriteSet::default());
+        let state = TableState { name: name_of, entry, writes, created: false, moved: true, loaded };
         self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
     }
 
@@ -440,7 +443,7 @@ impl WriteTransaction {
         }
         push_steps(&mut steps, &catalog, &catalog_writes, &EntryDelta::added(0));
         engine.prune_before_commit(self.shared.version_memory)?;
-        engine.commit(&steps, &catalog).map(Some)
+        engine.commit(&steps, &catalog, states.iter().map(|(_, state)| state.loaded).sum()).map(Some)
     }
 
     /// The number of entries of a table with the writes of the transaction.
@@ -474,7 +477,8 @@ impl WriteTransaction {
             (None, Some(spec)) => (self.create(name, spec)?, true),
             (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
         };
-        let state = TableState { name: name.into(), entry, writes: WriteSet::default(), created, moved: false };
+        let (name_of, writes) = (name.into(), WriteSet::default());
+        let state = TableState { name: name_of, entry, writes, created, moved: false, loaded: 0 };
         let state = Arc::new(Mutex::new(state));
         let guard = state.lock_arc();
         names.insert(name.to_owned(), Name::Open(state));

@@ -123,14 +123,17 @@ impl Pool {
         if waits && sweep.passed <= clean + durable {
             return false;
         }
-        let logged = if waits { backing.watermark.make_durable(appended) } else { Ok(()) };
+        let logged = if waits { backing.watermark.make_durable(appended) } else { Ok(false) };
+        if matches!(logged, Ok(true)) {
+            backing.store.file().count_forced_log_sync();
+        }
         let changed = guard.frame.take_changed();
         let write = || {
             let mut writer = backing.store.writer();
             writer.push(guard.id(), guard.page.as_bytes(), changed);
             writer.write()
         };
-        match logged.and_then(|()| write()) {
+        match logged.and_then(|_| write()) {
             Ok(()) => {
                 self.counters.writes.fetch_add(1, Ordering::Relaxed);
                 true

@@ -425,6 +425,7 @@ impl PageStore for ShadowStore {
             other_bytes: pages * (self.geometry.cell() - self.geometry.slot() as u64),
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
+            delta_bytes: 0,
         }
     }
 }

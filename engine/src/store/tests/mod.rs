@@ -129,10 +129,10 @@ impl Watermark for Log {
     fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::SeqCst))
     }
-    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+    fn make_durable(&self, lsn: Lsn) -> Result<bool> {
         assert!(lsn <= self.appended());
         self.syncs.fetch_add(1, Ordering::SeqCst);
         self.durable.fetch_max(lsn.0, Ordering::SeqCst);
-        Ok(())
+        Ok(true)
     }
 }

@@ -215,6 +215,7 @@ impl PageStore for SlotStore {
             live_bytes: pages * self.file.page_size() as u64,
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
+            delta_bytes: 0,
             ..StoreStats::default()
         }
     }

@@ -45,8 +45,8 @@ const AHEAD: usize = 4;
 
 impl Engine {
     /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
-    /// the device is [`Engine::settle`]'s.
-    pub(crate) fn commit(&self, steps: &Steps<'_>, catalog: &Tree) -> Result<Lsn> {
+    /// the device is [`Engine::settle`]'s. `loaded`: bytes of keys and values of bulk loads, which are not in the steps.
+    pub(crate) fn commit(&self, steps: &Steps<'_>, catalog: &Tree, loaded: u64) -> Result<Lsn> {
         self.check_poison()?;
         if !self.is_logged() {
             return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
@@ -78,6 +78,9 @@ impl Engine {
             }
         };
         drop(pins);
+        if let (Ok(_), Some(store)) = (&outcome, &self.store) {
+            store.file().count_user_bytes(need.user + loaded);
+        }
         outcome.inspect_err(|cause| self.poison(cause))
     }
 

@@ -9,6 +9,7 @@ use crate::page::{Page, RecordListKind, run_capacity};
 use crate::store::Pin;
 use crate::tree::{KeyRange, Target, Tree};
 use crate::txn::engine::Engine;
+use crate::txn::large;
 use crate::txn::space::page_ids::ids_per_map;
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -29,6 +30,8 @@ pub(super) struct Need {
     pub(in crate::txn) log: usize,
     /// Bytes of its steps in a logical record.
     pub(in crate::txn) logical: usize,
+    /// Bytes of the keys and values that it puts or removes.
+    pub(super) user: u64,
     /// There is a step that does not give room back.
     pub(super) adds: bool,
     /// So many runs of pages, of large values or long keys, it may free; their pages may be any map's.
@@ -227,6 +230,7 @@ impl<'e> Survey<'e> {
     fn count(&mut self, own: &Entries, contents: usize) {
         self.pages(own.heap, own.heap);
         self.need.weight += own.pages;
+        self.need.user += own.user;
         let splits = if own.may_split { own.splits } else { 0 };
         self.add(own.log + splits + contents, own.logical, own.adds);
     }
@@ -248,6 +252,7 @@ impl<'e> Survey<'e> {
         self.clears = true;
         let keys = lower.len() + upper.map_or(0, <[u8]>::len);
         self.add(64, keys + 64, false);
+        self.need.user += keys as u64;
         if self.created.contains(&tree.root) {
             return Ok(());
         }
@@ -304,6 +309,8 @@ struct Entries {
     log: usize,
     splits: usize,
     logical: usize,
+    /// Bytes of keys and values.
+    user: u64,
     /// The longest key that a page may keep.
     longest: usize,
     removes: bool,
@@ -338,7 +345,13 @@ impl Entries {
         let Some((tree, key)) = step.target() else { return };
         let inline = max_inline_key(page_size) + 1;
         let kept = key.len().min(inline);
-        let record = if let Step::Put { record, .. } = step { record.bytes.len() } else { 0 };
+        let (record, value) = match step {
+            Step::Put { record, .. } => (record.bytes.len(), large::value_len(*record)),
+            _ => (0, 0),
+        };
+        if tree.root != super::CATALOG_ROOT {
+            self.user += key.len() as u64 + value;
+        }
         self.longest = self.longest.max(kept);
         let large = tree.layout.records == RecordListKind::Variable && tree.root != super::CATALOG_ROOT;
         // Beside a long key's own run there may be those of separators.

@@ -12,7 +12,7 @@ use super::engine::Engine;
 use super::space::page_ids::PageIds;
 use crate::base::limits::LARGE_RECORD;
 use crate::base::{Error, PageId, Result, TableId, bytes};
-use crate::page;
+use crate::page::{self, Record};
 pub(super) use free::sound_run;
 pub(crate) use read::{RunReader, check, read};
 pub(crate) use write::{read_input, unwrite, write};
@@ -62,6 +62,11 @@ pub(super) fn damaged_record(table: TableId, record: &[u8]) -> [u8; DAMAGED_RECO
 /// The pages of a run.
 pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item = PageId> + use<>> {
     Ok(LargeRecord::decode(record)?.pages(engine.pool.page_size()))
+}
+
+/// The length in bytes of the value that a record is or stands for; that of a damaged large record is unknown, and 0.
+pub(super) fn value_len(record: Record<'_>) -> u64 {
+    if record.large { len(record.bytes).unwrap_or(0) } else { record.bytes.len() as u64 }
 }
 
 /// The length in bytes of the value that a large record stands for.

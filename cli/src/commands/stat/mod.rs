@@ -1,35 +1,24 @@
-//! `stat`: the sizes of the database and its tables, and how full their pages are.
+//! `stat`: the sizes of the database and its tables, what was written to it, and how full its pages are. The database as a
+//! whole is in `database`.
+
+mod database;
 
 use super::open;
 use crate::args::Stat;
 use crate::failure::{Completion, Failure, Result};
 use crate::report::{self, Parts};
-use duramen::db::{DatabaseStats, LevelStats, StoreKind, TreeStats};
+use database::Whole;
+use duramen::db::{LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
 
 #[derive(Serialize)]
 struct Report {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    database: Option<DatabaseRow>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    whole: Option<Whole>,
     tables: Vec<TableRow>,
     /// The levels of each table, from the leaves to the root.
     levels: Vec<LevelRow>,
-}
-
-/// The database as a whole.
-#[derive(Serialize)]
-struct DatabaseRow {
-    store: Option<&'static str>,
-    page_size: usize,
-    file_bytes: u64,
-    /// Bytes of the file on the device.
-    allocated_bytes: u64,
-    /// Bytes of page images in the file.
-    live_bytes: u64,
-    /// Free bytes in the file.
-    free_bytes: u64,
-    pages: u64,
 }
 
 /// A table.
@@ -102,7 +91,7 @@ const IN_PARTS: Parts<'_> = Parts { labels: &["name", "table", "level"], begins:
 /// Prints the report: of the database and all tables, or of one table.
 pub(super) fn run(args: &Stat) -> Result<Completion> {
     let db = open::reading(&args.database)?;
-    let stats = db.stats();
+    let page_size = db.stats().page_size;
     let mut tables = db.begin_read()?.tables()?;
     if let Some(name) = &args.table {
         tables.retain(|table| table.name == *name);
@@ -111,7 +100,7 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
         }
     }
     let mut report = Report {
-        database: args.table.is_none().then(|| database(&stats)),
+        whole: args.table.is_none().then(|| Whole::of(&db)).transpose()?,
         tables: Vec::with_capacity(tables.len()),
         levels: Vec::new(),
     };
@@ -122,7 +111,7 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
             let name = table.name.escape_debug();
             damaged = Some(format!("table \"{name}\", page {}: {}", problem.page, problem.what));
         }
-        report.levels.extend((0..).zip(&tree.levels).map(|(at, level)| row(&table.name, at, level, stats.page_size)));
+        report.levels.extend((0..).zip(&tree.levels).map(|(at, level)| row(&table.name, at, level, page_size)));
         report.tables.push(summary(table, &tree));
     }
     report::print_in_parts(&report, args.report.format, IN_PARTS)?;
@@ -133,12 +122,6 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
             Err(Failure::Unsound(format!("{} is damaged: {what}; {told}", args.database.db.display())))
         }
     }
-}
-
-fn database(stats: &DatabaseStats) -> DatabaseRow {
-    let DatabaseStats { store, page_size, file_bytes, allocated_bytes, live_bytes, free_bytes, pages, .. } = *stats;
-    let store = store.map(StoreKind::name);
-    DatabaseRow { store, page_size, file_bytes, allocated_bytes, live_bytes, free_bytes, pages }
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {

@@ -1,0 +1,285 @@
+//! [`CountedDisk`] and [`CountedVolume`]: they pass every call on and count what is written by it. What the numbers mean
+//! for a database must not be here.
+
+use super::{BLOCK, Disk, Locked, OpenMode, Volume, WriteKind};
+use crate::base::Result;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was written of a kind.
+///
+/// ```
+/// use duramen::{Database, io::WriteKind};
+/// use std::sync::Arc;
+///
+/// let volume = Arc::new(duramen::io::MemoryVolume::new());
+/// let db = Database::builder().create_on(volume, "forest")?;
+/// let before = db.metrics().since_open.written(WriteKind::Superblock);
+/// db.checkpoint()?;
+/// let after = db.metrics().since_open.written(WriteKind::Superblock);
+/// assert_eq!((after.calls, after.bytes), (before.calls + 1, before.bytes + 4096));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Calls that write.
+    pub calls: u64,
+    /// Bytes of the blocks of 4 KiB that were written, before any compression by the device. A block that a call writes
+    /// in part counts whole, because a device writes whole blocks. A block of the log counts once a sync.
+    pub bytes: u64,
+}
+
+impl Written {
+    /// The sum of both.
+    pub(crate) fn plus(self, other: Written) -> Written {
+        Written { calls: self.calls.saturating_add(other.calls), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Counts of the files of a database. They need no order among each other.
+#[derive(Debug, Default)]
+pub(crate) struct WriteCounts {
+    kinds: [Count; WriteKind::ALL.len()],
+    data_syncs: AtomicU64,
+    log_syncs: AtomicU64,
+}
+
+impl WriteCounts {
+    /// What was written, each kind at the position of its number.
+    pub(crate) fn written(&self) -> [Written; WriteKind::ALL.len()] {
+        self.kinds.each_ref().map(|count| Written {
+            calls: count.calls.load(Ordering::Relaxed),
+            bytes: count.bytes.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Syncs of the database's file.
+    pub(crate) fn data_syncs(&self) -> u64 {
+        self.data_syncs.load(Ordering::Relaxed)
+    }
+
+    /// Syncs of the log's files.
+    pub(crate) fn log_syncs(&self) -> u64 {
+        self.log_syncs.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, kind: WriteKind, calls: u64, blocks: u64) {
+        if let Some(count) = self.kinds.get(kind as usize) {
+            count.calls.fetch_add(calls, Ordering::Relaxed);
+            count.bytes.fetch_add(blocks.saturating_mul(BLOCK as u64), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The blocks of a file of the log that were written since its last sync. They lie side by side.
+#[derive(Debug, Default)]
+struct Unsynced {
+    /// The number of the first block, and that of the block after the last one in the low half; 0 without blocks.
+    blocks: AtomicU64,
+}
+
+impl Unsynced {
+    fn add(&self, blocks: &Range<u64>) {
+        let grown = |old: u64| match old {
+            0 => Some(pack(blocks.start, blocks.end)),
+            old => Some(pack(blocks.start.min(old >> 32), blocks.end.max(old & LOW))),
+        };
+        // It cannot fail: the closure refuses nothing.
+        let _ = self.blocks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+    }
+
+    /// How many they are; there are none afterwards.
+    fn take(&self) -> u64 {
+        let blocks = self.blocks.swap(0, Ordering::Relaxed);
+        (blocks & LOW).saturating_sub(blocks >> 32)
+    }
+}
+
+/// The low half of a number.
+const LOW: u64 = 0xffff_ffff;
+
+/// A range of blocks in one number; a file of the log is never as long as 16 TiB.
+fn pack(start: u64, end: u64) -> u64 {
+    start.min(LOW) << 32 | end.min(LOW)
+}
+
+/// A file that counts what is written to it.
+#[derive(Debug)]
+pub(crate) struct CountedDisk {
+    inner: Arc<dyn Disk>,
+    counts: Arc<WriteCounts>,
+    /// Of a file of the log.
+    unsynced: Option<Unsynced>,
+}
+
+impl CountedDisk {
+    /// The file of a database.
+    pub(crate) fn data(inner: Arc<dyn Disk>, counts: Arc<WriteCounts>) -> CountedDisk {
+        CountedDisk { inner, counts, unsynced: None }
+    }
+}
+
+impl Disk for CountedDisk {
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read_at(offset, buf)
+    }
+
+    fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
+        self.inner.write_as(kind, offset, buf)?;
+        if buf.is_empty() {
+            return Ok(());
+        }
+        let block = BLOCK as u64;
+        let blocks = offset / block..offset.saturating_add(buf.len() as u64).div_ceil(block);
+        match &self.unsynced {
+            None => self.counts.add(kind, 1, blocks.end - blocks.start),
+            Some(unsynced) => {
+                self.counts.add(kind, 1, 0);
+                unsynced.add(&blocks);
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()?;
+        match &self.unsynced {
+            None => self.counts.data_syncs.fetch_add(1, Ordering::Relaxed),
+            Some(unsynced) => {
+                self.counts.add(WriteKind::Log, 0, unsynced.take());
+                self.counts.log_syncs.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.trim(offset, len)
+    }
+
+    fn resize(&self, len: u64) -> Result<()> {
+        self.inner.resize(len)
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        self.inner.will_read(offset, len);
+    }
+
+    fn reserve_range(&self, range: Range<u64>) -> Result<()> {
+        self.inner.reserve_range(range)
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        self.inner.allocated()
+    }
+}
+
+/// The folder of a log, which counts what is written to its files.
+#[derive(Debug)]
+pub(crate) struct CountedVolume {
+    inner: Arc<dyn Volume>,
+    counts: Arc<WriteCounts>,
+}
+
+impl CountedVolume {
+    /// The folder `inner`.
+    pub(crate) fn new(inner: Arc<dyn Volume>, counts: Arc<WriteCounts>) -> CountedVolume {
+        CountedVolume { inner, counts }
+    }
+
+    fn counted(&self, inner: Arc<dyn Disk>) -> Arc<dyn Disk> {
+        Arc::new(CountedDisk { inner, counts: self.counts.clone(), unsynced: Some(Unsynced::default()) })
+    }
+}
+
+impl Volume for CountedVolume {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        self.inner.open(name, mode).map(|disk| self.counted(disk))
+    }
+
+    fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
+        self.inner.create_beside(name, beside).map(|disk| self.counted(disk))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.replace(from, to)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
+        let Locked { disk, guard } = self.inner.lock(name, exclusive)?;
+        Ok(Locked { disk: self.counted(disk), guard })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.inner.path(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Error;
+    use crate::io::MemoryVolume;
+
+    #[test]
+    fn whole_blocks_count_at_once_and_those_of_the_log_once_a_sync() {
+        let counts = Arc::new(WriteCounts::default());
+        let volume = MemoryVolume::new();
+        let data = CountedDisk::data(volume.open("data", OpenMode::CreateNew).unwrap(), counts.clone());
+        data.write_as(WriteKind::Page, 4000, &[1; 200]).unwrap();
+        data.write_as(WriteKind::Page, 4000, &[1; 200]).unwrap();
+        data.write_as(WriteKind::Table, 8192, &[]).unwrap();
+        data.sync().unwrap();
+        let folder = CountedVolume::new(Arc::new(volume), counts.clone());
+        let log = folder.open("log", OpenMode::CreateNew).unwrap();
+        for (offset, len) in [(4096, 100), (4196, 4000), (8196, 10)] {
+            log.write_as(WriteKind::Log, offset, &vec![2; len]).unwrap();
+        }
+        let of = |kind: WriteKind| counts.written()[kind as usize];
+        assert_eq!(of(WriteKind::Log), Written { calls: 3, bytes: 0 });
+        log.sync().unwrap();
+        log.sync().unwrap();
+        assert_eq!(of(WriteKind::Log), Written { calls: 3, bytes: 8192 });
+        assert_eq!(of(WriteKind::Page), Written { calls: 2, bytes: 16384 });
+        assert_eq!(of(WriteKind::Table), Written::default());
+        assert_eq!((counts.data_syncs(), counts.log_syncs()), (1, 2));
+    }
+
+    #[test]
+    fn a_write_that_fails_does_not_count() {
+        let counts = Arc::new(WriteCounts::default());
+        let volume = MemoryVolume::new();
+        drop(volume.open("data", OpenMode::CreateNew).unwrap());
+        let data = CountedDisk::data(volume.open("data", OpenMode::Read).unwrap(), counts.clone());
+        assert!(matches!(data.write_as(WriteKind::Page, 0, b"x"), Err(Error::ReadOnly)));
+        assert_eq!(counts.written(), <[Written; 6]>::default());
+    }
+}

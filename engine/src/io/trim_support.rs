@@ -1,0 +1,105 @@
+//! [`TrimSupport`]: whether the file system of a folder punches holes. When to trim must not be decided here.
+
+use super::FileVolume;
+
+/// Whether a file system gives the space of bytes that a file does not need any more back to the device.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// use duramen::io::{FileVolume, TrimSupport};
+///
+/// match FileVolume::open(folder.path())?.trim_support() {
+///     TrimSupport::Found => println!("files here can have holes"),
+///     TrimSupport::Missing { why } => println!("a file keeps all of its space: {why}"),
+///     TrimSupport::Unknown { why } => println!("nobody knows: {why}"),
+/// }
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TrimSupport {
+    /// It punches holes in files.
+    Found,
+    /// It does not. Files work, but keep the space of what is trimmed.
+    Missing {
+        /// What the system says.
+        why: String,
+    },
+    /// It could not be tried.
+    Unknown {
+        /// What the system says.
+        why: String,
+    },
+}
+
+impl FileVolume {
+    /// Tries to punch a hole in a file without a name, which is gone afterwards.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let volume = duramen::io::FileVolume::open(folder.path())?;
+    /// println!("{:?}", volume.trim_support());
+    /// assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn trim_support(&self) -> TrimSupport {
+        system::trim_support(self.handle())
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::TrimSupport;
+    use crate::io::BLOCK;
+    use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, openat};
+    use rustix::io::{Errno, retry_on_intr};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    pub(super) fn trim_support(folder: &File) -> TrimSupport {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = match retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR)) {
+            Ok(file) => File::from(file),
+            Err(error) => return TrimSupport::Unknown { why: format!("no file can be made here to try it: {error}") },
+        };
+        if let Err(error) = file.write_all_at(&[1; 2 * BLOCK], 0) {
+            return TrimSupport::Unknown { why: format!("no file can be written here to try it: {error}") };
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        answer(retry_on_intr(|| fallocate(&file, flags, 0, BLOCK as u64)))
+    }
+
+    pub(super) fn answer(punched: rustix::io::Result<()>) -> TrimSupport {
+        match punched {
+            Ok(()) => TrimSupport::Found,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                TrimSupport::Missing { why: "the file system does not punch holes".to_owned() }
+            }
+            Err(error) => TrimSupport::Unknown { why: format!("the system fails to punch a hole: {error}") },
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::TrimSupport;
+    use std::fs::File;
+
+    pub(super) fn trim_support(_: &File) -> TrimSupport {
+        TrimSupport::Missing { why: "holes are punched on Linux alone".to_owned() }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_file_system_without_holes_is_not_one_that_cannot_be_tried() {
+        assert_eq!(system::answer(Ok(())), TrimSupport::Found);
+        assert!(matches!(system::answer(Err(Errno::OPNOTSUPP)), TrimSupport::Missing { .. }));
+        assert!(matches!(system::answer(Err(Errno::NOSPC)), TrimSupport::Unknown { .. }));
+        let nowhere = FileVolume::open("/proc").unwrap().trim_support();
+        assert!(matches!(&nowhere, TrimSupport::Unknown { why } if why.contains("no file can be made")), "{nowhere:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! What a database has written for what its users have: [`Metrics`]. Nothing is counted here.
+
+use super::engine::Engine;
+use crate::store::{StoreKind, WriteTotals};
+
+/// What a database has written, and the sizes of its file. `Database::metrics` returns it. Counting takes no locks, and the
+/// database needs no option for it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("forest.duramen");
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// use duramen::{Database, io::WriteKind};
+///
+/// let db = Database::create(&path)?;
+/// let tx = db.begin_write()?;
+/// tx.open_table(TREES)?.put("oak", 700)?;
+/// tx.commit()?;
+/// db.checkpoint()?;
+///
+/// let metrics = db.metrics();
+/// for kind in WriteKind::ALL {
+///     let written = metrics.since_open.written(kind);
+///     println!("{}: {} bytes in {} calls", kind.name(), written.bytes, written.calls);
+/// }
+/// let total = metrics.since_open.total_amplification().unwrap_or(0.0);
+/// println!("{total:.1} bytes written for each byte of the {} that were put", metrics.since_open.user_bytes);
+/// db.close()?;
+///
+/// let life = Database::open(&path)?.metrics().life;
+/// assert!(life.user_bytes == 11 && life.all_written().bytes >= metrics.life.all_written().bytes);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Since the database was opened.
+    pub since_open: WriteTotals,
+    /// Since the database was created, in this file. A checkpoint saves it; after a crash, what came after the last
+    /// checkpoint is missing.
+    pub life: WriteTotals,
+    /// Length of the file in bytes: its apparent size. 0 in memory.
+    pub file_bytes: u64,
+    /// Bytes of the file on the device: fewer than its length if it has holes, which a copy may fill; more if space is
+    /// reserved behind its end. A device that compresses may use fewer.
+    pub allocated_bytes: u64,
+    /// Bytes of all pages, without compression.
+    pub page_bytes: u64,
+    /// Bytes of the delta blocks that are in use; 0 for the page store `table`.
+    pub delta_bytes: u64,
+}
+
+impl Metrics {
+    /// Bytes of delta blocks in use for each byte of pages: the space that they add (equation 4 of the B-minus-tree paper).
+    ///
+    /// ```
+    /// let db = duramen::Database::in_memory()?;
+    /// assert_eq!(db.metrics().beta(), 0.0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn beta(&self) -> f64 {
+        if self.page_bytes == 0 { 0.0 } else { self.delta_bytes as f64 / self.page_bytes as f64 }
+    }
+}
+
+impl Engine {
+    /// What was written, and the sizes of the file.
+    pub(crate) fn metrics(&self) -> Metrics {
+        let Some(store) = &self.store else { return Metrics::default() };
+        let (stats, file) = (store.stats(), store.file());
+        Metrics {
+            since_open: file.written(),
+            life: file.written_in_life(),
+            file_bytes: stats.file_bytes,
+            allocated_bytes: file.allocated(),
+            page_bytes: stats.pages.saturating_mul(self.full_page_size() as u64),
+            delta_bytes: stats.delta_bytes,
+        }
+    }
+
+    /// Bytes of a page, with what the store keeps behind it.
+    pub(super) fn full_page_size(&self) -> usize {
+        let kind = self.store.as_ref().map(|store| store.file().kind());
+        self.page_size() + kind.map_or(0, StoreKind::trailer)
+    }
+}
