@@ -6,7 +6,7 @@
 mod stores;
 
 use duramen::db::StoreKind;
-use duramen::io::Volume;
+use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::FailingVolume;
 use std::sync::Arc;
@@ -122,6 +122,38 @@ fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()
         let db = db.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, entries), "{what}");
         make_room(&db, entries).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    Ok(())
+}
+
+/// The pages of a dropped table are holes, and new pages have been written there since the last checkpoint. A recovery may
+/// write these pages again, but nothing beside them.
+#[test]
+fn a_killed_process_that_has_written_new_pages_into_holes_leaves_a_database_that_opens_on_a_full_device() -> Result<()>
+{
+    for (store, cache) in STORES.into_iter().flat_map(|store| [(store, 0), (store, 1 << 20), (store, 16 << 20)]) {
+        let what = format!("{store:?}, a cache of {cache}");
+        let volume = FailingVolume::new(1);
+        let db = options(0).store(store).checkpoint_bytes(1 << 40).create_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, OLD, 0..OLD_ENTRIES)?;
+        db.checkpoint()?;
+        put(&db, NEW, 0..100)?;
+        make_room(&db, 100)?;
+        // The next one trims the pages.
+        (0..2).try_for_each(|_| db.checkpoint())?;
+        // In order, so that each page is written once.
+        (0..OLD_ENTRIES).step_by(1000).try_for_each(|from| put(&db, OLD, from..from + 1000))?;
+        volume.power_off_at(Some(0));
+        drop(db);
+        volume.power_off_at(None);
+        // Nothing is left of what the file had reserved; what the log has reserved is far less than these pages.
+        let file = volume.open(NAME, OpenMode::Write)?;
+        file.resize(file.size()?)?;
+        volume.limit_space(Some(0));
+        let db = options(cache).open_on(Arc::new(volume.clone()), NAME);
+        let db = db.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((len(&db, OLD)?, len(&db, NEW)?), (OLD_ENTRIES, 1100), "{what}");
+        assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
     }
     Ok(())
 }

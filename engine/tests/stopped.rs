@@ -155,3 +155,42 @@ fn open_without_room_for_a_log(store: StoreKind) -> Result<()> {
     fill(&db)?;
     db.close()
 }
+
+/// Redo gives up pages in the small cache, although no log goes on. The power fails meanwhile or after it.
+#[test]
+fn a_recovery_without_room_for_a_log_can_be_cut_and_repeated() -> Result<()> {
+    STORES.into_iter().try_for_each(cut_a_recovery_without_a_log)
+}
+
+fn cut_a_recovery_without_a_log(store: StoreKind) -> Result<()> {
+    let volume = FailingVolume::new(0);
+    // The first process writes no page after its checkpoint.
+    let db = options().store(store).cache(64 << 20).create_on(Arc::new(volume.clone()), "t.duramen")?;
+    fill(&db)?;
+    db.checkpoint()?;
+    fill(&db)?;
+    volume.power_off_at(Some(0));
+    drop(db);
+    volume.power_off_at(None);
+    for log in volume.list("t.duramen-log")? {
+        let log = volume.open(&log, OpenMode::Write)?;
+        log.resize(log.size()?)?;
+    }
+    volume.limit_space(Some(0));
+    let (begun, options) = (volume.events(), options().cache(0));
+    let db = options.open_on(Arc::new(volume.clone()), "t.duramen")?;
+    assert_eq!(readable(&db)?, ENTRIES, "{store:?}");
+    assert!(matches!(db.begin_write(), Err(Error::Poisoned { cause }) if cause.contains("no space left")));
+    drop(db);
+    let cuts: Vec<_> = volume.cuts(1).into_iter().filter(|cut| cut.event >= begun).collect();
+    assert!(cuts.len() > 50, "{store:?}: redo has written nothing: {} cuts", cuts.len());
+    let step = cuts.len() / 100;
+    for cut in cuts.into_iter().step_by(step) {
+        let what = format!("{store:?}, {cut:?}, a {}", volume.describe(cut.event));
+        let db = options.open_on(Arc::new(volume.crash(cut)), "t.duramen");
+        let db = db.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((readable(&db)?, db.verify(|_| ())?.findings), (ENTRIES, vec![]), "{what}");
+        fill(&db)?;
+    }
+    Ok(())
+}
