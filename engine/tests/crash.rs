@@ -36,7 +36,11 @@ impl History {
         let mut run = || {
             // The recoveries of a sparse log go on in a packed one.
             let shape = if seed.is_multiple_of(2) { LogShape::Packed } else { LogShape::Sparse };
-            let db = options().store(store).log_shape(shape).create_on(Arc::new(volume.clone()), NAME)?;
+            let db = options()
+                .store(store)
+                .log_shape(shape)
+                .persist_table(shape == LogShape::Sparse)
+                .create_on(Arc::new(volume.clone()), NAME)?;
             let mut session = Session::new(db, &volume, &mut model);
             session.run(&mut Workload::new(seed), STEPS)?;
             session.close();

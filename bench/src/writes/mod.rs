@@ -34,6 +34,9 @@ pub struct Args {
     /// The page store
     #[arg(long, value_enum, default_value_t = Store::Table)]
     store: Store,
+    /// Write the page table of `table` after each flush of pages, not only at checkpoints
+    #[arg(long)]
+    persist_table: bool,
     /// The shape of the log
     #[arg(long, value_enum, default_value_t = Log::Packed)]
     log: Log,
@@ -156,6 +159,19 @@ mod tests {
         for wrong in ["", "interval", "interval:0s", "interval:1m", "interval:1"] {
             assert!(wrong.parse::<Flush>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_page_table_that_is_persisted_is_written_with_each_page() {
+        let tables = [&[][..], &["--persist-table"]].map(|more| {
+            let args = ["", "--records", "8000", "--record-size", "64", "--flush", "none"];
+            let args = Program::try_parse_from(args.iter().chain(more)).unwrap_or_else(|error| panic!("{error}")).args;
+            let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
+            let object = report::object(&args, &measured);
+            let of = |kind: &str| object["wa_logical"][kind].as_f64().unwrap_or(f64::NAN);
+            of("table") / of("page")
+        });
+        assert!(tables[0] < 0.1 && tables[1] > 0.4, "{tables:?}");
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn builder(args: &Args) -> Builder {
         Log::Packed => LogShape::Packed,
         Log::Sparse => LogShape::Sparse,
     };
+    let builder = builder.persist_table(args.persist_table);
     builder.log_shape(shape).resident_inner(true).cache(args.cache.0 as usize).page_size(args.page_size.0 as usize)
 }
 

@@ -223,6 +223,10 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         self.exists(id)
     }
 
+    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at checkpoints.
+    /// For stores that need nothing it changes nothing.
+    fn persist_table(&self) {}
+
     /// Begins to write pages together.
     fn writer(&self) -> Box<dyn PageWriter + '_>;
 

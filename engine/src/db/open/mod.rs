@@ -205,6 +205,9 @@ impl Opened {
         lock: Arc<dyn LockGuard>,
         (store, meta): (Arc<dyn PageStore>, Meta),
     ) -> Opened {
+        if options.persist_table {
+            store.persist_table();
+        }
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);

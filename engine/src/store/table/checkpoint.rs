@@ -75,15 +75,22 @@ impl TableStore {
     /// Writes the captured chunks and a directory of them. `taken` becomes the places used.
     fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<Written> {
         let grains = grains_of(CHUNK_BYTES);
-        let count = captured.iter().filter(|chunk| chunk.bytes.is_some()).count();
+        let ahead: Vec<Option<Location>> = {
+            let mut state = self.state.lock();
+            captured.iter().map(|chunk| state.table.take_ahead(chunk.index, chunk.version)).collect()
+        };
+        taken.extend(ahead.iter().flatten().map(|location| location.place.extent()));
+        let is_left = |(chunk, ahead): &(&Captured, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
+        let count = captured.iter().zip(&ahead).filter(is_left).count();
         let firsts = self.take_places(&vec![u32::try_from(grains).unwrap_or(u32::MAX); count])?;
         taken.extend(firsts.iter().map(|&first| Extent { first, grains }));
         let mut firsts = firsts.into_iter();
         let homes: Vec<Option<Location>> = captured
             .iter()
-            .map(|chunk| {
+            .zip(&ahead)
+            .map(|(chunk, &ahead)| {
                 let bytes = chunk.bytes.as_deref()?;
-                Some(Location { place: Place::new(firsts.next()?, grains)?, crc: checksum(bytes) })
+                ahead.or_else(|| Some(Location { place: Place::new(firsts.next()?, grains)?, crc: checksum(bytes) }))
             })
             .collect();
         let mut padded = directory(&self.state.lock(), captured, &homes);
@@ -97,7 +104,9 @@ impl TableStore {
         let images = captured
             .iter()
             .zip(&homes)
-            .filter_map(|(chunk, home)| Some((home.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
+            .zip(&ahead)
+            .filter(|(_, ahead)| ahead.is_none())
+            .filter_map(|((chunk, home), _)| Some((home.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
         let last = (!padded.is_empty()).then_some((directory.first, padded.as_slice()));
         self.write_runs(WriteKind::Table, images.chain(last))?;
         Ok(Written { homes, directory })

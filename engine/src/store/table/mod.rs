@@ -3,6 +3,7 @@
 //! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead rule.
 //! One lock guards the page table and the free map together. It is never held during I/O.
 
+mod ahead;
 mod allocator;
 mod checkpoint;
 mod directory;
@@ -36,7 +37,7 @@ use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use rescue::each_image;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -85,6 +86,9 @@ impl State {
 
     /// Sets a page's entry. Frees its old place as early as is safe.
     fn supersede(&mut self, id: PageId, new: Option<Entry>) {
+        if let Some(stale) = self.table.take_ahead_of(id) {
+            self.allocator.release(stale.place.extent());
+        }
         if let Some(old) = self.table.set(id, new) {
             let same = new.is_some_and(|new| new.location.place == old.location.place);
             match old.fresh {
@@ -107,6 +111,8 @@ pub(crate) struct TableStore {
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
+    /// Each flush writes the chunks of the page table that it changes.
+    persists: AtomicBool,
     /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
     damage: Option<String>,
     rescued: bool,
@@ -142,6 +148,7 @@ impl TableStore {
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
+            persists: AtomicBool::new(false),
             damage: None,
             rescued: false,
         })
@@ -200,6 +207,10 @@ impl TableStore {
                 }
                 Err(_) => state.allocator.release(location.place.extent()),
             }
+        }
+        drop(state);
+        if written.is_ok() && purpose == Purpose::Flush && self.persists.load(Ordering::Relaxed) {
+            self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
         written
     }
@@ -343,6 +354,10 @@ impl PageStore for TableStore {
 
     fn shrink(&self, pages: u64) -> Result<()> {
         TableStore::shrink(self, pages)
+    }
+
+    fn persist_table(&self) {
+        self.persists.store(true, Ordering::Relaxed);
     }
 
     /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.

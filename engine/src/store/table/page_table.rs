@@ -31,11 +31,16 @@ struct Chunk {
     /// Its location in the last durable checkpoint.
     home: Option<Location>,
     changed: bool,
+    /// One more at each change of an entry.
+    version: u64,
+    /// Where it was written, as it is now, ahead of the next checkpoint.
+    ahead: Option<Location>,
 }
 
 /// A chunk as a checkpoint will write it.
 pub(crate) struct Captured {
     pub(crate) index: usize,
+    pub(crate) version: u64,
     /// `None`: none of its pages has an image.
     pub(crate) bytes: Option<Box<[u8]>>,
 }
@@ -84,6 +89,7 @@ impl PageTable {
         let (index, slot) = split(id);
         let chunk = self.chunk(index)?;
         chunk.changed = true;
+        chunk.version += 1;
         *chunk.places.get_mut(slot)? =
             new.map_or(0, |entry| entry.location.place.bits() | if entry.fresh { FRESH } else { 0 });
         *chunk.crcs.get_mut(slot)? = new.map_or(0, |entry| entry.location.crc);
@@ -99,7 +105,14 @@ impl PageTable {
             self.chunks.resize_with(index + 1, || None);
         }
         let chunk = self.chunks.get_mut(index)?.get_or_insert_with(|| {
-            Box::new(Chunk { places: [0; CHUNK_PAGES], crcs: [0; CHUNK_PAGES], home: None, changed: false })
+            Box::new(Chunk {
+                places: [0; CHUNK_PAGES],
+                crcs: [0; CHUNK_PAGES],
+                home: None,
+                changed: false,
+                version: 0,
+                ahead: None,
+            })
         });
         Some(chunk)
     }
@@ -110,7 +123,7 @@ impl PageTable {
         for (index, chunk) in self.chunks.iter_mut().enumerate() {
             if let Some(chunk) = chunk.as_deref_mut().filter(|chunk| chunk.changed) {
                 chunk.changed = false;
-                captured.push(Captured { index, bytes: capture_chunk(chunk) });
+                captured.push(Captured { index, version: chunk.version, bytes: capture_chunk(chunk) });
             }
         }
         captured
@@ -121,6 +134,40 @@ impl PageTable {
         if let Some(Some(chunk)) = self.chunks.get_mut(index) {
             chunk.changed = true;
         }
+    }
+
+    /// The bytes of a chunk and its version; `None` where none of its pages has an image.
+    pub(crate) fn encode(&self, index: usize) -> Option<(Box<[u8]>, u64)> {
+        let chunk = self.chunks.get(index)?.as_deref()?;
+        Some((encode_chunk(chunk)?, chunk.version))
+    }
+
+    /// Notes where a chunk was written ahead of the next checkpoint; false if it has changed since or has such a place.
+    pub(crate) fn set_ahead(&mut self, index: usize, version: u64, location: Location) -> bool {
+        match self.chunks.get_mut(index) {
+            Some(Some(chunk)) if chunk.version == version && chunk.ahead.is_none() => {
+                chunk.ahead = Some(location);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Where a chunk of this version was written ahead of the next checkpoint. The chunk forgets it.
+    pub(crate) fn take_ahead(&mut self, index: usize, version: u64) -> Option<Location> {
+        let chunk = self.chunks.get_mut(index)?.as_deref_mut().filter(|chunk| chunk.version == version)?;
+        chunk.ahead.take()
+    }
+
+    /// Where a chunk was written ahead of the next checkpoint.
+    #[cfg(test)]
+    pub(crate) fn ahead(&self, index: usize) -> Option<Location> {
+        self.chunks.get(index)?.as_deref()?.ahead
+    }
+
+    /// The same of the chunk that a page is in, whatever its version.
+    pub(crate) fn take_ahead_of(&mut self, id: PageId) -> Option<Location> {
+        self.chunks.get_mut(split(id).0)?.as_deref_mut()?.ahead.take()
     }
 
     /// The location of a chunk in the last durable checkpoint.
@@ -182,13 +229,17 @@ fn entry(place: u64, crc: u32) -> Option<Entry> {
 }
 
 fn capture_chunk(chunk: &mut Chunk) -> Option<Box<[u8]>> {
+    chunk.places.iter_mut().for_each(|place| *place &= !FRESH);
+    encode_chunk(chunk)
+}
+
+fn encode_chunk(chunk: &Chunk) -> Option<Box<[u8]>> {
     let mut bytes = vec![0; CHUNK_BYTES];
     let mut any = false;
     let fields = bytes.chunks_exact_mut(Location::BYTES);
-    for ((place, crc), field) in chunk.places.iter_mut().zip(&chunk.crcs).zip(fields) {
-        *place &= !FRESH;
+    for ((place, crc), field) in chunk.places.iter().zip(&chunk.crcs).zip(fields) {
         any |= *place != 0;
-        put_u64(field, 0, *place);
+        put_u64(field, 0, *place & !FRESH);
         put_u32(field, 8, *crc);
     }
     any.then(|| bytes.into_boxed_slice())

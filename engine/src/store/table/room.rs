@@ -6,9 +6,13 @@ use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{State, TableStore};
 use crate::base::{Error, Result};
+use std::sync::atomic::Ordering;
 
 /// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
+
+/// Threads that write a chunk of the page table at the same time, at the most; more find less room than was promised.
+const MOST_THREADS: u64 = 64;
 
 impl TableStore {
     fn full(&self) -> Error {
@@ -60,8 +64,12 @@ impl TableStore {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
         let directory = (chunks * Location::BYTES as u64).div_ceil(GRAIN as u64);
         let longest_place = self.longest_image();
-        let chunks_in_place = (longest_place / grains_of(CHUNK_BYTES)).max(1);
-        images + chunks.min(images).div_ceil(chunks_in_place) + directory.div_ceil(longest_place)
+        let (chunks_in_place, others) = match self.persists.load(Ordering::Relaxed) {
+            // Chunks are written one by one, some by several threads at once.
+            true => (1, MOST_THREADS),
+            false => ((longest_place / grains_of(CHUNK_BYTES)).max(1), 0),
+        };
+        images + chunks.min(images).div_ceil(chunks_in_place) + directory.div_ceil(longest_place) + others
     }
 
     /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;

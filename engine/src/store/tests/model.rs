@@ -21,6 +21,7 @@ pub(in crate::store) enum Step {
     WriteMeta,
     Fail { left: i64, reaches: bool },
     Compact,
+    PersistTable,
     Reopen,
 }
 
@@ -35,6 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::WriteMeta),
         1 => (0i64..6, any::<bool>()).prop_map(|(left, reaches)| Step::Fail { left, reaches }),
         2 => Just(Step::Compact),
+        1 => Just(Step::PersistTable),
         1 => Just(Step::Reopen),
     ];
     proptest::collection::vec(step, 1..80)
@@ -158,6 +160,7 @@ impl<S: Subject> ModelRun<S> {
                     self.store.shrink(0).unwrap();
                 }
             }
+            Step::PersistTable => self.store.persist_table(),
             Step::Reopen => self.reopen(),
         }
     }

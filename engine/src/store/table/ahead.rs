@@ -1,0 +1,40 @@
+//! Writes the chunks of the page table that a flush has changed at once, and not only at the next checkpoint. Recovery does
+//! not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those that have not
+//! changed again.
+
+use super::TableStore;
+use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
+use super::place::{Extent, Location, Place, grains_of};
+use crate::base::checksum::checksum;
+use crate::base::{PageId, Result};
+use crate::io::WriteKind;
+
+impl TableStore {
+    /// Writes the chunks that have these pages. Where that fails, the next checkpoint writes them.
+    pub(super) fn write_chunks_of(&self, pages: impl Iterator<Item = PageId>) {
+        let mut chunks: Vec<usize> = pages.map(|id| id.0 as usize / CHUNK_PAGES).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        for index in chunks {
+            if let Err(cause) = self.write_chunk(index) {
+                tracing::debug!(%cause, index, "a part of the page table is written at the next checkpoint");
+                return;
+            }
+        }
+    }
+
+    fn write_chunk(&self, index: usize) -> Result<()> {
+        let Some((bytes, version)) = self.state.lock().table.encode(index) else { return Ok(()) };
+        let grains = grains_of(CHUNK_BYTES);
+        let firsts = self.take_places(&[u32::try_from(grains).unwrap_or(u32::MAX)])?;
+        let Some(first) = firsts.first().copied() else { return Ok(()) };
+        let written = self.write_runs(WriteKind::Table, std::iter::once((first, &*bytes)));
+        let mut state = self.state.lock();
+        let location = Place::new(first, grains).map(|place| Location { place, crc: checksum(&bytes) });
+        let kept = written.is_ok() && location.is_some_and(|at| state.table.set_ahead(index, version, at));
+        if !kept {
+            state.allocator.release(Extent { first, grains });
+        }
+        written
+    }
+}
