@@ -1,13 +1,14 @@
-//! The program `duramen-peers`: the workloads of `duramen-bench` on another store, with Duramen beside it in the same
-//! run and at the same durability.
+//! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` has Duramen beside the other store
+//! in the same run and at the same durability.
 
 mod redb;
+mod writes;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use duramen_bench::{Result, basic};
 use std::process::ExitCode;
 
-/// Measures Duramen beside another store.
+/// Measures other stores, and Duramen beside them.
 #[derive(Parser)]
 #[command(version)]
 struct Program {
@@ -26,6 +27,9 @@ enum Command {
         #[command(flatten)]
         args: Box<basic::Args>,
     },
+    /// Overwrites records at random and counts what that writes, by kind, before and after compression
+    #[command(args_override_self = true)]
+    Writes(writes::Args),
 }
 
 /// The stores that can be measured.
@@ -36,11 +40,12 @@ enum Peer {
 }
 
 fn run(command: &Command) -> Result<()> {
-    let Command::Basic { peer, args } = command;
-    let rival = match peer {
-        Peer::Redb => basic::Entrant::of::<redb::Redb>(),
-    };
-    basic::main(args, &[basic::Entrant::of::<basic::Duramen>(), rival])
+    match command {
+        Command::Basic { peer: Peer::Redb, args } => {
+            basic::main(args, &[basic::Entrant::of::<basic::Duramen>(), basic::Entrant::of::<redb::Redb>()])
+        }
+        Command::Writes(args) => writes::run(args),
+    }
 }
 
 fn main() -> ExitCode {
