@@ -4,8 +4,8 @@ use crate::size;
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
-use duramen::db::StoreKind;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
+use duramen::db::{DeltaBlocks, StoreKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -154,6 +154,9 @@ pub(crate) struct NewFile {
     /// How the file of a new database keeps its pages [default: table]
     #[arg(long, value_enum)]
     pub(crate) store: Option<Store>,
+    /// How --store shadow writes small changes of a page: threshold and segment in bytes, and delta blocks
+    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
+    pub(crate) delta: Option<DeltaBlocks>,
 }
 
 /// How a file keeps its pages.

@@ -14,7 +14,7 @@ use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
 use workload::stores::STORES;
-use workload::{Workload, options};
+use workload::{Workload, delta, options};
 
 /// Steps of one history.
 const STEPS: usize = 110;
@@ -38,6 +38,7 @@ impl History {
             let shape = if seed.is_multiple_of(2) { LogShape::Packed } else { LogShape::Sparse };
             let db = options()
                 .store(store)
+                .delta(delta(seed))
                 .log_shape(shape)
                 .persist_table(shape == LogShape::Sparse)
                 .create_on(Arc::new(volume.clone()), NAME)?;
@@ -131,7 +132,7 @@ fn a_large_transaction_cut_before_its_first_piece_keeps_the_pages_it_reserved() 
 fn cut_a_large_transaction(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(store, &volume, &mut model)?;
+    let mut session = Session::create(store, 0, &volume, &mut model)?;
     let put = |key: u32, len: usize| Change::Put {
         table: "a".into(),
         key: key.to_be_bytes().to_vec(),
@@ -156,7 +157,7 @@ fn a_durable_commit_of_nothing_makes_the_commits_before_it_durable() -> Result<(
 fn commit_nothing(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(store, &volume, &mut model)?;
+    let mut session = Session::create(store, 0, &volume, &mut model)?;
     let put = Change::Put { table: "a".into(), key: b"k".to_vec(), value: b"v".to_vec() };
     session.commit(vec![put], Durability::None)?;
     session.db.begin_write()?.commit()?;

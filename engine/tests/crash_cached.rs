@@ -41,7 +41,7 @@ impl Life {
     fn first(store: StoreKind, seed: u64) -> Life {
         let (volume, mut model) = (FailingVolume::new(seed), Model::new());
         let mut run = || {
-            let mut session = Session::create(store, &volume, &mut model)?;
+            let mut session = Session::create(store, seed, &volume, &mut model)?;
             session.run(&mut Workload::new(seed), STEPS)?;
             session.close();
             Ok::<_, Error>(())
@@ -76,7 +76,7 @@ impl Life {
         let work = || {
             let mut session = match recovered {
                 Some((db, _)) => Session::new(db, &volume, &mut now),
-                None => Session::create(self.store, &volume, &mut now)?,
+                None => Session::create(self.store, rng.u64(..), &volume, &mut now)?,
             };
             session.run(&mut Workload::later(rng.u64(..), 1 + born as u64), rng.usize(0..=LATER_STEPS))?;
             if rng.bool() {
@@ -181,7 +181,7 @@ fn survive_failed_syncs(store: StoreKind, wanted: usize, first: u64) -> Result<(
     for seed in first.. {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (volume, mut model) = (FailingVolume::new(seed), Model::new());
-        let mut session = Session::create(store, &volume, &mut model)?;
+        let mut session = Session::create(store, seed, &volume, &mut model)?;
         volume.inject(Fault::FailSync, Trigger::once().after(rng.u64(0..120)));
         let mut workload = Workload::new(seed);
         let mut worked = Ok(());
@@ -210,7 +210,7 @@ fn a_superblock_that_only_the_file_cache_has_is_made_durable_before_anything_els
 
 fn lose_superblocks(store: StoreKind) -> Result<()> {
     let (volume, mut model) = (FailingVolume::new(0), Model::new());
-    let mut session = Session::create(store, &volume, &mut model)?;
+    let mut session = Session::create(store, 0, &volume, &mut model)?;
     let put = |key: u32, len: usize| Change::Put {
         table: "a".into(),
         key: key.to_be_bytes().to_vec(),

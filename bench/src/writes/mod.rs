@@ -8,6 +8,7 @@ mod run;
 use crate::Result;
 use bytesize::ByteSize;
 use clap::ValueEnum;
+use duramen::db::DeltaBlocks;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -37,6 +38,9 @@ pub struct Args {
     /// Write the page table of `table` after each flush of pages, not only at checkpoints
     #[arg(long)]
     persist_table: bool,
+    /// Delta blocks of the store `shadow`: THRESHOLD,SEGMENT,BLOCKS or off
+    #[arg(long, default_value_t = DeltaBlocks::default())]
+    delta: DeltaBlocks,
     /// The shape of the log
     #[arg(long, value_enum, default_value_t = Log::Packed)]
     log: Log,
@@ -62,7 +66,7 @@ pub struct Args {
 enum Store {
     /// Copy on write with a page table.
     Table,
-    /// Two slots a page, written in turn.
+    /// Two slots a page, written in turn, and delta blocks.
     Shadow,
 }
 
@@ -179,7 +183,7 @@ mod tests {
         for store in ["table", "shadow"] {
             adds_up(store);
         }
-        for unknown in [["", "--store", "slots"], ["", "--delta", "off"], ["", "--threads", "17"]] {
+        for unknown in [["", "--store", "slots"], ["", "--delta", "none"], ["", "--threads", "17"]] {
             assert!(Program::try_parse_from(unknown).is_err(), "{unknown:?}");
         }
     }

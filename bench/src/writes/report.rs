@@ -54,7 +54,8 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
         "cache_pages": frames,
         "workload": {
             "records": args.records, "record_size": args.record_size, "page_size": args.page_size.0,
-            "threads": args.threads, "store": name(args.store), "persist_table": args.persist_table, "log": name(args.log),
+            "threads": args.threads, "store": name(args.store), "persist_table": args.persist_table,
+            "delta": args.delta.to_string(), "log": name(args.log),
             "flush": args.flush.to_string(), "disk": name(args.disk), "seed": args.seed,
         },
     })

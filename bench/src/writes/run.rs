@@ -64,9 +64,10 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
         Some(folder) => Arc::new(FileVolume::for_file(&folder.path().join(NAME))?.0),
     };
     let keys = Keys::new(args.records, args.seed);
-    populate(args, &keys, below.clone())?;
     let gathers = args.threads > 1 && args.flush == Flush::Commit;
-    let drive = Arc::new(DriveVolume::new(below).with_sync_time(if gathers { SYNC } else { Duration::ZERO }));
+    let sync_time = if gathers { SYNC } else { Duration::ZERO };
+    let drive = Arc::new(DriveVolume::new(below).with_atomic_blocks().with_sync_time(sync_time));
+    populate(args, &keys, drive.clone())?;
     let db = builder(args).open_on(drive.clone(), NAME)?;
     Bench { args, keys, drive, db }.measure()
 }
@@ -92,7 +93,12 @@ fn populate(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
         Store::Table => StoreKind::Table,
         Store::Shadow => StoreKind::Shadow,
     };
-    let db = builder(args).store(store).durability(Durability::None).cache(cache).create_on(volume, NAME)?;
+    let db = builder(args)
+        .store(store)
+        .delta(args.delta)
+        .durability(Durability::None)
+        .cache(cache)
+        .create_on(volume, NAME)?;
     let width = args.record_size as usize - KEY;
     let tx = db.begin_write()?;
     let options = TableOptions { keys: Some(KeyLayout::Fixed), ..TableOptions::default() };

@@ -46,6 +46,9 @@ pub(super) fn creating(args: &args::Database, new: args::NewFile) -> Result<NewD
     if let Some(store) = new.store {
         builder = builder.store(store.into());
     }
+    if let Some(delta) = new.delta {
+        builder = builder.delta(delta);
+    }
     Ok(builder.begin_create(&args.db)?)
 }
 
@@ -89,10 +92,15 @@ impl Target {
             }
             opened => opened?,
         };
-        let DatabaseStats { page_size, store, .. } = db.stats();
+        let DatabaseStats { page_size, store, delta, .. } = db.stats();
         if let Some(asked) = new.new_file.store.map(StoreKind::from).filter(|asked| Some(*asked) != store) {
             let found = store.map_or("-", StoreKind::name);
             let why = format!("was made with --store {found}, not {}: leave out --store", asked.name());
+            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        }
+        let asked = new.new_file.delta.filter(|asked| Some(*asked) != delta);
+        if let (Some(asked), Some(found)) = (asked, delta) {
+            let why = format!("was made with --delta {found}, not {asked}: leave out --delta");
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         if let Some(asked) = new.new_file.page_size.filter(|asked| length(*asked) != page_size) {

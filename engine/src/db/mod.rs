@@ -18,7 +18,7 @@ pub mod types;
 pub use crate::base::Damage;
 pub use crate::log::LogShape;
 pub use crate::store::superblock::MAGIC as FILE_MAGIC;
-pub use crate::store::{StoreKind, WriteTotals};
+pub use crate::store::{DeltaBlocks, StoreKind, WriteTotals};
 pub use crate::tree::{LevelStats, TreeStats};
 pub use crate::txn::{DatabaseStats, Metrics};
 pub use catalog::info::TableInfo;

@@ -181,6 +181,10 @@ impl Disk for CountedDisk {
         self.inner.reserve_range(range)
     }
 
+    fn writes_blocks_whole(&self) -> bool {
+        self.inner.writes_blocks_whole()
+    }
+
     fn allocated(&self) -> Result<u64> {
         self.inner.allocated()
     }

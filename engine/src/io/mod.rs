@@ -60,6 +60,11 @@ pub trait Disk: Send + Sync + Debug {
     }
     /// The same for these bytes alone, inside the file or behind its end.
     fn reserve_range(&self, range: Range<u64>) -> Result<()>;
+    /// True if a power cut leaves each aligned block of 4 KiB that is being written either as it was or as it will be, never
+    /// a mixture.
+    fn writes_blocks_whole(&self) -> bool {
+        false
+    }
     /// Bytes allocated on the device. There may be fewer than [`Disk::size`], if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }

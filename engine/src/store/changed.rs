@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, but for the last ones, which a page may be
-/// too short for.
+/// too short for. The LSN, the first [`ChangedParts::LSN`] bytes of a page, is in no segment: each change changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangedParts(pub(super) [u64; ChangedParts::WORDS]);
 
@@ -11,7 +11,9 @@ impl ChangedParts {
     pub(super) const WORDS: usize = 4;
     /// Segments of a page: of 32 bytes in a slot of 8 KiB.
     pub const SEGMENTS: usize = 64 * ChangedParts::WORDS;
-    /// Nothing.
+    /// Bytes of the LSN.
+    pub const LSN: usize = 8;
+    /// Nothing but the LSN.
     pub const NONE: ChangedParts = ChangedParts([0; ChangedParts::WORDS]);
     /// Everything, or there is no base.
     pub const ALL: ChangedParts = ChangedParts([u64::MAX; ChangedParts::WORDS]);
@@ -23,16 +25,23 @@ impl ChangedParts {
 
     /// Where two states of a page differ.
     pub fn between(before: &[u8], after: &[u8]) -> ChangedParts {
-        let len = ChangedParts::segment(after.len());
         let mut changed = ChangedParts::NONE;
-        for (segment, (before, after)) in before.chunks(len).zip(after.chunks(len)).enumerate() {
-            if before != after
-                && let Some(word) = changed.0.get_mut(segment / 64)
-            {
-                *word |= 1 << (segment % 64);
+        for range in ChangedParts::ALL.ranges(after.len()) {
+            if before.get(range.clone()) != after.get(range.clone()) {
+                changed.add(range, after.len());
             }
         }
         changed
+    }
+
+    /// Adds the segments that these bytes of a page of that size are in.
+    pub fn add(&mut self, range: Range<usize>, page_size: usize) {
+        let len = ChangedParts::segment(page_size);
+        for segment in range.start / len..range.end.div_ceil(len) {
+            if let Some(word) = self.0.get_mut(segment / 64) {
+                *word |= 1 << (segment % 64);
+            }
+        }
     }
 
     /// The bytes of the segments, of a page of that size, in order.
@@ -40,7 +49,10 @@ impl ChangedParts {
         let len = ChangedParts::segment(page_size);
         let has = move |segment: &usize| self.0.get(segment / 64).is_some_and(|word| word >> (segment % 64) & 1 == 1);
         let segments = page_size.div_ceil(len);
-        (0..segments).filter(has).map(move |segment| segment * len..((segment + 1) * len).min(page_size))
+        (0..segments).filter(has).map(move |segment| {
+            let end = ((segment + 1) * len).min(page_size);
+            (segment * len).max(ChangedParts::LSN).min(end)..end
+        })
     }
 }
 
@@ -58,6 +70,7 @@ mod tests {
             let mut after = before.clone();
             hits.iter().for_each(|(at, mask)| after[at % before.len()] ^= mask);
             let mut copy = before.clone();
+            copy[..ChangedParts::LSN].copy_from_slice(&after[..ChangedParts::LSN]);
             let changed = ChangedParts::between(&before, &after);
             for range in changed.ranges(before.len()) {
                 prop_assert_ne!(&before[range.clone()], &after[range.clone()]);
@@ -69,7 +82,7 @@ mod tests {
 
     #[test]
     fn everything_is_the_whole_page() {
-        assert_eq!(ChangedParts::ALL.ranges(4096).map(|range| range.len()).sum::<usize>(), 4096);
+        assert_eq!(ChangedParts::ALL.ranges(4096).map(|range| range.len()).sum::<usize>(), 4096 - ChangedParts::LSN);
         assert_eq!(ChangedParts::NONE.ranges(4096).count(), 0);
     }
 }

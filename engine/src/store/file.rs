@@ -1,10 +1,11 @@
 //! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes. The
 //! bytes after the superblocks belong to the store.
 
-use super::StoreKind;
+use super::shadow::own_of_new;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use super::totals::{Counters, WriteTotals};
+use super::{StoreKind, StoreOptions};
 use crate::base::{Result, limits};
 use crate::io::{CountedDisk, Disk, WriteCounts, WriteKind};
 use parking_lot::{Mutex, MutexGuard};
@@ -39,10 +40,13 @@ impl std::fmt::Debug for DatabaseFile {
 impl DatabaseFile {
     /// Writes the superblocks of a new database to an empty file and returns once they are durable. `path` is for
     /// messages only.
-    pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<DatabaseFile> {
+    pub fn create(options: StoreOptions, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<DatabaseFile> {
+        let StoreOptions { kind, delta } = options;
         limits::check_page_size(meta.page_size + kind.trailer(), false)?;
         let meta = Meta { life: WriteTotals::of_superblock(FRONT), ..meta };
-        let first = Superblock { meta, kind, sequence: 1, own: Vec::new() };
+        delta.check()?;
+        let own = if kind == StoreKind::Shadow { own_of_new(delta, &*disk) } else { Vec::new() };
+        let first = Superblock { meta, kind, sequence: 1, own };
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;

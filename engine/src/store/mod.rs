@@ -9,11 +9,13 @@
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and has no page table.
+//! * `options`: what is chosen of a store when a database is created.
 //! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
 //!   writes, whatever store is in it.
 
 mod changed;
 mod file;
+mod options;
 mod pool;
 mod rescue;
 mod seam;
@@ -27,6 +29,7 @@ mod totals;
 
 pub use changed::ChangedParts;
 pub use file::DatabaseFile;
+pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
@@ -43,8 +46,13 @@ use std::sync::Arc;
 use table::TableStore;
 
 /// Makes an empty store of a kind in an empty file and returns once it is durable. `path` is for messages only.
-pub fn create(kind: StoreKind, disk: Arc<dyn Disk>, path: &Path, meta: Meta) -> Result<Arc<dyn PageStore>> {
-    of_file(DatabaseFile::create(kind, disk, path, meta)?)
+pub fn create(
+    options: impl Into<StoreOptions>,
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    meta: Meta,
+) -> Result<Arc<dyn PageStore>> {
+    of_file(DatabaseFile::create(options.into(), disk, path, meta)?)
 }
 
 /// Opens the store that is in a file. Nothing is written.

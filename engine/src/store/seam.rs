@@ -16,6 +16,7 @@
 
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
+use super::options::DeltaBlocks;
 use super::superblock::Meta;
 use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -158,8 +159,6 @@ pub struct StoreStats {
     pub pages: u64,
     /// Bytes written since the store was opened.
     pub written_bytes: u64,
-    /// Delta blocks that a read of their page needs.
-    pub delta_bytes: u64,
 }
 
 /// A sound image that was found in the file.
@@ -183,8 +182,8 @@ pub enum Base {
 
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
-    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, if the store
-    /// [wants to know](PageStore::wants_changes).
+    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, but for the LSN, if
+    /// the store [wants to know](PageStore::wants_changes).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
     /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has changed.
@@ -337,6 +336,16 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
 
     /// Calls `visit` with every sound image in the file: the newest ones, and old ones that are not yet overwritten.
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()>;
+
+    /// How small changes of pages are written, if the store has delta blocks.
+    fn delta(&self) -> Option<DeltaBlocks> {
+        None
+    }
+
+    /// Bytes of changes in the delta blocks that count, of all pages: an estimate from a sample of them, which is read.
+    fn delta_bytes(&self) -> u64 {
+        0
+    }
 
     /// Its sizes now.
     fn stats(&self) -> StoreStats;

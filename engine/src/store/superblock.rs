@@ -84,7 +84,7 @@ pub struct Superblock {
     pub kind: StoreKind,
     /// One more at each write. Of two sound superblocks the one with the greater number is valid.
     pub sequence: u64,
-    /// The store's own bytes, at most [`MAX_OWN`]; none in a new database.
+    /// The store's own bytes, at most [`MAX_OWN`].
     pub own: Vec<u8>,
 }
 

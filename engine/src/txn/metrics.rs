@@ -46,7 +46,7 @@ pub struct Metrics {
     pub allocated_bytes: u64,
     /// Bytes of all pages, without compression.
     pub page_bytes: u64,
-    /// Bytes of the delta blocks that are in use; 0 for the page store `table`.
+    /// Bytes of changes in the delta blocks that are in use, estimated from a sample of the pages; 0 for the page store `table`.
     pub delta_bytes: u64,
 }
 
@@ -74,7 +74,7 @@ impl Engine {
             file_bytes: stats.file_bytes,
             allocated_bytes: file.allocated(),
             page_bytes: stats.pages.saturating_mul(self.full_page_size() as u64),
-            delta_bytes: stats.delta_bytes,
+            delta_bytes: store.delta_bytes(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use crate::base::Error;
-use crate::store::StoreKind;
+use crate::store::{DeltaBlocks, StoreKind};
 
 /// Statistics of a database, which `Database::stats` returns.
 ///
@@ -22,6 +22,9 @@ use crate::store::StoreKind;
 pub struct DatabaseStats {
     /// How the file keeps its pages; `None` in memory.
     pub store: Option<StoreKind>,
+    /// How small changes of pages are written; `None` in memory, and for other page stores than
+    /// [`StoreKind::Shadow`].
+    pub delta: Option<DeltaBlocks>,
     /// Bytes of a page, with what the store keeps behind it.
     pub page_size: usize,
     /// Length of the file; 0 in memory.
@@ -69,6 +72,7 @@ impl Engine {
         let held = self.versions.held_back();
         DatabaseStats {
             store: kind,
+            delta: self.store.as_ref().and_then(|store| store.delta()),
             page_size: self.full_page_size(),
             file_bytes: store.file_bytes,
             allocated_bytes: self.store.as_ref().map_or(0, |store| store.file().allocated()),

@@ -9,8 +9,8 @@ pub(crate) mod layouts;
 pub(crate) mod session;
 pub(crate) mod stores;
 
-use duramen::db::DEFAULT_FILL;
 use duramen::db::types::TableOptions;
+use duramen::db::{DEFAULT_FILL, DeltaBlocks};
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -31,6 +31,12 @@ const MANY: usize = 900;
 /// Pages of 4 KiB, the smallest cache there is, no thread of its own: everything happens in the order that a test says.
 pub(crate) fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).checkpoint_bytes(160 << 10).background(false)
+}
+
+/// How a seed's database keeps small changes of its pages, if its store can.
+pub(crate) fn delta(seed: u64) -> DeltaBlocks {
+    let blocks = [0, 1, 4, 16][usize::try_from(seed / 2 % 4).unwrap_or(0)];
+    DeltaBlocks { threshold: 1500, segment: 32, blocks }
 }
 
 /// One thing to do.

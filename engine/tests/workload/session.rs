@@ -1,7 +1,7 @@
 //! A workload on a simulated volume, with marks in its history of what had been promised when, and what must be found
 //! afterwards.
 
-use super::{Step, Workload, apply, contents, options};
+use super::{Step, Workload, apply, contents, delta, options};
 use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
@@ -74,8 +74,13 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn create(store: StoreKind, volume: &'a FailingVolume, model: &'a mut Model) -> Result<Session<'a>> {
-        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
+    pub(crate) fn create(
+        store: StoreKind,
+        seed: u64,
+        volume: &'a FailingVolume,
+        model: &'a mut Model,
+    ) -> Result<Session<'a>> {
+        let db = options().store(store).delta(delta(seed)).create_on(Arc::new(volume.clone()), NAME)?;
         Ok(Session::new(db, volume, model))
     }
 

@@ -116,12 +116,21 @@ pub(super) struct DriveDisk {
     inner: Arc<dyn Disk>,
     file: Arc<DriveFile>,
     meter: Arc<Meter>,
-    sync_time: Duration,
+    traits: Traits,
+}
+
+/// How a drive differs from others.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Traits {
+    /// The time of a sync.
+    pub(super) sync_time: Duration,
+    /// Blocks are written atomically.
+    pub(super) atomic_blocks: bool,
 }
 
 impl DriveDisk {
-    pub(super) fn new(inner: Arc<dyn Disk>, file: Arc<DriveFile>, meter: Arc<Meter>, sync_time: Duration) -> DriveDisk {
-        DriveDisk { inner, file, meter, sync_time }
+    pub(super) fn new(inner: Arc<dyn Disk>, file: Arc<DriveFile>, meter: Arc<Meter>, traits: Traits) -> DriveDisk {
+        DriveDisk { inner, file, meter, traits }
     }
 
     fn call(&self, blocks: Range<u64>, physical: u64) -> Call {
@@ -186,10 +195,14 @@ impl Disk for DriveDisk {
         self.meter.synced(!blocks.unsynced.is_empty());
         self.count_log(&mut blocks)?;
         drop(blocks);
-        if !self.sync_time.is_zero() {
-            std::thread::sleep(self.sync_time);
+        if !self.traits.sync_time.is_zero() {
+            std::thread::sleep(self.traits.sync_time);
         }
         Ok(())
+    }
+
+    fn writes_blocks_whole(&self) -> bool {
+        self.traits.atomic_blocks
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<()> {

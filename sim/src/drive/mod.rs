@@ -23,7 +23,7 @@ pub use counts::{DriveCounts, Traffic};
 use counts::Meter;
 use duramen::Result;
 use duramen::io::{Disk, Locked, OpenMode, Volume};
-use file::{DriveDisk, DriveFile};
+use file::{DriveDisk, DriveFile, Traits};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,20 +36,25 @@ pub struct DriveVolume {
     inner: Arc<dyn Volume>,
     files: Mutex<BTreeMap<String, Arc<DriveFile>>>,
     meter: Arc<Meter>,
-    sync_time: Duration,
+    traits: Traits,
 }
 
 impl DriveVolume {
     /// A drive whose contents are in the files of `inner`. What is in them already takes space and is not counted as written.
     pub fn new(inner: Arc<dyn Volume>) -> DriveVolume {
-        let sync_time = Duration::ZERO;
-        DriveVolume { inner, files: Mutex::default(), meter: Arc::default(), sync_time }
+        DriveVolume { inner, files: Mutex::default(), meter: Arc::default(), traits: Traits::default() }
+    }
+
+    /// Lets the drive say that it writes blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]).
+    #[must_use]
+    pub fn with_atomic_blocks(self) -> DriveVolume {
+        DriveVolume { traits: Traits { atomic_blocks: true, ..self.traits }, ..self }
     }
 
     /// Makes each sync of a file take this time, so that commits of other threads gather meanwhile.
     #[must_use]
     pub fn with_sync_time(self, sync_time: Duration) -> DriveVolume {
-        DriveVolume { sync_time, ..self }
+        DriveVolume { traits: Traits { sync_time, ..self.traits }, ..self }
     }
 
     /// What was written and read so far.
@@ -72,7 +77,7 @@ impl DriveVolume {
                 file
             }
         };
-        Ok(Arc::new(DriveDisk::new(inner, file, self.meter.clone(), self.sync_time)))
+        Ok(Arc::new(DriveDisk::new(inner, file, self.meter.clone(), self.traits)))
     }
 
     fn renamed(&self, from: &str, to: &str) {

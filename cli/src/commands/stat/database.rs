@@ -10,6 +10,9 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(super) struct DatabaseRow {
     store: Option<&'static str>,
+    /// Threshold, segment and blocks, or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<String>,
     page_size: usize,
     /// Length of the file: its apparent size.
     file_bytes: u64,
@@ -83,6 +86,7 @@ impl Whole {
         }
         let database = DatabaseRow {
             store: stats.store.map(StoreKind::name),
+            delta: stats.delta.map(|delta| delta.to_string()),
             page_size: stats.page_size,
             file_bytes: stats.file_bytes,
             allocated_bytes: stats.allocated_bytes,

@@ -9,7 +9,7 @@ use super::options::Builder;
 use crate::base::{Error, Lsn, Result};
 use crate::db::Database;
 use crate::io::{FileVolume, LockGuard, Locked, OpenMode, Volume};
-use crate::store::{self, Meta, WriteTotals};
+use crate::store::{self, Meta, StoreOptions, WriteTotals};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -272,7 +272,12 @@ impl Creation {
                 high_water: 1,
                 life: WriteTotals::default(),
             };
-            store::create(options.store, disk, &creation.volume.path(&creation.name), meta)?;
+            store::create(
+                StoreOptions { kind: options.store, delta: options.delta },
+                disk,
+                &creation.volume.path(&creation.name),
+                meta,
+            )?;
             return Ok(creation);
         }
     }

@@ -4,7 +4,7 @@
 use crate::base::{Error, Result, limits};
 use crate::db::Database;
 use crate::log::LogShape;
-use crate::store::StoreKind;
+use crate::store::{DeltaBlocks, StoreKind};
 use crate::txn::Durability;
 use std::path::Path;
 use std::time::Duration;
@@ -60,6 +60,8 @@ pub struct Builder {
     /// Which page store a new database has.
     pub(crate) store: StoreKind,
     pub(crate) persist_table: bool,
+    /// For [`StoreKind::Shadow`].
+    pub(crate) delta: DeltaBlocks,
     pub(crate) cache: usize,
     pub(crate) resident_inner: bool,
     pub(crate) durability: Durability,
@@ -77,6 +79,7 @@ impl Default for Builder {
             page_size: None,
             store: StoreKind::default(),
             persist_table: false,
+            delta: DeltaBlocks::default(),
             cache: DEFAULT_CACHE,
             resident_inner: false,
             durability: Durability::Commit,
@@ -148,6 +151,26 @@ impl Builder {
     #[must_use]
     pub fn persist_table(mut self, persist: bool) -> Builder {
         self.persist_table = persist;
+        self
+    }
+
+    /// How the page store [`StoreKind::Shadow`] writes small changes of a page. Default
+    /// [`DeltaBlocks::default`]: one delta block. It is fixed when a database is created and ignored when one is opened, and
+    /// for other stores.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, db::{DeltaBlocks, StoreKind}};
+    ///
+    /// let paper = DeltaBlocks { threshold: 2048, segment: 128, blocks: 1 };
+    /// let db = Database::builder().store(StoreKind::Shadow).delta(paper).create(&path)?;
+    /// assert_eq!(db.stats().delta, Some(paper));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn delta(mut self, delta: DeltaBlocks) -> Builder {
+        self.delta = delta;
         self
     }
 

@@ -1,8 +1,9 @@
 //! Syncs and checkpoints, and trims of the slots that are not needed after them.
 
+use super::own::Own;
 use super::slot::Side;
 use super::states::Kind;
-use super::{Own, ShadowStore, State};
+use super::{ShadowStore, State};
 use crate::base::{Error, PageId, Result};
 use crate::store::seam::Frozen;
 use crate::store::superblock::Meta;
@@ -70,8 +71,10 @@ impl ShadowStore {
         };
         self.sync_written(&alone)?;
         drop(alone);
+        self.check_failed_writes()?;
         let pages = self.state.lock().pages.pages();
-        change.write(meta, Own { generation, pages }.encode())?;
+        let own = Own { generation, pages, ..Own::decode(change.own())? };
+        change.write(meta, own.encode())?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;
@@ -81,6 +84,20 @@ impl ShadowStore {
         drop(change);
         self.trim_all();
         Ok(())
+    }
+
+    /// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this
+    /// image, so it is needed until the page is written again.
+    fn check_failed_writes(&self) -> Result<()> {
+        let state = self.state.lock();
+        let is_spoilt = |id: &&PageId| {
+            let now = state.pages.get(**id);
+            now.kind() == Kind::Present && !now.is_synced()
+        };
+        match state.failed.iter().find(is_spoilt) {
+            Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),
+            None => Ok(()),
+        }
     }
 
     /// Trims what nobody needs.
@@ -116,14 +133,14 @@ impl ShadowStore {
         if !now.waits_for_trim() {
             return;
         }
-        let slot = |side: Side| {
-            let start = self.geometry.offset(id, side);
-            start..start + self.geometry.slot() as u64
-        };
-        match now.kind() {
-            Kind::Present => ranges.push(slot(now.side().other())),
-            _ => ranges.push(self.geometry.cell_of(id)),
-        }
+        let cell = self.geometry.cell_of(id);
+        let blocks = now.used().blocks(self.geometry.deltas());
+        let half = self.geometry.half(id, now.side(), blocks);
+        ranges.push(match (now.kind(), now.side()) {
+            (Kind::Present, Side::First) => half.end..cell.end,
+            (Kind::Present, Side::Second) => cell.start..half.start,
+            _ => cell,
+        });
         state.pages.set(id, now.trimmed());
     }
 }

@@ -20,6 +20,17 @@ pub(super) struct Known {
     pub(super) lenient: bool,
 }
 
+impl Known {
+    /// Of a page whose state is known: what else is beside its slot does not matter.
+    pub(super) const STORED: Known =
+        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, lenient: true };
+
+    /// True if an image or a delta has a change that the log has lost.
+    pub(super) fn has_lost(&self, stamp: Stamp, lsn: Lsn) -> bool {
+        self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
+    }
+}
+
 /// What is in the slot that does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Other {
@@ -49,7 +60,7 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
     let side = |content| if content == first { Side::First } else { Side::Second };
     let is_lost = |content| {
         let Content::Image { stamp, lsn } = content else { return false };
-        known.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
+        known.has_lost(stamp, lsn)
     };
     match (first, second) {
         (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })

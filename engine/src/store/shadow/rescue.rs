@@ -1,12 +1,16 @@
 //! Opens a file whose superblocks are damaged. A page's position is its id, and each slot names the geometry and the
 //! database, so that the slots alone lead to all pages. The meaning of a page must not be in this file.
 
-use super::slot::{Content, Geometry};
+use super::chain::{Base, Chain};
+use super::choice::Known;
+use super::half::Half;
+use super::slot::{Content, Geometry, Side};
 use super::{PageStore, ShadowStore};
-use crate::base::{Damage, Error, Lsn, Result};
+use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
+use crate::page::Page;
 use crate::store::superblock::Chosen;
-use crate::store::{Believed, DatabaseFile, RescuedStore, StoreKind, Trust};
+use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,6 +38,24 @@ impl ShadowStore {
         let ids_end = geometry.pages(file.disk().size()?);
         let store = ShadowStore::with_geometry(file, geometry, ids_end)?;
         store.rescued(Believed::None, true, 1, vec![Damage::Superblocks { cause }])
+    }
+
+    /// Visits the image in a slot, with the deltas beside it that belong to it.
+    pub(super) fn survey_half(&self, id: PageId, side: Side, visit: &mut dyn FnMut(FoundImage<'_>)) {
+        self.with_buffer(|bytes| {
+            if self.read_part(self.geometry.half(id, side, self.geometry.deltas()), bytes).is_err() {
+                return;
+            }
+            let half = Half::new(bytes, side, self.geometry.slot());
+            let Content::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return };
+            let mut page = half.slot().get(..self.geometry.page()).unwrap_or_default().to_vec();
+            let applied = Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, Known::STORED, &mut page);
+            if applied.is_ok() && Page::check(&page, id).is_ok() {
+                let (page, mut packed) = (Page::new(&page), Vec::new());
+                page.packed_into(&mut packed);
+                visit(FoundImage { page: id, lsn: page.lsn(), packed: &packed });
+            }
+        });
     }
 
     /// `guessed`: any sound image is believed.

@@ -123,6 +123,16 @@ impl Geometry {
         self.page + SLOT_TRAILER
     }
 
+    /// Low bits of the database's id.
+    pub(super) fn database(&self) -> u32 {
+        self.database
+    }
+
+    /// Delta blocks of a page.
+    pub(super) fn deltas(&self) -> usize {
+        self.deltas.into()
+    }
+
     /// Bytes of the file for each page.
     pub(super) fn cell(&self) -> u64 {
         (2 * self.slot() + usize::from(self.deltas) * BLOCK) as u64
@@ -136,10 +146,24 @@ impl Geometry {
 
     /// Where a slot begins in the file.
     pub(super) fn offset(&self, id: PageId, side: Side) -> u64 {
-        let cell = self.cell_of(id);
+        self.half(id, side, 0).start
+    }
+
+    /// Where a slot with the first `blocks` delta blocks beside it is in the file.
+    pub(super) fn half(&self, id: PageId, side: Side, blocks: usize) -> Range<u64> {
+        let (cell, len) = (self.cell_of(id), (self.slot() + blocks.min(self.deltas()) * BLOCK) as u64);
         match side {
-            Side::First => cell.start,
-            Side::Second => cell.end - self.slot() as u64,
+            Side::First => cell.start..cell.start + len,
+            Side::Second => cell.end - len..cell.end,
+        }
+    }
+
+    /// Where a delta block begins in the file.
+    pub(super) fn delta_offset(&self, id: PageId, side: Side, index: usize) -> u64 {
+        let half = self.half(id, side, index + 1);
+        match side {
+            Side::First => half.end - BLOCK as u64,
+            Side::Second => half.start,
         }
     }
 

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | 0..2 | kind: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots |
 //! | 2 | the slot that was written last |
-//! | 3 | of a page that is present: that slot is synced; of another one: a recovery may need its slots |
+//! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
 //! | 4 | what is not needed of the page waits to be trimmed |
-//! | 5..10 | delta blocks in use |
+//! | 5..10 | the deltas that count: 0 none, 1 to 16 a chain of so many, 20 to 23 a cumulative one with this number less 20 |
 //! | 10..16 | turn of the image that was written last |
 
+use super::delta::{NUMBERS, Order};
 use super::slot::{Side, Stamp, TURNS};
 use crate::base::PageId;
 
@@ -16,6 +17,9 @@ const SECOND: u16 = 1 << 2;
 const SYNCED: u16 = 1 << 3;
 const HELD: u16 = 1 << 3;
 const TRIM: u16 = 1 << 4;
+const USED: u32 = 5;
+const USED_BITS: u16 = 31 << USED;
+const CUMULATIVE: u16 = 20;
 const TURN: u32 = 10;
 
 /// Whether a page has an image.
@@ -29,6 +33,62 @@ pub(super) enum Kind {
     Present = 2,
     /// It has none, and its slots have not been read.
     Dropped = 3,
+}
+
+/// The deltas of a page that count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Used {
+    #[default]
+    None,
+    /// The first blocks, so many.
+    Chain(u8),
+    /// The cumulative delta with this number.
+    Cumulative(u8),
+}
+
+impl Used {
+    /// True if the delta in that block counts, or if it is the one that the next cumulative delta does not overwrite.
+    pub(super) fn contains(self, block: usize) -> bool {
+        match self {
+            Used::None => false,
+            Used::Chain(count) => block < usize::from(count),
+            Used::Cumulative(_) => block < 2,
+        }
+    }
+
+    /// True if the delta in that block counts. A page has `most` delta blocks.
+    pub(super) fn is_in(self, block: usize, most: usize) -> bool {
+        match self {
+            Used::None => false,
+            Used::Chain(count) => block < usize::from(count),
+            Used::Cumulative(number) => block == Used::cumulative_block(number, most),
+        }
+    }
+
+    /// The block of a cumulative delta.
+    pub(super) fn cumulative_block(number: u8, most: usize) -> usize {
+        usize::from(number).checked_rem(most.min(2)).unwrap_or(0)
+    }
+
+    /// How many blocks must be read to have the deltas that count, if a page has so many.
+    pub(super) fn blocks(self, most: usize) -> usize {
+        match self {
+            Used::None => 0,
+            Used::Chain(count) => usize::from(count).min(most),
+            Used::Cumulative(_) => most.min(2),
+        }
+    }
+
+    /// Whether a delta may be the one after these.
+    pub(super) fn is_followed_by(self, order: Order) -> bool {
+        match (self, order) {
+            (Used::None, Order::Cumulative(_)) => true,
+            (Used::Chain(count), Order::After(index)) => index == count,
+            (Used::None, Order::After(index)) => index == 0,
+            (Used::Cumulative(number), Order::Cumulative(next)) => next == (number + 1) % NUMBERS,
+            _ => false,
+        }
+    }
 }
 
 /// What is known of a page.
@@ -77,9 +137,41 @@ impl PageState {
         self.0 & TRIM != 0
     }
 
-    /// The same page, its image synced; what its other slot has is not needed any more.
+    /// The deltas that count.
+    pub(super) fn used(self) -> Used {
+        match (self.0 & USED_BITS) >> USED {
+            0 => Used::None,
+            number @ CUMULATIVE.. => Used::Cumulative((number - CUMULATIVE).to_le_bytes()[0] % NUMBERS),
+            count => Used::Chain(count.to_le_bytes()[0]),
+        }
+    }
+
+    /// True if the image in the slot is synced. A delta is written only then.
+    pub(super) fn has_synced_slot(self) -> bool {
+        self.is_synced() || self.used() != Used::None
+    }
+
+    /// The same page with other deltas, the last of which is not synced.
+    pub(super) fn with_delta(self, used: Used) -> PageState {
+        let bits = match used {
+            Used::None => 0,
+            Used::Chain(count) => u16::from(count),
+            Used::Cumulative(number) => CUMULATIVE + u16::from(number),
+        };
+        PageState(self.0 & !(USED_BITS | SYNCED) | bits << USED)
+    }
+
+    /// The same page, its last write synced. What the other slot has is not needed any more.
     pub(super) fn synced(self) -> PageState {
-        PageState(self.0 | SYNCED | TRIM)
+        match self.used() {
+            Used::None => PageState(self.0 | SYNCED).with_trim(),
+            _ => PageState(self.0 | SYNCED),
+        }
+    }
+
+    /// The same page with something that is not needed any more.
+    pub(super) fn with_trim(self) -> PageState {
+        PageState(self.0 | TRIM)
     }
 
     /// The same page without an image.
@@ -88,7 +180,7 @@ impl PageState {
             Kind::Unknown | Kind::Dropped => Kind::Dropped,
             Kind::Absent | Kind::Present => Kind::Absent,
         };
-        PageState(self.0 & !(3 | TRIM) | kind as u16 | HELD)
+        PageState(self.0 & !(3 | TRIM | USED_BITS) | kind as u16 | HELD)
     }
 
     /// A dropped page whose slots are not needed any more.
@@ -103,7 +195,7 @@ impl PageState {
 
     /// Where the next image goes and its turn: over an image that no sync has made durable, else to the other slot.
     pub(super) fn target(self) -> (Side, u8) {
-        if self.kind() == Kind::Present && !self.is_synced() {
+        if self.kind() == Kind::Present && !self.has_synced_slot() {
             return (self.side(), self.turn());
         }
         (self.side().other(), Stamp::next_turn(self.turn()))

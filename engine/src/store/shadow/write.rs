@@ -1,75 +1,153 @@
-//! Writing images into slots, and what the log carries of a page that was written outside it.
+//! Writing slots and delta blocks, and what the log carries of a page that was written outside it.
 
 use super::ShadowStore;
-use super::choice::{Known, Other};
+use super::choice::Known;
+use super::delta::{NUMBERS, Order, Segments};
 use super::slot::{Side, Stamp};
-use super::states::{Kind, PageState};
+use super::states::{Kind, PageState, Used};
 use crate::base::{Error, Lsn, PageId, Result};
+use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
+use std::ops::{Range, RangeInclusive};
 
-/// The store syncs when this many pages are not synced. Then it can trim the images that these pages replace.
-const SYNC_PAGES: usize = 1024;
+/// The store syncs when so many pages are not synced: one in 32, but these at least and at most. Then it can trim the images
+/// that these pages replace, and write delta blocks beside the new ones.
+const SYNC_PAGES: RangeInclusive<u64> = 64..=1024;
+
+/// A page to be written.
+struct Part {
+    id: PageId,
+    /// Its slot, or its delta block, in the buffer.
+    bytes: Range<usize>,
+    is_delta: bool,
+}
 
 /// Pages to be written together.
 pub(super) struct SlotWriter<'s> {
     store: &'s ShadowStore,
-    ids: Vec<PageId>,
-    /// Their slots, one after the other; the trailers are still to be written.
-    slots: Vec<u8>,
+    parts: Vec<Part>,
+    /// Slots and delta blocks, one after the other. What says which write it was is still to be filled in.
+    bytes: Vec<u8>,
 }
 
 impl<'s> SlotWriter<'s> {
     pub(super) fn new(store: &'s ShadowStore) -> SlotWriter<'s> {
-        let mut slots = store.buffers.lock().pop().unwrap_or_default();
-        slots.clear();
-        SlotWriter { store, ids: Vec::new(), slots }
+        let mut bytes = store.buffers.lock().pop().unwrap_or_default();
+        bytes.clear();
+        SlotWriter { store, parts: Vec::new(), bytes }
     }
 }
 
 impl PageWriter for SlotWriter<'_> {
-    fn push(&mut self, id: PageId, page: &[u8], _changed: ChangedParts) -> Base {
-        self.ids.push(id);
-        self.slots.extend_from_slice(page);
-        self.slots.resize(self.ids.len() * self.store.geometry.slot(), 0);
+    fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base {
+        let geometry = &self.store.geometry;
+        let start = self.bytes.len();
+        let delta = self.store.segments_for_delta(id, changed);
+        if let Some((segments, base)) = delta {
+            self.bytes.resize(start + BLOCK, 0);
+            geometry.fill_delta(self.bytes.get_mut(start..).unwrap_or_default(), page, &segments);
+            self.parts.push(Part { id, bytes: start..start + BLOCK, is_delta: true });
+            return base;
+        }
+        self.bytes.extend_from_slice(page);
+        self.bytes.resize(start + geometry.slot(), 0);
+        self.parts.push(Part { id, bytes: start..self.bytes.len(), is_delta: false });
         Base::Moves
     }
 
     fn write(mut self: Box<Self>) -> Result<()> {
-        let len = self.store.geometry.slot();
-        let mut slots: Vec<_> = self.ids.iter().copied().zip(self.slots.chunks_mut(len)).collect();
-        self.store.write_slots(&mut slots, false)?;
+        self.store.write_parts(&self.parts, &mut self.bytes, false)?;
         self.store.sync_if_many()
     }
 }
 
 impl Drop for SlotWriter<'_> {
     fn drop(&mut self) {
-        self.store.buffers.lock().push(std::mem::take(&mut self.slots));
+        self.store.buffers.lock().push(std::mem::take(&mut self.bytes));
     }
 }
 
 impl ShadowStore {
-    /// Fills in the trailers of the slots and writes the slots. On an error each page that has a synced image keeps it.
-    /// Any other page may have its old image, the new one or none, until the page is written again.
-    /// `kept`: later writes must not overwrite the images, even before a sync.
-    fn write_slots(&self, slots: &mut [(PageId, &mut [u8])], kept: bool) -> Result<()> {
-        let generation = self.generation.read();
-        self.settle(slots.iter().map(|(id, _)| *id))?;
-        let mut written = Vec::with_capacity(slots.len());
-        for (id, slot) in slots {
-            let (side, turn) = self.target(*id)?;
-            self.geometry.seal(slot, Stamp { turn, generation: *generation });
-            self.put(self.geometry.offset(*id, side), slot)?;
-            written.push((*id, PageState::present(side, turn, kept)));
+    /// The segments of a page that go into a delta block, and what is the base of the page after that; `None` if the page is
+    /// to be written whole.
+    fn segments_for_delta(&self, id: PageId, changed: ChangedParts) -> Option<(Segments, Base)> {
+        let now = self.state.lock().pages.get(id);
+        let (used, ..) = self.next_delta(now)?;
+        let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
+        let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
+        let is_small = segments.bytes() <= usize::from(self.delta.threshold) + ChangedParts::LSN;
+        (is_small && segments.end() <= BLOCK).then_some((segments, base))
+    }
+
+    /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be written whole.
+    fn next_delta(&self, now: PageState) -> Option<(Used, Order, usize)> {
+        if now.kind() != Kind::Present || !now.has_synced_slot() {
+            return None;
         }
-        let mut state = self.state.lock();
-        for (id, now) in written {
-            state.pages.set(id, now);
-            state.unsynced.push(id);
+        let cumulative = |number: u8| {
+            let block = Used::cumulative_block(number, self.geometry.deltas());
+            (Used::Cumulative(number), Order::Cumulative(number), block)
+        };
+        match (now.used(), self.delta.blocks) {
+            (_, 0) => None,
+            (Used::None, 1) => Some(cumulative(0)),
+            (Used::Cumulative(number), 1) if now.is_synced() => Some(cumulative((number + 1) % NUMBERS)),
+            (Used::Cumulative(number), 1) => Some(cumulative(number)),
+            (Used::None, _) => Some((Used::Chain(1), Order::After(0), 0)),
+            (Used::Chain(count), most) if count < most => {
+                Some((Used::Chain(count + 1), Order::After(count), count.into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Completes slots and delta blocks and writes them. On an error each page that has a synced image keeps it, with its
+    /// deltas. Any other page may have its old image, the new one or none, until the page is written again.
+    /// `kept`: later writes must not overwrite the images, even before a sync.
+    fn write_parts(&self, parts: &[Part], bytes: &mut [u8], kept: bool) -> Result<()> {
+        let generation = self.generation.read();
+        self.settle(parts.iter().map(|part| part.id))?;
+        for part in parts {
+            let bytes = bytes.get_mut(part.bytes.clone()).unwrap_or_default();
+            let written = match part.is_delta {
+                true => self.write_delta(part.id, bytes, *generation),
+                false => self.write_slot(part.id, bytes, *generation, kept),
+            };
+            let mut state = self.state.lock();
+            match written {
+                Ok(now) => {
+                    state.failed.remove(&part.id);
+                    state.pages.set(part.id, now);
+                    state.unsynced.push(part.id);
+                }
+                Err(error) => {
+                    state.failed.insert(part.id);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Writes a slot; returns the state of the page with it.
+    fn write_slot(&self, id: PageId, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
+        let (side, turn) = self.target(id)?;
+        self.geometry.seal(slot, Stamp { turn, generation });
+        self.put(WriteKind::Page, self.geometry.offset(id, side), slot)?;
+        Ok(PageState::present(side, turn, kept))
+    }
+
+    /// Writes a delta block; returns the state of the page with it.
+    fn write_delta(&self, id: PageId, block: &mut [u8], generation: u32) -> Result<PageState> {
+        let now = self.state.lock().pages.get(id);
+        // Nothing but a sync has changed the state since the page was pushed, and after it a delta is still possible.
+        let (used, order, index) =
+            self.next_delta(now).ok_or_else(|| Error::corrupt(id, "it has no image for a delta"))?;
+        self.geometry.seal_delta(block, id, Stamp { turn: now.turn(), generation }, order);
+        self.put(WriteKind::Delta, self.geometry.delta_offset(id, now.side(), index), block)?;
+        Ok(now.with_delta(used))
     }
 
     /// Where the next image of a page goes, and its turn.
@@ -81,36 +159,40 @@ impl ShadowStore {
         }
     }
 
-    /// The same, from the slots of a page that has no image that counts. What else is in them must not be taken for
-    /// damage later.
+    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. What else is in the
+    /// cell must not be taken for damage later.
     #[cold]
     fn find_target(&self, id: PageId) -> Result<(Side, u8)> {
-        self.with_buffer(|buffer| {
-            let about = Known { in_log: true, ..self.state.lock().known_of(id) };
-            // After a failed sync and a crash, the device may have other bytes than reads show.
-            if about.lost.is_none()
-                && let Ok(found) = self.look(id, about, buffer)
-                && found.other != Other::Spoilt
-            {
-                return Ok(found.state.synced().target());
-            }
-            // Neither slot is needed.
-            [Side::First, Side::Second].into_iter().try_for_each(|side| self.clear(id, side, buffer))?;
-            Ok(PageState::EMPTY.target())
-        })
+        let about = Known { in_log: true, ..self.state.lock().known_of(id) };
+        // After a failed sync and a crash, the device may have other bytes than reads show.
+        if about.lost.is_none()
+            && let Ok(found) = self.with_page(|page| self.with_buffer(|cell| self.look(id, about, cell, page)))
+            && !found.is_spoilt()
+        {
+            return Ok(found.choice.state.synced().target());
+        }
+        // Nothing in the cell is needed.
+        self.clear(self.geometry.cell_of(id))?;
+        Ok(PageState::EMPTY.target())
     }
 
-    /// Writes zeros to a slot.
-    pub(super) fn clear(&self, id: PageId, side: Side, buffer: &mut Vec<u8>) -> Result<()> {
-        buffer.clear();
-        buffer.resize(self.geometry.slot(), 0);
-        self.put(self.geometry.offset(id, side), buffer)
+    /// Writes zeros.
+    pub(super) fn clear(&self, part: Range<u64>) -> Result<()> {
+        self.with_buffer(|zeros| {
+            zeros.clear();
+            zeros.resize(usize::try_from(part.end - part.start).unwrap_or(0), 0);
+            self.put(WriteKind::Page, part.start, zeros)
+        })
     }
 
     /// Syncs where many pages are not synced.
     fn sync_if_many(&self) -> Result<()> {
-        if self.state.lock().unsynced.len() < SYNC_PAGES {
-            return Ok(());
+        {
+            let state = self.state.lock();
+            let many = (state.pages.pages() / 32).clamp(*SYNC_PAGES.start(), *SYNC_PAGES.end());
+            if (state.unsynced.len() as u64) < many {
+                return Ok(());
+            }
         }
         self.sync_images()
     }
@@ -122,7 +204,7 @@ impl ShadowStore {
             slot.resize(self.geometry.slot(), 0);
             let (page, _) = slot.split_at_mut(self.geometry.page());
             unpack(packed, page)?;
-            self.write_slots(&mut [(id, slot.as_mut_slice())], true)
+            self.write_parts(&[Part { id, bytes: 0..slot.len(), is_delta: false }], slot, true)
         })?;
         Ok(encode_place(Page::new(packed).lsn()))
     }

@@ -391,7 +391,6 @@ impl PageStore for TableStore {
             other_bytes: state.allocator.used().saturating_sub(live + FIRST_GRAIN) * grain,
             pages: state.table.pages(),
             written_bytes: self.written.load(Ordering::Relaxed),
-            delta_bytes: 0,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::slots::SlotStore;
 use super::*;
+use crate::base::limits::PAGE_HEADER;
 use crate::store::shadow::ShadowStore;
-use crate::store::{ChangedParts, DatabaseFile, Frozen, TableStore};
+use crate::store::{Base, ChangedParts, DatabaseFile, DeltaBlocks, Frozen, StoreOptions, TableStore};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +15,17 @@ type Pages = BTreeMap<u32, Vec<u8>>;
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Step {
     Write(Vec<u32>),
+    /// Writes a few of the first pages with a few other bytes.
+    Change(Vec<(u32, u16)>),
     Unlogged(u32),
     Drop(Vec<u32>),
     Freeze,
     Finish,
     WriteMeta,
-    Fail { left: i64, reaches: bool },
+    Fail {
+        left: i64,
+        reaches: bool,
+    },
     Compact,
     PersistTable,
     Reopen,
@@ -29,6 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let ids = || proptest::collection::vec(0..PAGES, 1..40);
     let step = prop_oneof![
         6 => ids().prop_map(Step::Write),
+        8 => proptest::collection::vec((0..5u32, any::<u16>()), 1..5).prop_map(Step::Change),
         2 => (0..PAGES).prop_map(Step::Unlogged),
         3 => ids().prop_map(Step::Drop),
         4 => Just(Step::Freeze),
@@ -75,18 +82,27 @@ impl Subject for ShadowStore {
     }
 }
 
-fn write_all<S: Subject>(store: &S, pages: &Pages) -> Result<()> {
+/// Where pages differ from their bases, as the pool knows it; everything if it is not here.
+type Changed = BTreeMap<u32, ChangedParts>;
+
+fn write_all<S: Subject>(store: &S, pages: &Pages, changed: &mut Changed) -> Result<()> {
     let mut writer = store.writer();
+    let mut after = Changed::new();
     for (&id, page) in pages {
-        writer.push(PageId(id), page, ChangedParts::ALL);
+        let parts = changed.get(&id).copied().unwrap_or(ChangedParts::ALL);
+        let base = writer.push(PageId(id), page, parts);
+        after.insert(id, if base == Base::Moves { ChangedParts::NONE } else { parts });
     }
-    writer.write()
+    writer.write()?;
+    changed.extend(after);
+    Ok(())
 }
 
 pub(in crate::store) struct ModelRun<S> {
     pub(in crate::store) disk: Arc<Failing>,
     pub(in crate::store) store: S,
     pub(in crate::store) pages: Pages,
+    changed: Changed,
     /// What a reopening may find: one state, or two after a superblock whose writing failed.
     durable: Vec<Pages>,
     /// Whatever was written, or may have been.
@@ -99,14 +115,19 @@ pub(in crate::store) struct ModelRun<S> {
 
 impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn new() -> ModelRun<S> {
+        ModelRun::with(S::KIND.into())
+    }
+
+    fn with(options: StoreOptions) -> ModelRun<S> {
         let disk = disk();
-        let store =
-            S::of(DatabaseFile::create(S::KIND, disk.clone(), Path::new("db"), meta_of(S::KIND)).unwrap()).unwrap();
+        let file = DatabaseFile::create(options, disk.clone(), Path::new("db"), meta_of(S::KIND)).unwrap();
+        let store = S::of(file).unwrap();
         let (pages, written) = (Pages::new(), BTreeMap::new());
         ModelRun {
             disk,
             store,
             pages,
+            changed: Changed::new(),
             durable: vec![Pages::new()],
             written,
             frozen: None,
@@ -127,23 +148,33 @@ impl<S: Subject> ModelRun<S> {
             Step::Write(ids) => {
                 let free: Vec<u32> = ids.iter().copied().filter(|id| !self.withheld.contains(id)).collect();
                 let new: Pages = free.iter().map(|&id| (id, self.page(id))).collect();
-                if self.with_retry(|store| write_all(store, &new)) {
-                    self.pages.extend(new);
+                self.changed.retain(|id, _| !new.contains_key(id));
+                self.write(new);
+            }
+            Step::Change(changes) => {
+                let mut new = Pages::new();
+                for (id, at) in changes {
+                    let Some(before) = new.get(id).or(self.pages.get(id)).cloned() else { continue };
+                    let page = self.changed_page(*id, &before, *at);
+                    new.insert(*id, page);
                 }
+                self.write(new);
             }
             Step::Unlogged(id) if self.withheld.contains(id) => {}
             &Step::Unlogged(id) => {
                 let page = self.page(id);
                 let mut packed = Vec::new();
                 crate::page::Page::new(&page).packed_into(&mut packed);
-                if self.with_retry(|store| store.write_unlogged(PageId(id), &packed).map(drop)) {
+                if self.with_retry(|store, _| store.write_unlogged(PageId(id), &packed).map(drop)) {
                     self.pages.insert(id, page);
+                    self.changed.remove(&id);
                 }
             }
             Step::Drop(ids) => {
                 for id in ids {
                     self.store.drop_page(PageId(*id));
                     self.pages.remove(id);
+                    self.changed.remove(id);
                     if !self.store.reuses_ids_at_once() {
                         self.withheld.insert(*id);
                     }
@@ -167,13 +198,37 @@ impl<S: Subject> ModelRun<S> {
 
     /// Says whether pages have been written. Where a failed write may have spoilt some, there is another one, as from the
     /// pool, which still has them.
-    fn with_retry(&self, write: impl Fn(&S) -> Result<()>) -> bool {
-        let written = write(&self.store);
+    fn with_retry(&mut self, write: impl Fn(&S, &mut Changed) -> Result<()>) -> bool {
+        let written = write(&self.store, &mut self.changed);
         if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {
             self.disk.arm(-1, false);
-            return write(&self.store).is_ok();
+            return write(&self.store, &mut self.changed).is_ok();
         }
         written.is_ok()
+    }
+
+    fn write(&mut self, new: Pages) {
+        if self.with_retry(|store, changed| write_all(store, &new, changed)) {
+            self.pages.extend(new);
+        }
+    }
+
+    /// The page with a few bytes changed: of its payload, if it has one, and its LSN.
+    fn changed_page(&mut self, id: u32, before: &[u8], at: u16) -> Vec<u8> {
+        self.seed += 1;
+        let mut page = before.to_vec();
+        put_u64(&mut page, 0, self.seed);
+        // The bytes of a payload are not 0, and what follows them is.
+        let payload = page[PAGE_HEADER..].iter().position(|byte| *byte == 0).unwrap_or(page.len() - PAGE_HEADER);
+        if payload > 0 {
+            page[PAGE_HEADER + usize::from(at) % payload] ^= 0x80;
+        }
+        if let Some(changed) = self.changed.get_mut(&id) {
+            let now = ChangedParts::between(before, &page);
+            changed.0.iter_mut().zip(now.0).for_each(|(word, bits)| *word |= bits);
+        }
+        self.written.entry(id).or_default().push(page.clone());
+        page
     }
 
     fn finish(&mut self) {
@@ -194,7 +249,13 @@ impl<S: Subject> ModelRun<S> {
         self.frozen = None;
         self.withheld.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
+        self.changed.clear();
         let found = self.all();
+        let mut page = vec![0; page_size(S::KIND)];
+        for id in found.keys() {
+            let changed = self.store.read(PageId(*id), &mut page).unwrap().unwrap();
+            self.changed.insert(*id, changed);
+        }
         let fits = |durable: &Pages| match S::REOPENS_AT_CHECKPOINT {
             true => durable == &found,
             false => {
@@ -221,7 +282,11 @@ impl<S: Subject> ModelRun<S> {
 }
 
 fn is_a_map<S: Subject>(steps: &[Step]) {
-    let mut run = ModelRun::<S>::new();
+    is_a_map_with::<S>(S::KIND.into(), steps);
+}
+
+fn is_a_map_with<S: Subject>(options: StoreOptions, steps: &[Step]) {
+    let mut run = ModelRun::<S>::with(options);
     for step in steps {
         run.step(step);
         run.store.check();
@@ -238,8 +303,11 @@ proptest! {
     }
 
     #[test]
-    fn the_shadow_store_is_a_map_and_a_reopening_finds_the_last_checkpoint_or_later(steps in steps()) {
-        is_a_map::<ShadowStore>(&steps);
+    fn the_shadow_store_is_a_map_and_a_reopening_finds_the_last_checkpoint_or_later(
+        blocks in 0u8..=4, threshold in 1u16..=2048, steps in steps(),
+    ) {
+        let delta = DeltaBlocks { threshold, segment: 32, blocks };
+        is_a_map_with::<ShadowStore>(StoreOptions { kind: StoreKind::Shadow, delta }, &steps);
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl PageWriter for SlotWriter<'_> {
             }
             Some(base) => {
                 let mut rebuilt = base.clone();
+                rebuilt[..ChangedParts::LSN].copy_from_slice(&page[..ChangedParts::LSN]);
                 for range in changed.ranges(page.len()) {
                     rebuilt[range.clone()].copy_from_slice(&page[range]);
                 }
@@ -215,7 +216,6 @@ impl PageStore for SlotStore {
             live_bytes: pages * self.file.page_size() as u64,
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
-            delta_bytes: 0,
             ..StoreStats::default()
         }
     }

@@ -10,7 +10,8 @@ use crate::store::tests::{Failing, PAGE_SIZE, disk, sample};
 use std::path::Path;
 
 fn create(disk: &Arc<Failing>) -> TableStore {
-    TableStore::open(DatabaseFile::create(StoreKind::Table, disk.clone(), Path::new("db"), meta()).unwrap()).unwrap()
+    TableStore::open(DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta()).unwrap())
+        .unwrap()
 }
 
 fn open(disk: &Arc<Failing>) -> Result<TableStore> {

@@ -1,0 +1,340 @@
+//! Decides which delta blocks of a page count, and applies them. Reads and writes must not be in this file.
+//!
+//! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of the
+//! resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
+
+use super::choice::Known;
+use super::delta::{Block, Delta, NUMBERS, Order};
+use super::half::Half;
+use super::slot::{Geometry, Stamp};
+use super::states::Used;
+use crate::base::{Lsn, PageId};
+use crate::store::ChangedParts;
+
+/// The image in the slot that the deltas change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Base {
+    pub(super) stamp: Stamp,
+    pub(super) lsn: Lsn,
+}
+
+/// What the delta blocks of a page come to.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// The deltas that count.
+    pub(super) used: Used,
+    /// Blocks of deltas that count and that no sync may have made durable yet.
+    pub(super) unsynced: Vec<usize>,
+    /// Blocks that must be cleared: later they would be taken for damage, or for a delta that counts.
+    pub(super) spoilt: Vec<usize>,
+    /// A block has a delta that is not needed.
+    pub(super) stale: bool,
+    /// Where the page differs from the image in the slot, if all deltas are cumulative.
+    pub(super) parts: ChangedParts,
+}
+
+impl Chain {
+    /// Of a page without an image.
+    pub(super) fn without_base(geometry: &Geometry, id: PageId, half: Half<'_>) -> Chain {
+        let mut chain = Chain::default();
+        for (index, block) in half.blocks().enumerate() {
+            match geometry.look_delta(block, id) {
+                Block::Empty => {}
+                Block::Sound(_) => chain.stale = true,
+                Block::Damaged(_) => chain.spoilt.push(index),
+            }
+        }
+        chain
+    }
+
+    /// Applies the deltas beside `base` that count to `page`, which has the image in the slot. An error says what is wrong.
+    pub(super) fn apply(
+        geometry: &Geometry,
+        id: PageId,
+        half: Half<'_>,
+        base: Base,
+        known: Known,
+        page: &mut [u8],
+    ) -> Result<Chain, String> {
+        if half.count() == 0 {
+            return Ok(Chain::default());
+        }
+        let blocks: Vec<Block> = half.blocks().map(|block| geometry.look_delta(block, id)).collect();
+        let mut walk = Walk { geometry, half, base, known, blocks: &blocks, page, before: Vec::new() };
+        let mut chain = Chain::default();
+        if !walk.apply_cumulative(&mut chain)? {
+            walk.apply_all(&mut chain);
+        }
+        walk.judge_others(&mut chain)?;
+        Ok(chain)
+    }
+}
+
+struct Walk<'a> {
+    geometry: &'a Geometry,
+    half: Half<'a>,
+    base: Base,
+    known: Known,
+    blocks: &'a [Block],
+    page: &'a mut [u8],
+    /// The page before a delta that may not belong to it.
+    before: Vec<u8>,
+}
+
+impl Walk<'_> {
+    /// Written for the image in the slot, as far as its fields say.
+    fn is_ours(&self, delta: &Delta) -> bool {
+        delta.stamp.turn == self.base.stamp.turn
+            && delta.stamp.generation >= self.base.stamp.generation
+            && delta.lsn >= self.base.lsn
+    }
+
+    fn is_unsynced(&self, delta: &Delta) -> bool {
+        delta.stamp.generation >= self.known.generation
+    }
+
+    /// A delta that may count.
+    fn sound(&self, index: usize) -> Option<Delta> {
+        match self.blocks.get(index) {
+            Some(Block::Sound(delta)) if self.is_ours(delta) && !self.known.has_lost(delta.stamp, delta.lsn) => {
+                Some(*delta)
+            }
+            _ => None,
+        }
+    }
+
+    /// Applies a delta if it belongs to the page.
+    fn apply(&mut self, index: usize) -> Option<ChangedParts> {
+        self.before.clear();
+        self.before.extend_from_slice(self.page);
+        let applied = self.geometry.apply_delta(self.half.block(index), self.page);
+        if applied.is_none() {
+            self.page.copy_from_slice(&self.before);
+        }
+        applied
+    }
+
+    /// Applies the newest cumulative delta; false if there is none.
+    fn apply_cumulative(&mut self, chain: &mut Chain) -> Result<bool, String> {
+        let mut newest: Option<(usize, Delta, u8)> = None;
+        for index in 0..self.half.count().min(2) {
+            let Some(delta) = self.sound(index) else { continue };
+            let Order::Cumulative(number) = delta.order else { continue };
+            if newest.is_none_or(|(_, _, other)| number == (other + 1) % NUMBERS) {
+                newest = Some((index, delta, number));
+            }
+        }
+        let Some((index, delta, number)) = newest else { return Ok(false) };
+        let parts = self.apply(index).ok_or("its delta block belongs to another image")?;
+        chain.used = Used::Cumulative(number);
+        chain.parts = parts;
+        if self.is_unsynced(&delta) {
+            chain.unsynced.push(index);
+        }
+        Ok(true)
+    }
+
+    /// Applies a chain of deltas.
+    fn apply_all(&mut self, chain: &mut Chain) {
+        for index in 0..self.blocks.len() {
+            let Some(delta) = self.sound(index) else { return };
+            let next = u8::try_from(index).unwrap_or(u8::MAX);
+            if delta.order != Order::After(next) || self.apply(index).is_none() {
+                return;
+            }
+            chain.used = Used::Chain(next + 1);
+            if self.is_unsynced(&delta) {
+                chain.unsynced.push(index);
+            }
+        }
+    }
+
+    /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace it.
+    fn judge_others(&self, chain: &mut Chain) -> Result<(), String> {
+        for (index, block) in self.blocks.iter().enumerate() {
+            match block {
+                Block::Empty => {}
+                Block::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.spoilt.push(index),
+                Block::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
+                Block::Sound(delta) if self.is_ours(delta) => match self.is_unsynced(delta) || self.known.lenient {
+                    true => chain.spoilt.push(index),
+                    false => return Err(format!("delta block {index} belongs to one that is lost")),
+                },
+                Block::Sound(_) => chain.stale = true,
+                Block::Damaged(_) if self.known.lenient => {}
+                Block::Damaged(delta) if self.may_be_torn(delta, chain.used) => chain.spoilt.push(index),
+                Block::Damaged(_) => return Err(format!("delta block {index} is damaged")),
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a damaged block certainly had no delta that a sync has made durable and that is newer than those in use.
+    fn may_be_torn(&self, delta: &Delta, used: Used) -> bool {
+        let was_next = self.is_ours(delta) && !self.is_unsynced(delta) && used.is_followed_by(delta.order);
+        (self.known.in_log || self.known.lost.is_some()) && !was_next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::delta::Segments;
+    use super::super::slot::Side;
+    use super::*;
+    use crate::io::BLOCK;
+    use crate::store::tests::sample_of;
+
+    const ID: PageId = PageId(3);
+    const BASE: Base = Base { stamp: Stamp { turn: 9, generation: 4 }, lsn: Lsn(100) };
+    /// Generations before 6 are synced.
+    const KNOWN: Known = Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, lenient: false };
+    const CLOSED: Known = Known { in_log: false, ..KNOWN };
+
+    /// A slot with four delta blocks, and the page after each delta.
+    struct Cell {
+        geometry: Geometry,
+        bytes: Vec<u8>,
+        pages: Vec<Vec<u8>>,
+    }
+
+    impl Cell {
+        fn new() -> Cell {
+            let geometry = Geometry::new(4096 - 16, 4, 99);
+            let page = sample_of(geometry.page(), ID.0, BASE.lsn.0, 5);
+            Cell { geometry, bytes: vec![0; geometry.slot() + 4 * BLOCK], pages: vec![page] }
+        }
+
+        /// Writes a delta from the page `from` to the next page into a block.
+        fn write(&mut self, index: usize, from: usize, generation: u32, order: Order) {
+            let mut page = self.pages.last().unwrap().clone();
+            page[0] += 1;
+            page[200 + 40 * self.pages.len()] ^= 1;
+            let changed = ChangedParts::between(&self.pages[from], &page);
+            let segments = Segments::of(changed, page.len(), 16);
+            let start = self.geometry.slot() + index * BLOCK;
+            let block = &mut self.bytes[start..start + BLOCK];
+            block.fill(0);
+            self.geometry.fill_delta(block, &page, &segments);
+            self.geometry.seal_delta(block, ID, Stamp { turn: BASE.stamp.turn, generation }, order);
+            self.pages.push(page);
+        }
+
+        /// A chain of deltas of these generations.
+        fn chain(generations: &[u32]) -> Cell {
+            let mut cell = Cell::new();
+            for (index, generation) in generations.iter().enumerate() {
+                cell.write(index, index, *generation, Order::After(index as u8));
+            }
+            cell
+        }
+
+        fn spoil(&mut self, index: usize, at: usize) {
+            self.bytes[self.geometry.slot() + index * BLOCK + at] ^= 0x10;
+        }
+
+        fn clear(&mut self, index: usize) {
+            let start = self.geometry.slot() + index * BLOCK;
+            self.bytes[start..start + BLOCK].fill(0);
+        }
+
+        /// What the deltas come to: those that count, and blocks to be written again and to be cleared. The page must then be
+        /// the one of that number.
+        fn found(&self, known: Known, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
+            let mut read = self.pages[0].clone();
+            let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
+            let chain = Chain::apply(&self.geometry, ID, half, BASE, known, &mut read).unwrap();
+            assert!(read == self.pages[page], "{chain:?}");
+            (chain.used, chain.unsynced, chain.spoilt)
+        }
+
+        fn is_refused(&self, known: Known) -> bool {
+            let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
+            Chain::apply(&self.geometry, ID, half, BASE, known, &mut self.pages[0].clone()).is_err()
+        }
+    }
+
+    #[test]
+    fn a_chain_is_applied_to_its_end_and_says_what_may_not_be_durable() {
+        assert_eq!(Cell::new().found(CLOSED, 0), (Used::None, vec![], vec![]));
+        assert_eq!(Cell::chain(&[4, 5, 6, 6]).found(CLOSED, 4), (Used::Chain(4), vec![2, 3], vec![]));
+    }
+
+    #[test]
+    fn a_torn_end_is_cleared_and_a_damaged_end_refused() {
+        for at in [0, 9, 14, 300, 2000] {
+            let mut cell = Cell::chain(&[5, 6, 6]);
+            cell.spoil(2, at);
+            assert_eq!(cell.found(KNOWN, 2), (Used::Chain(2), vec![1], vec![2]), "byte {at}");
+            assert!(cell.is_refused(CLOSED), "byte {at}");
+        }
+        // It says that a sync has made it durable.
+        let mut cell = Cell::chain(&[5, 5]);
+        cell.spoil(1, 300);
+        assert!(cell.is_refused(KNOWN));
+    }
+
+    #[test]
+    fn what_follows_a_lost_delta_does_not_count() {
+        let mut cell = Cell::chain(&[5, 6, 6, 6]);
+        cell.clear(1);
+        assert_eq!(cell.found(KNOWN, 1), (Used::Chain(1), vec![], vec![2, 3]));
+        // A delta that a sync has made durable follows only others that are durable.
+        let mut cell = Cell::chain(&[5, 5, 5]);
+        cell.clear(1);
+        assert!(cell.is_refused(KNOWN) && cell.is_refused(CLOSED));
+        // The lost delta is written anew: the old ones after it do not fit.
+        let mut cell = Cell::chain(&[5, 6, 6]);
+        cell.write(1, 1, 6, Order::After(1));
+        assert_eq!(cell.found(KNOWN, 4), (Used::Chain(2), vec![1], vec![2]));
+    }
+
+    #[test]
+    fn deltas_of_another_image_do_not_count() {
+        let mut cell = Cell::chain(&[5]);
+        let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
+        let mut page = cell.pages[0].clone();
+        for base in [
+            Base { stamp: Stamp { turn: 10, ..BASE.stamp }, ..BASE },
+            Base { stamp: Stamp { generation: 6, ..BASE.stamp }, ..BASE },
+            Base { lsn: Lsn(105), ..BASE },
+        ] {
+            let chain = Chain::apply(&cell.geometry, ID, half, base, CLOSED, &mut page).unwrap();
+            assert_eq!((chain.used, chain.stale, page == cell.pages[0]), (Used::None, true, true), "{base:?}");
+        }
+        // It says that it belongs to the image, and does not.
+        cell.pages[0][500] ^= 1;
+        assert!(cell.is_refused(CLOSED));
+    }
+
+    #[test]
+    fn the_newest_cumulative_delta_counts() {
+        let mut cell = Cell::new();
+        for (number, generation) in [(0, 5), (1, 5), (2, 5), (3, 5), (0, 6)] {
+            cell.write(usize::from(number) % 2, 0, generation, Order::Cumulative(number));
+        }
+        assert_eq!(cell.found(CLOSED, 5), (Used::Cumulative(0), vec![0], vec![]));
+        let mut torn = Cell { bytes: cell.bytes.clone(), pages: cell.pages.clone(), ..cell };
+        torn.spoil(0, 300);
+        assert_eq!(torn.found(KNOWN, 4), (Used::Cumulative(3), vec![], vec![0]));
+        assert!(torn.is_refused(CLOSED));
+        // The older one is not needed, and where it is damaged nobody knows which is the newer one.
+        cell.spoil(1, 300);
+        assert_eq!(cell.found(KNOWN, 5), (Used::Cumulative(0), vec![0], vec![1]));
+        assert!(cell.is_refused(CLOSED));
+        let mut synced = Cell::new();
+        synced.write(0, 0, 5, Order::Cumulative(0));
+        synced.write(1, 0, 5, Order::Cumulative(1));
+        synced.spoil(1, 300);
+        assert!(synced.is_refused(KNOWN));
+    }
+
+    #[test]
+    fn a_change_that_the_log_has_lost_does_not_count() {
+        let known = Known { lost: Some((6, Lsn(101))), ..KNOWN };
+        assert_eq!(Cell::chain(&[6, 6, 6]).found(known, 1), (Used::Chain(1), vec![0], vec![1, 2]));
+        let mut cell = Cell::new();
+        cell.write(0, 0, 6, Order::Cumulative(0));
+        cell.write(1, 0, 6, Order::Cumulative(1));
+        assert_eq!(cell.found(known, 1), (Used::Cumulative(0), vec![0], vec![1]));
+    }
+}

@@ -1,0 +1,280 @@
+//! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. Which delta blocks count is decided
+//! in `chain`; this file must not read or write a file.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..4 | CRC-32C of 8 bytes that are not in the block, and of the rest of the block |
+//! | 4..8 | CRC-32C of the whole page that results |
+//! | 8..12 | generation |
+//! | 12 | turn of the slot |
+//! | 13 | index in the chain; of a cumulative delta 128 and a number modulo 4 |
+//! | 14 | log2 of the bytes of a segment |
+//! | 15 | zero |
+//! | 16.. | a bit for each segment of the page; the LSN of the page; the segments whose bits are set, in order; zeros |
+//!
+//! The 8 bytes that are not in the block are the low 32 bits of the database's id and the page id. The first segment leaves
+//! out the LSN of the page, which always changes.
+
+use super::slot::{Geometry, Stamp, TURNS};
+use crate::base::bytes::{get_u8, get_u32, get_u64, put_u8, put_u32, slice};
+use crate::base::checksum::{chained, checksum};
+use crate::base::{Lsn, PageId};
+use crate::io::BLOCK;
+use crate::store::ChangedParts;
+use std::ops::Range;
+
+const RESULT: usize = 4;
+const GENERATION: usize = 8;
+const TURN: usize = 12;
+const ORDER: usize = 13;
+const SEGMENT_LOG: usize = 14;
+const ZERO: usize = 15;
+const BITS: usize = 16;
+const CUMULATIVE: u8 = 128;
+
+/// Cumulative deltas count modulo this.
+pub(super) const NUMBERS: u8 = 4;
+
+/// What a delta is applied to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// The slot and all deltas before this one, of which there are so many.
+    After(u8),
+    /// The slot alone. The number is one more, modulo [`NUMBERS`], than that of the cumulative delta before.
+    Cumulative(u8),
+}
+
+/// What is in a delta block, if its checksum is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Delta {
+    /// The turn of its slot, and the generation when it was written.
+    pub(super) stamp: Stamp,
+    pub(super) order: Order,
+    /// The LSN of the page that results.
+    pub(super) lsn: Lsn,
+}
+
+/// What a delta block contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    /// Zeros.
+    Empty,
+    Sound(Delta),
+    /// Anything else. It says this of itself, which may be wrong.
+    Damaged(Delta),
+}
+
+/// The segments of a page that go into a delta block.
+pub(super) struct Segments {
+    bits: [u8; ChangedParts::SEGMENTS / 8],
+    len: usize,
+    page: usize,
+}
+
+impl Segments {
+    /// The segments of `len` bytes that have a change.
+    pub(super) fn of(changed: ChangedParts, page: usize, len: usize) -> Segments {
+        let mut segments =
+            Segments { bits: [0; ChangedParts::SEGMENTS / 8], len: len.max(ChangedParts::segment(page)), page };
+        for range in changed.ranges(page) {
+            let segment = range.start / segments.len;
+            if let Some(byte) = segments.bits.get_mut(segment / 8) {
+                *byte |= 1 << (segment % 8);
+            }
+        }
+        segments
+    }
+
+    /// Those that a delta block names; `None` if it names what cannot be.
+    fn named(block: &[u8], page: usize) -> Option<Segments> {
+        let len = 1usize.checked_shl(get_u8(block, SEGMENT_LOG).into())?;
+        if len < ChangedParts::segment(page) || len > page {
+            return None;
+        }
+        let mut segments = Segments { bits: [0; ChangedParts::SEGMENTS / 8], len, page };
+        let named = slice(block, BITS, BITS + segments.bytes_of_bits());
+        segments.bits.get_mut(..named.len())?.copy_from_slice(named);
+        (segments.end() <= BLOCK).then_some(segments)
+    }
+
+    fn bytes_of_bits(&self) -> usize {
+        self.page.div_ceil(self.len).div_ceil(8)
+    }
+
+    /// The bytes of the page that are in the delta block.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let is_set = |segment: &usize| get_u8(&self.bits, segment / 8) >> (segment % 8) & 1 == 1;
+        let segments = (0..self.page.div_ceil(self.len)).filter(is_set);
+        let bytes = segments.map(|segment| {
+            let end = ((segment + 1) * self.len).min(self.page);
+            (segment * self.len).max(ChangedParts::LSN)..end
+        });
+        std::iter::once(0..ChangedParts::LSN).chain(bytes)
+    }
+
+    /// Bytes of the page in the delta block.
+    pub(super) fn bytes(&self) -> usize {
+        self.ranges().map(|range| range.len()).sum()
+    }
+
+    /// Where the delta ends in its block.
+    pub(super) fn end(&self) -> usize {
+        BITS + self.bytes_of_bits() + self.bytes()
+    }
+}
+
+impl Geometry {
+    /// Fills `block`, which is zeros, with these segments of `page`; [`Geometry::seal_delta`] completes it.
+    pub(super) fn fill_delta(&self, block: &mut [u8], page: &[u8], segments: &Segments) {
+        put_u32(block, RESULT, checksum(page));
+        put_u8(block, SEGMENT_LOG, u8::try_from(segments.len.ilog2()).unwrap_or(0));
+        let mut at = BITS + segments.bytes_of_bits();
+        if let Some(bits) = block.get_mut(BITS..at) {
+            bits.copy_from_slice(slice(&segments.bits, 0, bits.len()));
+        }
+        for range in segments.ranges() {
+            let end = at + range.len();
+            if let Some(bytes) = block.get_mut(at..end) {
+                bytes.copy_from_slice(slice(page, range.start, range.end));
+            }
+            at = end;
+        }
+    }
+
+    /// Completes a delta block of page `id`.
+    pub(super) fn seal_delta(&self, block: &mut [u8], id: PageId, stamp: Stamp, order: Order) {
+        put_u32(block, GENERATION, stamp.generation);
+        put_u8(block, TURN, stamp.turn);
+        let order = match order {
+            Order::After(index) => index,
+            Order::Cumulative(number) => CUMULATIVE | number,
+        };
+        put_u8(block, ORDER, order);
+        let crc = self.delta_checksum(block, id);
+        put_u32(block, 0, crc);
+    }
+
+    /// Says what is in `block`, which should be a delta block of page `id`.
+    pub(super) fn look_delta(&self, block: &[u8], id: PageId) -> Block {
+        if block.iter().all(|byte| *byte == 0) {
+            return Block::Empty;
+        }
+        let stamp = Stamp { turn: get_u8(block, TURN), generation: get_u32(block, GENERATION) };
+        let order = match get_u8(block, ORDER) {
+            number if number & CUMULATIVE != 0 => Order::Cumulative(number & !CUMULATIVE),
+            index => Order::After(index),
+        };
+        let segments = Segments::named(block, self.page());
+        let at = BITS + segments.as_ref().map_or(0, Segments::bytes_of_bits);
+        let delta = Delta { stamp, order, lsn: Lsn(get_u64(block, at)) };
+        let is_sound = self.delta_checksum(block, id) == get_u32(block, 0)
+            && segments.is_some()
+            && stamp.turn < TURNS
+            && !matches!(order, Order::Cumulative(NUMBERS..))
+            && get_u8(block, ZERO) == 0;
+        if is_sound { Block::Sound(delta) } else { Block::Damaged(delta) }
+    }
+
+    /// Applies a sound delta to a page, and returns the parts of the page that were in the delta. `None` if the result is
+    /// not what was written: the delta belongs to another image of the page.
+    pub(super) fn apply_delta(&self, block: &[u8], page: &mut [u8]) -> Option<ChangedParts> {
+        let segments = Segments::named(block, page.len())?;
+        let mut at = BITS + segments.bytes_of_bits();
+        let mut parts = ChangedParts::NONE;
+        for range in segments.ranges() {
+            let end = at + range.len();
+            page.get_mut(range.clone())?.copy_from_slice(block.get(at..end)?);
+            parts.add(range, page.len());
+            at = end;
+        }
+        (checksum(page) == get_u32(block, RESULT)).then_some(parts)
+    }
+
+    /// Where the delta in a sound block ends.
+    pub(super) fn delta_end(&self, block: &[u8]) -> usize {
+        Segments::named(block, self.page()).map_or(0, |segments| segments.end())
+    }
+
+    fn delta_checksum(&self, block: &[u8], id: PageId) -> u32 {
+        let database = checksum(&self.database().to_le_bytes());
+        chained(chained(database, &id.0.to_le_bytes()), slice(block, RESULT, BLOCK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::sample_of;
+    use proptest::prelude::*;
+
+    const ID: PageId = PageId(7);
+
+    fn geometry(slot: usize) -> Geometry {
+        Geometry::new(slot - 16, 4, 99)
+    }
+
+    proptest! {
+        #[test]
+        fn a_delta_makes_the_page_that_was_written_from_the_page_before(
+            shift in 12u32..=16, segment_shift in 4u32..=8, hits in proptest::collection::vec((8usize..1 << 16, 1u8..), 0..20),
+        ) {
+            let geometry = geometry(1 << shift);
+            let before = sample_of(geometry.page(), ID.0, 10, 3);
+            let mut after = before.clone();
+            after[0] = 11;
+            hits.iter().for_each(|(at, mask)| after[8 + at % (before.len() - 8)] ^= mask);
+            let changed = ChangedParts::between(&before, &after);
+            let segments = Segments::of(changed, after.len(), 1 << segment_shift);
+            prop_assume!(segments.end() <= BLOCK);
+            let mut block = vec![0; BLOCK];
+            geometry.fill_delta(&mut block, &after, &segments);
+            let (stamp, order) = (Stamp { turn: 3, generation: 5 }, Order::After(2));
+            geometry.seal_delta(&mut block, ID, stamp, order);
+            prop_assert_eq!(geometry.look_delta(&block, ID), Block::Sound(Delta { stamp, order, lsn: Lsn(11) }));
+            prop_assert!(block[geometry.delta_end(&block)..].iter().all(|byte| *byte == 0));
+            let mut page = before.clone();
+            let parts = geometry.apply_delta(&block, &mut page).unwrap();
+            prop_assert_eq!(&page, &after);
+            let covered = parts.ranges(page.len()).collect::<Vec<_>>();
+            for range in changed.ranges(page.len()) {
+                prop_assert!(covered.iter().any(|part| part.start <= range.start && range.end <= part.end));
+            }
+            // Nor does it belong to another page, to another database, or to another image of this page.
+            prop_assert!(matches!(geometry.look_delta(&block, PageId(8)), Block::Damaged(_)));
+            let other = Geometry::new(geometry.page(), 4, 98);
+            prop_assert!(matches!(other.look_delta(&block, ID), Block::Damaged(_)));
+            let mut another = before;
+            *another.last_mut().unwrap() ^= 1;
+            let is_replaced = covered.iter().any(|part| part.end == page.len());
+            prop_assert_eq!(geometry.apply_delta(&block, &mut another).is_some(), is_replaced);
+        }
+
+        #[test]
+        fn hostile_bytes_under_a_right_checksum_are_refused_or_applied(
+            front in proptest::collection::vec(any::<u8>(), 64), log in 0u8..20, slot_shift in 12u32..=16,
+        ) {
+            let geometry = geometry(1 << slot_shift);
+            let mut block = vec![0xff; BLOCK];
+            block[..64].copy_from_slice(&front);
+            block[SEGMENT_LOG] = log;
+            block[ZERO] = 0;
+            let crc = geometry.delta_checksum(&block, ID);
+            put_u32(&mut block, 0, crc);
+            let mut page = vec![0; geometry.page()];
+            let is_sound = matches!(geometry.look_delta(&block, ID), Block::Sound(_));
+            prop_assert!(!is_sound || geometry.delta_end(&block) <= BLOCK);
+            geometry.apply_delta(&block, &mut page);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_found(at in 0..BLOCK, bit in 0u8..8) {
+            let geometry = geometry(4096);
+            let page = sample_of(geometry.page(), ID.0, 10, 3);
+            let mut block = vec![0; BLOCK];
+            geometry.fill_delta(&mut block, &page, &Segments::of(ChangedParts([5, 0, 0, 0]), page.len(), 32));
+            geometry.seal_delta(&mut block, ID, Stamp { turn: 0, generation: 0 }, Order::Cumulative(1));
+            block[at] ^= 1 << bit;
+            prop_assert!(matches!(geometry.look_delta(&block, ID), Block::Damaged(_)));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Reading pages, and what is learned of a page when it is first read: which slot and which deltas count.
+
+use super::ShadowStore;
+use super::chain::{Base, Chain};
+use super::choice::{Choice, Known, Other, choose};
+use super::half::Half;
+use super::slot::{Content, Side};
+use super::states::{Kind, PageState, Used};
+use crate::base::{Error, PageId, Result};
+use crate::io::WriteKind;
+use crate::page::Page;
+use crate::store::ChangedParts;
+use std::ops::Range;
+
+/// Pages whose deltas are read for an estimate of their bytes.
+const SAMPLE: u32 = 256;
+
+/// What was found in the cell of a page.
+pub(super) struct Found {
+    pub(super) choice: Choice,
+    pub(super) chain: Chain,
+}
+
+impl Found {
+    /// The state of the page.
+    pub(super) fn state(&self) -> PageState {
+        let mut state = self.choice.state;
+        if self.chain.used != Used::None {
+            state = state.with_delta(self.chain.used);
+            // A delta is written only when the image in the slot is synced.
+            state = if self.chain.unsynced.is_empty() { state.synced() } else { state };
+        }
+        let needs_older = self.choice.unsynced && self.chain.used == Used::None;
+        if self.chain.stale && !needs_older { state.with_trim() } else { state }
+    }
+
+    /// True if something in the cell must be written again before the page can be trusted.
+    fn must_be_written(&self) -> bool {
+        self.choice.unsynced || !self.chain.unsynced.is_empty() || self.is_spoilt()
+    }
+
+    /// True if something in the cell would be taken for damage later.
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.choice.other == Other::Spoilt || !self.chain.spoilt.is_empty()
+    }
+}
+
+impl ShadowStore {
+    pub(super) fn with_buffer<R>(&self, work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let done = work(&mut buffer);
+        self.buffers.lock().push(buffer);
+        done
+    }
+
+    /// A buffer of the length of a page.
+    pub(super) fn with_page<R>(&self, work: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.with_buffer(|buffer| {
+            buffer.clear();
+            buffer.resize(self.geometry.page(), 0);
+            work(buffer)
+        })
+    }
+
+    /// Reads a part of the file, zeros where the file ends before.
+    pub(super) fn read_part(&self, part: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+        buffer.clear();
+        buffer.resize(usize::try_from(part.end - part.start).unwrap_or(0), 0);
+        let len = self.file.disk().size()?.saturating_sub(part.start).min(buffer.len() as u64);
+        let there = usize::try_from(len).unwrap_or(0);
+        self.file.disk().read_at(part.start, buffer.get_mut(..there).unwrap_or_default())
+    }
+
+    /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the page
+    /// differs from its base are returned, too, unless they are not certain.
+    pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
+        let (known, about) = {
+            let state = self.state.lock();
+            (state.pages.get(id), state.known_of(id))
+        };
+        if known.kind() != Kind::Unknown {
+            return Ok((known, None));
+        }
+        self.with_buffer(|cell| {
+            let found = self.look(id, about, cell, page)?;
+            if found.must_be_written() && about.in_log && !self.rescued {
+                return Ok((self.write_again(id, about, cell, page)?, None));
+            }
+            let now = self.learn(id, found.state());
+            Ok((now, (now == found.state() && now.kind() == Kind::Present).then_some(found.chain.parts)))
+        })
+    }
+
+    /// Writes the image and the deltas of a page again, with the same bytes, if they may not be durable. After a failed sync
+    /// they may be only in the system's cache, and no later sync would write them.
+    fn write_again(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
+        // Another thread may have written an image since the slots were read. No thread may write one from here on.
+        let _no_image_is_written = self.generation.write();
+        let known = self.state.lock().pages.get(id);
+        if known.kind() != Kind::Unknown {
+            return Ok(known);
+        }
+        let found = self.look(id, about, cell, page)?;
+        if found.state().kind() == Kind::Present {
+            let side = found.state().side();
+            let half = Half::of_cell(cell, side, self.geometry.slot());
+            if found.choice.unsynced && found.chain.used == Used::None {
+                self.put(WriteKind::Page, self.geometry.offset(id, side), half.slot())?;
+            }
+            for &index in &found.chain.unsynced {
+                self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
+            }
+            self.clear_spoilt(id, &found)?;
+            self.state.lock().unsynced.push(id);
+        }
+        Ok(self.learn(id, found.state()))
+    }
+
+    /// Writes zeros over what would be taken for damage later.
+    fn clear_spoilt(&self, id: PageId, found: &Found) -> Result<()> {
+        let side = found.state().side();
+        if found.choice.other == Other::Spoilt {
+            self.clear(self.geometry.half(id, side.other(), 0))?;
+        }
+        for &index in &found.chain.spoilt {
+            let start = self.geometry.delta_offset(id, side, index);
+            self.clear(start..start + crate::io::BLOCK as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the state that was found in the cell, unless another thread has set the state of the page meanwhile.
+    fn learn(&self, id: PageId, found: PageState) -> PageState {
+        let mut state = self.state.lock();
+        let now = state.pages.learn(id, found);
+        if now.waits_for_trim() {
+            state.trims.push(id);
+        }
+        now
+    }
+
+    /// Reads the cell of a page and finds what counts in it. `page` becomes the page, if there is one.
+    pub(super) fn look(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<Found> {
+        self.read_part(self.geometry.cell_of(id), cell)?;
+        let of_side = |side| Half::of_cell(cell, side, self.geometry.slot());
+        let (first, second) = (of_side(Side::First), of_side(Side::Second));
+        let contents = [first, second].map(|half| self.geometry.look(half.slot(), id));
+        let [in_first, in_second] = contents;
+        let mut choice = choose(in_first, in_second, about).map_err(|what| Error::corrupt(id, what))?;
+        self.check_placed(id, contents, &mut choice)?;
+        let (half, content) = match choice.state.side() {
+            Side::First => (first, in_first),
+            Side::Second => (second, in_second),
+        };
+        let chain = match content {
+            Content::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
+                page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
+                Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, about, page)
+                    .map_err(|what| Error::corrupt(id, what))?
+            }
+            _ => Chain::without_base(&self.geometry, id, half),
+        };
+        Ok(Found { choice, chain })
+    }
+
+    /// Redo may have read a place of the page from the log: then one of the images has that LSN or a greater one.
+    fn check_placed(&self, id: PageId, contents: [Content; 2], choice: &mut Choice) -> Result<()> {
+        let Some(least) = self.state.lock().placed.get(&id).copied() else { return Ok(()) };
+        let has_at_least = |is_side: bool| {
+            contents.iter().any(|content| {
+                matches!(content, Content::Image { stamp, lsn }
+                    if *lsn >= least && (stamp.turn == choice.state.turn()) == is_side)
+            })
+        };
+        if !has_at_least(true) {
+            return Err(Error::corrupt(id, "the image that was written outside the log is lost"));
+        }
+        if !has_at_least(false) {
+            // The log needs this image. The image in the other slot belongs to an earlier page with the same id.
+            choice.state = PageState::present(choice.state.side(), choice.state.turn(), true);
+            choice.other = Other::Spoilt;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the deltas that count, of all pages, estimated from a sample of the pages.
+    pub(super) fn delta_bytes(&self) -> u64 {
+        let pages = self.state.lock().pages.len();
+        let every = pages.div_ceil(SAMPLE).max(1);
+        let sample = (0..pages).step_by(every as usize).map(PageId);
+        let bytes = sample.clone().map(|id| self.delta_bytes_of(id).unwrap_or(0)).sum::<u64>();
+        let sampled = u64::from(pages.div_ceil(every));
+        (bytes * u64::from(pages)).checked_div(sampled).unwrap_or(0)
+    }
+
+    /// Bytes of the deltas of a page that count.
+    fn delta_bytes_of(&self, id: PageId) -> Result<u64> {
+        let (now, _) = self.with_page(|page| self.resolve(id, page))?;
+        if now.kind() != Kind::Present {
+            return Ok(0);
+        }
+        self.with_buffer(|bytes| {
+            let most = self.geometry.deltas();
+            self.read_part(self.geometry.half(id, now.side(), now.used().blocks(most)), bytes)?;
+            let half = Half::new(bytes, now.side(), self.geometry.slot());
+            let used = |index: &usize| now.used().is_in(*index, most);
+            let ends = (0..half.count()).filter(used).map(|index| self.geometry.delta_end(half.block(index)));
+            Ok(ends.map(|end| end as u64).sum())
+        })
+    }
+
+    /// Reads a page that has this state into `page`. Returns where it differs from its base.
+    pub(super) fn read_image(&self, id: PageId, state: PageState, page: &mut [u8]) -> Result<ChangedParts> {
+        self.with_buffer(|bytes| {
+            let blocks = state.used().blocks(self.geometry.deltas());
+            self.read_part(self.geometry.half(id, state.side(), blocks), bytes)?;
+            let half = Half::new(bytes, state.side(), self.geometry.slot());
+            let base = match self.geometry.look(half.slot(), id) {
+                Content::Image { stamp, lsn } if stamp.turn == state.turn() => Base { stamp, lsn },
+                Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
+                _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
+            };
+            page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
+            let chain = Chain::apply(&self.geometry, id, half, base, Known::STORED, page)
+                .map_err(|what| Error::corrupt(id, what))?;
+            if chain.used != state.used() {
+                return Err(Error::corrupt(id, "the delta block that was written last is lost"));
+            }
+            Page::check(page, id).map(|_| chain.parts)
+        })
+    }
+}
