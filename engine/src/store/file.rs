@@ -221,6 +221,11 @@ impl Change<'_> {
         &self.current.superblock.own
     }
 
+    /// Writes a superblock that has other bytes of the store.
+    pub(super) fn write_own(&mut self, own: Vec<u8>) -> Result<()> {
+        self.write(self.current.superblock.meta, own)
+    }
+
     /// Writes a superblock over the older one and returns once it is durable. After an error the device may have it or not.
     pub(super) fn write(&mut self, mut meta: Meta, own: Vec<u8>) -> Result<()> {
         let (file, current) = (self.file, &mut *self.current);

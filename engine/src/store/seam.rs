@@ -252,8 +252,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     }
 
     /// Redo will end there: no page that the database has was changed later.
-    fn note_log_end(&self, end: Lsn) {
+    ///
+    /// # Errors
+    /// Errors of writing, if the store has to keep it.
+    fn note_log_end(&self, end: Lsn) -> Result<()> {
         let _ = end;
+        Ok(())
     }
 
     /// Forgets a page that has been freed: it has no image any more.

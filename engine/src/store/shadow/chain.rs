@@ -178,6 +178,7 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cuts::Cuts;
     use super::super::delta::Segments;
     use super::super::slot::Side;
     use super::*;
@@ -187,7 +188,8 @@ mod tests {
     const ID: PageId = PageId(3);
     const BASE: Base = Base { stamp: Stamp { turn: 9, generation: 4 }, lsn: Lsn(100) };
     /// Generations before 6 are synced.
-    const KNOWN: Known = Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, lenient: false };
+    const KNOWN: Known =
+        Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, lenient: false };
     const CLOSED: Known = Known { in_log: false, ..KNOWN };
 
     /// A slot with four delta blocks, and the page after each delta.

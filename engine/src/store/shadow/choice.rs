@@ -1,5 +1,6 @@
 //! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
+use super::cuts::Cuts;
 use super::slot::{Content, Side, Stamp};
 use super::states::PageState;
 use crate::base::Lsn;
@@ -16,6 +17,8 @@ pub(super) struct Known {
     /// The generation at opening, and the end of the log that was redone. The store rejects an image of this generation
     /// or a later one if the LSN of the image is greater than this end: the log has lost the rest of that commit.
     pub(super) lost: Option<(u32, Lsn)>,
+    /// The same of earlier recoveries.
+    pub(super) cuts: Cuts,
     /// Any sound image is believed.
     pub(super) lenient: bool,
 }
@@ -23,11 +26,12 @@ pub(super) struct Known {
 impl Known {
     /// Of a page whose state is known: what else is beside its slot does not matter.
     pub(super) const STORED: Known =
-        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, lenient: true };
+        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, lenient: true };
 
     /// True if an image or a delta has a change that the log has lost.
     pub(super) fn has_lost(&self, stamp: Stamp, lsn: Lsn) -> bool {
-        self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
+        self.cuts.cut_off(stamp.generation, lsn)
+            || self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
     }
 }
 
@@ -135,7 +139,8 @@ fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bo
 mod tests {
     use super::*;
 
-    const KNOWN: Known = Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, lenient: false };
+    const KNOWN: Known =
+        Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, lenient: false };
 
     fn image(turn: u8, generation: u32, lsn: u64) -> Content {
         Content::Image { stamp: Stamp { turn, generation }, lsn: Lsn(lsn) }

@@ -9,6 +9,7 @@
 mod chain;
 mod checkpoint;
 mod choice;
+mod cuts;
 mod delta;
 mod half;
 mod own;
@@ -32,6 +33,7 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::Page;
 use choice::Known;
+use cuts::Cuts;
 use own::Own;
 use parking_lot::{Mutex, RwLock};
 use room::Room;
@@ -60,6 +62,7 @@ struct State {
     redo: Lsn,
     /// See [`Known::lost`].
     lost: Option<(u32, Lsn)>,
+    cuts: Cuts,
     /// Any sound image is believed.
     lenient: bool,
     /// Images of earlier generations are synced.
@@ -76,6 +79,7 @@ impl State {
             in_log: self.in_log.contains(&id),
             redo: self.redo,
             lost: self.lost,
+            cuts: self.cuts,
             lenient: self.lenient,
         }
     }
@@ -143,6 +147,7 @@ impl ShadowStore {
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
+            cuts: own.cuts,
             lenient: false,
             synced_generation: own.generation,
             freezes: 0,
@@ -151,7 +156,7 @@ impl ShadowStore {
             file,
             geometry,
             state: Mutex::new(state),
-            generation: RwLock::new(own.generation),
+            generation: RwLock::new(own.generation.max(own.cuts.generation())),
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
@@ -235,9 +240,22 @@ impl PageStore for ShadowStore {
         self.state.lock().in_log.insert(id);
     }
 
-    fn note_log_end(&self, end: Lsn) {
-        let mut state = self.state.lock();
-        state.lost = Some((state.synced_generation, end));
+    /// Writes a superblock, so that later processes do not believe either what this one does not.
+    fn note_log_end(&self, end: Lsn) -> Result<()> {
+        let cuts = {
+            let mut generation = self.generation.write();
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            state.lost = Some((state.synced_generation, end));
+            *generation = state.cuts.add(*generation, end);
+            state.cuts
+        };
+        if self.rescued {
+            return Ok(());
+        }
+        let mut change = self.file.change()?;
+        let own = Own { cuts, ..Own::decode(change.own())? };
+        change.write_own(own.encode())
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {

@@ -9,7 +9,9 @@
 //! | 8..16 | pages that have an image |
 //! | 16..18 | threshold |
 //! | 18..24 | zero |
+//! | 24.. | [`Cuts`], each `generation u32 | end u64` |
 
+use super::cuts::Cuts;
 use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64};
 use crate::base::{Error, Result};
 use crate::io::Disk;
@@ -26,19 +28,22 @@ pub(super) struct Own {
     pub(super) deltas: u8,
     /// What was chosen when the database was created.
     pub(super) delta: DeltaBlocks,
+    pub(super) cuts: Cuts,
 }
 
 /// The bytes for a new database.
 pub(in crate::store) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
     // A block must not be overwritten before the next cumulative delta is synced, unless writes of blocks are atomic.
     let deltas = if delta.blocks == 1 && !disk.writes_blocks_whole() { 2 } else { delta.blocks };
-    Own { generation: 0, pages: 0, deltas, delta }.encode()
+    Own { generation: 0, pages: 0, deltas, delta, cuts: Cuts::NONE }.encode()
 }
 
 impl Own {
     pub(super) fn decode(bytes: &[u8]) -> Result<Own> {
         let delta = DeltaBlocks { threshold: get_u16(bytes, 16), segment: get_u16(bytes, 6), blocks: get_u8(bytes, 5) };
-        let own = Own { generation: get_u32(bytes, 0), pages: get_u64(bytes, 8), deltas: get_u8(bytes, 4), delta };
+        let cuts = Cuts::decode(bytes.get(24..).unwrap_or_default());
+        let own =
+            Own { generation: get_u32(bytes, 0), pages: get_u64(bytes, 8), deltas: get_u8(bytes, 4), delta, cuts };
         let is_right = delta.check().is_ok() && (delta.blocks..=DeltaBlocks::MOST).contains(&own.deltas);
         if is_right {
             return Ok(own);
@@ -48,13 +53,14 @@ impl Own {
     }
 
     pub(super) fn encode(self) -> Vec<u8> {
-        let Own { generation, pages, deltas, delta } = self;
+        let Own { generation, pages, deltas, delta, cuts } = self;
         let mut bytes = generation.to_le_bytes().to_vec();
         bytes.extend([deltas, delta.blocks]);
         bytes.extend(delta.segment.to_le_bytes());
         bytes.extend(pages.to_le_bytes());
         bytes.extend(delta.threshold.to_le_bytes());
         bytes.resize(24, 0);
+        bytes.extend(cuts.encode());
         bytes
     }
 

@@ -102,7 +102,7 @@ impl<'a> Redo<'a> {
                 }
             }
         }
-        store.note_log_end(reader.end_state().lsn);
+        store.note_log_end(reader.end_state().lsn)?;
         Ok(freed)
     }
 

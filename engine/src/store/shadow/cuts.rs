@@ -1,0 +1,92 @@
+//! Where recoveries have found the log to end. If the log had lost an end that was durable, pages may have been written
+//! with changes of this end. Such an image stays in the file until its page is read or written, and the LSNs of its
+//! changes are used again. So the superblock keeps the ends of the latest recoveries.
+
+use crate::base::Lsn;
+use crate::base::bytes::{get_u32, get_u64};
+
+/// Recoveries that are kept. The next one takes the place of the oldest.
+const MOST: usize = 32;
+/// Bytes of one.
+const CUT: usize = 12;
+/// Generations between those of a process that has died and those of the process that recovers: more than checkpoints
+/// that the dead process may have begun after its last superblock.
+const APART: u32 = 256;
+
+/// Images and deltas of earlier generations with a greater LSN are void.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cut {
+    generation: u32,
+    end: Lsn,
+}
+
+/// The ends of the latest recoveries, the last one last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cuts([Cut; MOST]);
+
+impl Cuts {
+    pub(super) const NONE: Cuts = Cuts([Cut { generation: 0, end: Lsn::ZERO }; MOST]);
+
+    pub(super) fn decode(bytes: &[u8]) -> Cuts {
+        Cuts(std::array::from_fn(|at| Cut {
+            generation: get_u32(bytes, at * CUT),
+            end: Lsn(get_u64(bytes, at * CUT + 4)),
+        }))
+    }
+
+    pub(super) fn encode(&self) -> impl Iterator<Item = u8> {
+        self.0.into_iter().flat_map(|cut| cut.generation.to_le_bytes().into_iter().chain(cut.end.0.to_le_bytes()))
+    }
+
+    /// The first generation that the latest recovery has written.
+    pub(super) fn generation(&self) -> u32 {
+        self.0.last().map_or(0, |last| last.generation)
+    }
+
+    /// Notes that the log ends there. Returns the first generation of the process that recovers; `latest` is one that the
+    /// process before may have begun to write.
+    pub(super) fn add(&mut self, latest: u32, end: Lsn) -> u32 {
+        let generation = latest.max(self.generation()).saturating_add(APART);
+        // Where the log has not grown, the last cut covers this one.
+        if self.0.last().is_none_or(|last| last.generation == 0 || last.end != end) {
+            self.0.rotate_left(1);
+        }
+        if let Some(last) = self.0.last_mut() {
+            *last = Cut { generation, end };
+        }
+        generation
+    }
+
+    /// True if a change with this LSN, of an image or a delta of this generation, is void.
+    pub(super) fn cut_off(&self, generation: u32, lsn: Lsn) -> bool {
+        self.0.iter().any(|cut| generation < cut.generation && lsn > cut.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_an_end_is_void_unless_it_was_written_after_the_recovery() {
+        let mut cuts = Cuts::NONE;
+        assert!(!cuts.cut_off(0, Lsn::MAX));
+        let first = cuts.add(3, Lsn(100));
+        assert!(cuts.cut_off(3, Lsn(101)) && cuts.cut_off(first - 1, Lsn(101)));
+        assert!(!cuts.cut_off(3, Lsn(100)) && !cuts.cut_off(first, Lsn(101)));
+        // A recovery that was cut off, and one of what was written since.
+        let again = cuts.add(3, Lsn(100));
+        let second = cuts.add(3, Lsn(150));
+        assert!(first < again && again < second);
+        assert!(cuts.cut_off(3, Lsn(101)) && cuts.cut_off(first, Lsn(101)) && cuts.cut_off(again, Lsn(151)));
+        assert!(!cuts.cut_off(again, Lsn(150)) && !cuts.cut_off(second, Lsn::MAX));
+        let bytes: Vec<u8> = cuts.encode().collect();
+        assert_eq!(Cuts::decode(&bytes), cuts);
+        for end in 0..MOST as u64 - 2 {
+            cuts.add(0, Lsn(200 + end));
+        }
+        assert!(cuts.cut_off(3, Lsn(101)) && cuts.0[0].generation != 0);
+        cuts.add(0, Lsn(300));
+        assert!(!cuts.cut_off(3, Lsn(101)) && cuts.cut_off(3, Lsn(151)));
+    }
+}

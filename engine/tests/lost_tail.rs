@@ -1,0 +1,127 @@
+//! Promise: if the end of the log is lost although it was durable, the commits in it are missing as a whole, or what is
+//! read says that it is damaged. That is so for the process that recovers and for all later ones, also where pages with
+//! changes of the lost commits had been written.
+
+use duramen::db::{DeltaBlocks, StoreKind};
+use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+use std::sync::Arc;
+
+const NAME: &str = "t.duramen";
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+const OTHER: TableDef<u32, &[u8]> = TableDef::new("other");
+const KEYS: u32 = 1500;
+
+fn options() -> Builder {
+    Database::builder().page_size(4096).cache(0).checkpoint_bytes(1 << 40).background(false)
+}
+
+fn put(
+    db: &Database,
+    table: TableDef<u32, &'static [u8]>,
+    keys: impl IntoIterator<Item = u32>,
+    value: u8,
+) -> Result<()> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::Commit);
+    let mut open = tx.open_table(table)?;
+    keys.into_iter().try_for_each(|key| open.put(key, &[value; 100][..]))?;
+    drop(open);
+    tx.commit()
+}
+
+/// The last segment of the log, and its length.
+fn end_of_log(volume: &MemoryVolume) -> Result<(String, u64)> {
+    let name = volume.list(&format!("{NAME}-log."))?.pop().expect("a log");
+    let len = volume.open(&name, OpenMode::Read)?.size()?;
+    Ok((name, len))
+}
+
+/// A copy of the files, as a process finds them after the death of the one before.
+fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
+    let copy = MemoryVolume::new();
+    for name in volume.list(NAME)? {
+        let from = volume.open(&name, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(from.size()?).unwrap()];
+        from.read_at(0, &mut bytes)?;
+        copy.open(&name, OpenMode::CreateNew)?.write_at(0, &bytes)?;
+    }
+    Ok(Arc::new(copy))
+}
+
+/// Looks at all entries: each is that of the commit before the lost one, or it is told that it cannot be read. Gives how
+/// many cannot be.
+fn look(db: &Database, what: &str) -> Result<u32> {
+    let tx = db.begin_read()?;
+    let table = tx.open_table(TABLE)?;
+    let mut unread = 0;
+    for key in 0..KEYS {
+        match table.get(key) {
+            Ok(value) => assert_eq!(value.expect(what).value(), [1; 100], "{what}, key {key}"),
+            Err(Error::Corrupt { .. }) => unread += 1,
+            Err(other) => panic!("{what}, key {key}: {other}"),
+        }
+    }
+    Ok(unread)
+}
+
+/// What the process that recovers does beside recovering.
+#[derive(Clone, Copy, Debug)]
+enum Recovery {
+    Nothing,
+    /// It looks at all entries.
+    Look,
+    /// It commits as much again as the log has lost.
+    Commit,
+}
+
+#[test]
+fn commits_that_the_log_has_lost_do_not_come_back_in_part() -> Result<()> {
+    let chain = DeltaBlocks { threshold: 2048, segment: 64, blocks: 4 };
+    let shadow = [DeltaBlocks::OFF, DeltaBlocks::default(), chain].map(|delta| (StoreKind::Shadow, delta));
+    for (store, delta) in shadow.into_iter().chain([(StoreKind::Table, DeltaBlocks::OFF)]) {
+        for recovery in [Recovery::Nothing, Recovery::Look, Recovery::Commit] {
+            // Whole pages, and small parts of pages.
+            lose(store, delta, recovery, 1)?;
+            lose(store, delta, recovery, 15)?;
+        }
+    }
+    Ok(())
+}
+
+/// The lost commit changes every `step`th entry.
+fn lose(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, step: usize) -> Result<()> {
+    let volume = Arc::new(MemoryVolume::new());
+    let db = options().store(store).delta(delta).create_on(volume.clone(), NAME)?;
+    put(&db, TABLE, 0..KEYS, 1)?;
+    put(&db, OTHER, 0..KEYS, 1)?;
+    db.checkpoint()?;
+    put(&db, OTHER, 0..1, 2)?;
+    let (segment, len) = end_of_log(&volume)?;
+    put(&db, TABLE, (0..KEYS).step_by(step), 9)?;
+    // The cache is small: the pages of the other table take the frames of these, which are written.
+    put(&db, OTHER, 0..KEYS, 3)?;
+    let mut killed = copy(&volume)?;
+    killed.open(&segment, OpenMode::Write)?.resize(len)?;
+    for process in 0..4 {
+        let what = format!("{store:?}, delta blocks {delta}, every {step}., {recovery:?}, process {process}");
+        let db = options().open_on(killed.clone(), NAME)?;
+        match recovery {
+            Recovery::Look => drop(look(&db, &what)?),
+            Recovery::Commit => put(&db, OTHER, 0..KEYS, 4)?,
+            Recovery::Nothing => {}
+        }
+        // Every other one is killed.
+        if process % 2 == 0 {
+            let left = copy(&killed)?;
+            drop(db);
+            killed = left;
+        } else {
+            db.close()?;
+        }
+        let seen = copy(&killed)?;
+        let unread = look(&options().open_on(seen, NAME)?, &format!("{what}, and the next one"))?;
+        assert!(unread < KEYS / 2, "{what}: {unread} entries cannot be read");
+    }
+    Ok(())
+}
