@@ -1,10 +1,15 @@
 //! Promise: what reads many pages from the device says ahead which ones, so that the device can read them together; what
 //! is in the cache is not asked for, and a look at one key asks for nothing.
 
+#[path = "workload/stores.rs"]
+mod stores;
+
+use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Result, TableDef};
 use duramen_sim::{HookedVolume, Hooks};
 use std::sync::{Arc, Mutex};
+use stores::STORES;
 
 const NAME: &str = "forest";
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("trees");
@@ -61,9 +66,9 @@ fn put(db: &Database, of: u32, value: u8) -> Result<()> {
 }
 
 /// A database whose leaves are not in the order of their keys.
-fn built() -> Result<Arc<MemoryVolume>> {
+fn built(store: StoreKind) -> Result<Arc<MemoryVolume>> {
     let volume = Arc::new(MemoryVolume::new());
-    let db = options(1 << 20).create_on(volume.clone(), NAME)?;
+    let db = options(1 << 20).store(store).create_on(volume.clone(), NAME)?;
     (1..=3).try_for_each(|of| put(&db, 4 - of, 1))?;
     db.close()?;
     Ok(volume)
@@ -76,25 +81,33 @@ fn watched(volume: Arc<MemoryVolume>) -> (Arc<HookedVolume<Watch>>, Arc<Watch>) 
 
 #[test]
 fn a_scan_a_check_and_a_commit_hint_what_they_read() -> Result<()> {
-    let (volume, watch) = watched(built()?);
+    STORES.into_iter().try_for_each(hint_what_is_read)
+}
+
+fn hint_what_is_read(store: StoreKind) -> Result<()> {
+    let (volume, watch) = watched(built(store)?);
     let db = options(1 << 16).open_on(volume.clone(), NAME)?;
     let scan = || Ok(db.begin_read()?.open_table(TABLE)?.iter().filter(Result::is_ok).count());
     let (entries, reads, hinted, _) = watch.during(scan)?;
     assert_eq!(entries, ENTRIES as usize);
-    assert!(reads > 500 && hinted * 10 > reads * 9, "scan: {hinted} of {reads} reads were hinted");
+    assert!(reads > 500 && hinted * 10 > reads * 9, "{store:?}, scan: {hinted} of {reads} reads were hinted");
     let (report, reads, hinted, _) = watch.during(|| db.verify(|_| ()))?;
     assert_eq!(report.findings, []);
-    assert!(reads > 500 && hinted * 10 > reads * 9, "verify: {hinted} of {reads} reads were hinted");
+    assert!(reads > 500 && hinted * 10 > reads * 9, "{store:?}, verify: {hinted} of {reads} reads were hinted");
     drop(db);
     let db = options(64 << 20).open_on(volume, NAME)?;
     let (_, reads, hinted, _) = watch.during(|| put(&db, 50, 2))?;
-    assert!(reads > 300 && hinted * 10 > reads * 9, "commit: {hinted} of {reads} reads were hinted");
+    assert!(reads > 300 && hinted * 10 > reads * 9, "{store:?}, commit: {hinted} of {reads} reads were hinted");
     Ok(())
 }
 
 #[test]
 fn what_is_in_the_cache_and_a_short_scan_hint_nothing() -> Result<()> {
-    let (volume, watch) = watched(built()?);
+    STORES.into_iter().try_for_each(hint_nothing)
+}
+
+fn hint_nothing(store: StoreKind) -> Result<()> {
+    let (volume, watch) = watched(built(store)?);
     let db = options(64 << 20).open_on(volume, NAME)?;
     let tx = db.begin_read()?;
     let table = tx.open_table(TABLE)?;
@@ -113,7 +126,11 @@ fn what_is_in_the_cache_and_a_short_scan_hint_nothing() -> Result<()> {
 
 #[test]
 fn recovery_hints_the_pages_that_the_log_changes() -> Result<()> {
-    let memory = built()?;
+    STORES.into_iter().try_for_each(hint_recovery)
+}
+
+fn hint_recovery(store: StoreKind) -> Result<()> {
+    let memory = built(store)?;
     let db = options(64 << 20).open_on(memory.clone(), NAME)?;
     (0..5).try_for_each(|value| put(&db, 7, value))?;
     // As a killed process leaves it.
@@ -126,7 +143,7 @@ fn recovery_hints_the_pages_that_the_log_changes() -> Result<()> {
     }
     let (volume, watch) = watched(Arc::new(killed));
     let (db, reads, hinted, _) = watch.during(|| options(64 << 20).open_on(volume, NAME))?;
-    assert!(reads > 300 && hinted * 10 > reads * 8, "recovery: {hinted} of {reads} reads were hinted");
+    assert!(reads > 300 && hinted * 10 > reads * 8, "{store:?}, recovery: {hinted} of {reads} reads were hinted");
     let tx = db.begin_read()?;
     let table = tx.open_table(TABLE)?;
     assert_eq!(table.get(7)?.unwrap().value(), [4; 100]);
