@@ -10,6 +10,7 @@ pub mod integers;
 pub mod keys;
 mod keyset;
 mod options;
+mod page;
 mod random;
 mod stats;
 mod value;

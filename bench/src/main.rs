@@ -27,6 +27,7 @@ enum Command {
 #[derive(Subcommand)]
 enum Figures {
     Keys(keys::figures::Args),
+    Writes(writes::figures::Args),
 }
 
 fn run(command: &Command) -> Result<()> {
@@ -37,6 +38,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Keys(args) => keys::run(args),
         Command::Writes(args) => writes::run(args),
         Command::Figures(Figures::Keys(args)) => keys::figures::run(args),
+        Command::Figures(Figures::Writes(args)) => writes::figures::run(args),
     }
 }
 

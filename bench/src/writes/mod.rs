@@ -2,6 +2,7 @@
 //! mean is in `docs/benchmarks/writes.md`.
 
 mod data;
+pub mod figures;
 mod report;
 mod run;
 
@@ -155,6 +156,12 @@ mod tests {
         args: Args,
     }
 
+    /// Options as they are typed.
+    pub(super) fn args(options: &[&str]) -> Args {
+        let options = std::iter::once("").chain(options.iter().copied());
+        Program::try_parse_from(options).unwrap_or_else(|error| panic!("{error}")).args
+    }
+
     #[test]
     fn flushes_are_read_as_they_are_written_and_wrong_ones_refused() {
         for text in ["commit", "interval:60s", "none"] {
@@ -168,8 +175,7 @@ mod tests {
     #[test]
     fn a_page_table_that_is_persisted_is_written_with_each_page() {
         let tables = [&[][..], &["--persist-table"]].map(|more| {
-            let args = ["", "--records", "8000", "--record-size", "64", "--flush", "none"];
-            let args = Program::try_parse_from(args.iter().chain(more)).unwrap_or_else(|error| panic!("{error}")).args;
+            let args = args(&[&["--records", "8000", "--record-size", "64", "--flush", "none"], more].concat());
             let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
             let object = report::object(&args, &measured);
             let of = |kind: &str| object["wa_logical"][kind].as_f64().unwrap_or(f64::NAN);
@@ -189,9 +195,8 @@ mod tests {
     }
 
     fn adds_up(store: &str) {
-        let few = ["", "--records", "4000", "--record-size", "64", "--flush", "commit", "--log", "sparse"];
-        let args = Program::try_parse_from(few.into_iter().chain(["--threads", "2", "--store", store]));
-        let args = args.unwrap_or_else(|error| panic!("{error}")).args;
+        let few = ["--records", "4000", "--record-size", "64", "--flush", "commit", "--log", "sparse"];
+        let args = args(&[&few[..], &["--threads", "2", "--store", store]].concat());
         let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
         let object = report::object(&args, &measured);
         let number = |of: &str, kind: &str| object[of][kind].as_f64().unwrap_or(f64::NAN);

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::random::Random;
 use duramen::db::types::{KeyLayout, TableOptions};
 use duramen::db::{LogShape, StoreKind};
-use duramen::io::{FileVolume, MemoryVolume, Volume};
+use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability};
 use duramen_sim::{DriveCounts, DriveVolume};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ const COMMIT: usize = 1000;
 const READS: usize = 20_000;
 const SCANS: usize = 2_000;
 pub(super) const SCANNED: usize = 100;
+/// Bytes that are copied at a time: a block of a file in memory.
+const PART: usize = 4096;
 /// How long a sync takes where several threads commit, so that their commits gather.
 const SYNC: Duration = Duration::from_micros(200);
 
@@ -64,12 +66,58 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
         Some(folder) => Arc::new(FileVolume::for_file(&folder.path().join(NAME))?.0),
     };
     let keys = Keys::new(args.records, args.seed);
+    let drive = drive(args, below);
+    populate(args, &keys, drive.clone())?;
+    overwrite_on(args, &keys, drive)
+}
+
+/// A drive with the options of a run.
+fn drive(args: &Args, below: Arc<dyn Volume>) -> Arc<DriveVolume> {
     let gathers = args.threads > 1 && args.flush == Flush::Commit;
     let sync_time = if gathers { SYNC } else { Duration::ZERO };
-    let drive = Arc::new(DriveVolume::new(below).with_atomic_blocks().with_sync_time(sync_time));
-    populate(args, &keys, drive.clone())?;
+    Arc::new(DriveVolume::new(below).with_atomic_blocks().with_sync_time(sync_time))
+}
+
+/// Measures with the database that is on the drive.
+fn overwrite_on(args: &Args, keys: &Keys, drive: Arc<DriveVolume>) -> Result<Measured> {
     let db = builder(args).open_on(drive.clone(), NAME)?;
     Bench { args, keys, drive, db }.measure()
+}
+
+/// A database that was populated once, for several runs that each change a copy.
+pub(super) struct Populated {
+    keys: Keys,
+    volume: MemoryVolume,
+}
+
+impl Populated {
+    /// Populates in memory.
+    pub(super) fn new(args: &Args) -> Result<Populated> {
+        let keys = Keys::new(args.records, args.seed);
+        let volume = MemoryVolume::new();
+        populate(args, &keys, drive(args, Arc::new(volume.clone())))?;
+        Ok(Populated { keys, volume })
+    }
+
+    /// Measures with a copy. What `args` says of the records, the page size, the store and delta blocks must be as it
+    /// was.
+    pub(super) fn measure(&self, args: &Args) -> Result<Measured> {
+        let copy = MemoryVolume::new();
+        for name in self.volume.list("")? {
+            let (from, to) = (self.volume.open(&name, OpenMode::Read)?, copy.open(&name, OpenMode::CreateNew)?);
+            to.resize(from.size()?)?;
+            let mut part = vec![0; PART];
+            for offset in (0..from.size()?).step_by(PART) {
+                let len = (from.size()? - offset).min(PART as u64) as usize;
+                from.read_at(offset, &mut part[..len])?;
+                // Holes stay holes.
+                if part[..len].iter().any(|byte| *byte != 0) {
+                    to.write_at(offset, &part[..len])?;
+                }
+            }
+        }
+        overwrite_on(args, &self.keys, drive(args, Arc::new(copy)))
+    }
 }
 
 fn builder(args: &Args) -> Builder {
@@ -121,7 +169,7 @@ fn populate(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
 
 struct Bench<'a> {
     args: &'a Args,
-    keys: Keys,
+    keys: &'a Keys,
     drive: Arc<DriveVolume>,
     db: Database,
 }
@@ -217,5 +265,28 @@ impl Bench<'_> {
             }
             if found == SCANNED { Ok(()) } else { Err(format!("a scan ends after {found} records").into()) }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writes::tests::args;
+
+    fn bytes(volume: &MemoryVolume) -> Vec<u8> {
+        let disk = volume.open(NAME, OpenMode::Read).unwrap_or_else(|error| panic!("{error}"));
+        let mut bytes = vec![0; disk.size().unwrap_or_default() as usize];
+        disk.read_at(0, &mut bytes).unwrap_or_else(|error| panic!("{error}"));
+        bytes
+    }
+
+    #[test]
+    fn a_run_changes_a_copy_that_has_all_records() {
+        let args = args(&["--records", "2000", "--store", "shadow"]);
+        let populated = Populated::new(&args).unwrap_or_else(|error| panic!("{error}"));
+        let before = bytes(&populated.volume);
+        let measured = populated.measure(&args).unwrap_or_else(|error| panic!("{error}"));
+        assert!(measured.overwrites.operations > 500 && measured.leaves > 30, "{}", measured.leaves);
+        assert!(before == bytes(&populated.volume), "the populated database has changed");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::experiments::Point;
 use crate::keys::report::Row;
+use crate::page::Finding;
 
 /// What is asked of a layout in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,13 +98,6 @@ pub(super) enum Asked {
 pub(super) struct Claim {
     pub(super) says: &'static str,
     pub(super) asked: Asked,
-}
-
-/// What the results say to a claim.
-pub(super) struct Finding {
-    pub(super) ours: String,
-    /// `None`: what it speaks of was not measured.
-    pub(super) agrees: Option<bool>,
 }
 
 fn get(point: &Point, measure: Measure, layout: &str) -> Option<f64> {

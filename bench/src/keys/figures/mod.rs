@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<()> {
             std::fs::write(args.out.join(format!("{name}.svg")), svg)?;
         }
         draw::csv(points, std::fs::File::create(args.out.join(format!("{}.csv", figure.name())))?)?;
-        sections.push(page::Section::new(figure, points, charts));
+        sections.push(page::section(figure, points, charts));
     }
     let path = args.out.join("index.html");
     std::fs::write(&path, page::html(args, &sections))?;

@@ -49,7 +49,7 @@ pub(super) struct Figure {
 impl Figure {
     /// The name of its files and of its place on the page.
     pub(super) fn name(&self) -> String {
-        if self.id.starts_with("table") { self.id.to_owned() } else { format!("figure{}", self.id) }
+        crate::page::name(self.id)
     }
 }
 

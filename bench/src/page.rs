@@ -1,0 +1,97 @@
+//! The page that sets what a paper says beside what was found: one file that needs no other. What is measured and asked
+//! is not known here.
+
+use std::fmt::Write;
+
+/// What the results say to a claim.
+pub(crate) struct Finding {
+    pub(crate) ours: String,
+    /// `None`: what it speaks of was not measured.
+    pub(crate) agrees: Option<bool>,
+}
+
+/// A figure or table on the page.
+pub(crate) struct Section {
+    /// Its number; of a table `table` and its number.
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// What is different here.
+    pub(crate) note: &'static str,
+    /// Claims and what was found.
+    pub(crate) findings: Vec<(&'static str, Finding)>,
+    /// The numbers as an HTML table.
+    pub(crate) table: String,
+    /// Names of charts and what is in them.
+    pub(crate) charts: Vec<(String, String)>,
+}
+
+/// The name of the files of a figure or table, and of its place on the page.
+pub(crate) fn name(id: &str) -> String {
+    if id.starts_with("table") { id.to_owned() } else { format!("figure{id}") }
+}
+
+/// Text as HTML takes it.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}\
+svg{width:32em;max-width:100%}table{border-collapse:collapse;margin:1em 0}\
+td,th{border-bottom:1px solid #ddd;padding:.15em .6em;text-align:right}\
+td:first-child,td:nth-child(2),th:first-child,th:nth-child(2){text-align:left}\
+.yes{color:#1e7d34}.no{color:#b3261e;font-weight:bold}.none{color:#777}";
+
+/// The whole page. `about` is HTML: the paper, and the scale here.
+pub(crate) fn html(title: &str, about: &str, sections: &[Section]) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\
+         </head><body>\n<h1>{title}</h1>\n"
+    );
+    let all: Vec<&Finding> = sections.iter().flat_map(|section| &section.findings).map(|(_, found)| found).collect();
+    let count = |agrees: Option<bool>| all.iter().filter(|finding| finding.agrees == agrees).count();
+    let _ = writeln!(
+        html,
+        "<p>{about}</p>\n<p>Of {} claims {} hold here, {} do not, {} could not be asked.</p>",
+        all.len(),
+        count(Some(true)),
+        count(Some(false)),
+        count(None)
+    );
+    html += "<h2>Where they disagree</h2>\n<ul>\n";
+    for section in sections {
+        for (says, finding) in section.findings.iter().filter(|(_, finding)| finding.agrees == Some(false)) {
+            let (id, title) = (name(section.id), section.title);
+            let (says, ours) = (escape(says), escape(&finding.ours));
+            let _ = writeln!(html, "<li><a href=\"#{id}\">{title}</a>: {says}. Here: {ours}.</li>");
+        }
+    }
+    html += "</ul>\n";
+    sections.iter().for_each(|section| section_html(section, &mut html));
+    html + "</body></html>\n"
+}
+
+fn section_html(section: &Section, html: &mut String) {
+    let sort = if section.id.starts_with("table") { "Table" } else { "Figure" };
+    let number = section.id.trim_start_matches("table");
+    let _ = writeln!(html, "<h2 id=\"{}\">{sort} {number}. {}</h2>", name(section.id), escape(section.title));
+    if !section.note.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", escape(section.note));
+    }
+    if !section.findings.is_empty() {
+        *html += "<table><tr><th>the paper says</th><th>here</th><th></th></tr>\n";
+        for (says, finding) in &section.findings {
+            let (class, verdict) = match finding.agrees {
+                Some(true) => ("yes", "holds"),
+                Some(false) => ("no", "does not hold"),
+                None => ("none", "not asked"),
+            };
+            let (says, ours) = (escape(says), escape(&finding.ours));
+            let _ = writeln!(html, "<tr><td>{says}</td><td>{ours}</td><td class=\"{class}\">{verdict}</td></tr>");
+        }
+        *html += "</table>\n";
+    }
+    section.charts.iter().for_each(|(_, svg)| *html += svg);
+    if !section.table.is_empty() {
+        let _ = writeln!(html, "<details><summary>the numbers</summary>{}</details>", section.table);
+    }
+}

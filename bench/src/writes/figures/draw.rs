@@ -1,0 +1,130 @@
+//! From results to charts and CSV. What is drawn where is each figure's to say; nothing is judged here.
+
+use super::claims::{ALL, Measure};
+use super::paper::{Axis, Figure};
+use super::runs::{Results, Run, Shape, Store};
+use crate::Result;
+use crate::bars::{Bar, Bars};
+use crate::chart::Chart;
+use crate::page;
+use std::io::Write;
+
+/// The charts of a figure by their names: one for each record size, page size and measure. Runs at another scale than
+/// the first run are for claims alone.
+pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)> {
+    let scale = figure.runs.first().map(|run| run.shape.scale);
+    let all: Vec<&Run> = figure.runs.iter().filter(|run| Some(run.shape.scale) == scale).collect();
+    let mut panels: Vec<(u64, u32)> = Vec::new();
+    for run in &all {
+        let panel = (run.shape.page, run.shape.record);
+        if !panels.contains(&panel) {
+            panels.push(panel);
+        }
+    }
+    let mut charts = Vec::new();
+    for (page, record) in panels {
+        let runs: Vec<&Run> =
+            all.iter().copied().filter(|run| (run.shape.page, run.shape.record) == (page, record)).collect();
+        for (i, measure) in figure.measures.iter().enumerate() {
+            let pages = page / 1024;
+            let title = format!("{record} B, {pages} KiB: {}", measure.name());
+            let svg = match figure.axis {
+                Axis::Nothing => continue,
+                Axis::Stores => bars(title, &runs, *measure, results),
+                Axis::Threads => lines(&title, "threads", &runs, *measure, results, |run| {
+                    Some((f64::from(run.threads), run.series()))
+                }),
+                Axis::Thresholds => {
+                    lines(&title, "threshold, bytes", &runs, *measure, results, |run| match run.shape.store {
+                        Store::Delta(threshold, segment, _) => Some((f64::from(threshold), format!("{segment} B"))),
+                        _ => None,
+                    })
+                }
+            };
+            let letter = if figure.measures.len() > 1 { ["-a", "-b", "-c"][i % 3] } else { "" };
+            charts.push((format!("{}-{record}-{pages}k{letter}", page::name(figure.id)), svg));
+        }
+    }
+    charts
+}
+
+/// A line for each series; `place` is where a run is on the axis, and its series.
+fn lines(
+    title: &str,
+    axis: &str,
+    runs: &[&Run],
+    measure: Measure,
+    results: &Results,
+    place: impl Fn(&Run) -> Option<(f64, String)>,
+) -> String {
+    let mut points: Vec<(String, f64, f64)> = Vec::new();
+    for run in runs {
+        if let (Some((at, series)), Some(height)) = (place(run), measure.of(run, results)) {
+            points.push((series, at, height));
+        }
+    }
+    let mut marks: Vec<f64> = points.iter().map(|point| point.1).collect();
+    marks.sort_by(f64::total_cmp);
+    marks.dedup();
+    let chart = Chart {
+        title,
+        axis,
+        points: points.iter().map(|(series, at, height)| (series.as_str(), *at, *height)).collect(),
+        marks: marks.into_iter().map(|mark| (mark, mark.to_string())).collect(),
+        paper: &[],
+    };
+    chart.svg()
+}
+
+/// A bar for each run.
+fn bars(title: String, runs: &[&Run], measure: Measure, results: &Results) -> String {
+    let bar = |run: &&Run| Some(Bar { name: run.series(), parts: vec![measure.of(run, results)?], claimed: None });
+    Bars { title, parts: Vec::new(), bars: runs.iter().filter_map(bar).collect() }.svg()
+}
+
+/// All measures of runs, a line a run.
+pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    let about = ["store", "record", "page", "leaves", "frames", "flush", "log", "threads"];
+    writer.write_record(about.into_iter().chain(ALL.iter().map(|measure| measure.name())))?;
+    for run in runs {
+        let Some(object) = results.get(run) else { continue };
+        let Shape { page, record, store, .. } = run.shape;
+        let told =
+            |path: &str| object.pointer(path).map_or_else(String::new, |value| value.to_string().replace('"', ""));
+        let about = [
+            store.to_string(),
+            record.to_string(),
+            page.to_string(),
+            told("/leaves"),
+            told("/cache_pages"),
+            told("/workload/flush"),
+            told("/workload/log"),
+            run.threads.to_string(),
+        ];
+        let cells = ALL.iter().map(|measure| number(*measure, run, results));
+        writer.write_record(about.into_iter().chain(cells))?;
+    }
+    Ok(writer.flush()?)
+}
+
+/// A measure in text, nothing if a run does not have it.
+fn number(measure: Measure, run: &Run, results: &Results) -> String {
+    let number = measure.of(run, results).filter(|number| number.is_finite());
+    number.map_or_else(String::new, |number| format!("{number:.3}"))
+}
+
+/// The numbers of a figure as an HTML table, a row for each run.
+pub(super) fn table(figure: &Figure, results: &Results) -> String {
+    let mut html = String::from("<table><tr><th>store</th><th>run</th>");
+    figure.measures.iter().for_each(|measure| html += &format!("<th>{}</th>", measure.name()));
+    html += "</tr>\n";
+    for run in &figure.runs {
+        let Shape { page, record, scale, .. } = run.shape;
+        let (store, page, leaves, threads) = (run.series(), page / 1024, scale.leaves(), run.threads);
+        html += &format!("<tr><td>{store}</td><td>{record} B, {page} KiB, {leaves} leaves, threads: {threads}</td>");
+        figure.measures.iter().for_each(|measure| html += &format!("<td>{}</td>", number(*measure, run, results)));
+        html += "</tr>\n";
+    }
+    html + "</table>\n"
+}
