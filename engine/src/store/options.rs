@@ -53,7 +53,7 @@ impl DeltaBlocks {
 
 impl Default for DeltaBlocks {
     fn default() -> DeltaBlocks {
-        DeltaBlocks { threshold: 1000, segment: 32, blocks: 1 }
+        DeltaBlocks { threshold: 700, segment: 32, blocks: 1 }
     }
 }
 

@@ -35,8 +35,9 @@ pub(crate) fn options() -> Builder {
 
 /// How a seed's database keeps small changes of its pages, if its store can.
 pub(crate) fn delta(seed: u64) -> DeltaBlocks {
-    let blocks = [0, 1, 4, 16][usize::try_from(seed / 2 % 4).unwrap_or(0)];
-    DeltaBlocks { threshold: 1500, segment: 32, blocks }
+    // Deltas of several sectors, which can tear.
+    let (threshold, blocks) = [(0, 0), (3900, 1), (3900, 4), (1500, 16)][usize::try_from(seed / 2 % 4).unwrap_or(0)];
+    DeltaBlocks { threshold, segment: 32, blocks }
 }
 
 /// One thing to do.
