@@ -2,45 +2,66 @@
 //! every acknowledged commit and with whole commits only; its trees are sound and no page is lost. So it does when the
 //! power goes again while it recovers.
 //!
-//! `DURAMEN_CRASH_STATES` sets how many states are looked at (20,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
+//! `DURAMEN_CRASH_STATES` sets how many states are looked at (50,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
 //! first seed.
 
 mod workload;
 
-use duramen::db::{LogShape, StoreKind};
+use duramen::db::{DeltaBlocks, LogShape, StoreKind};
 use duramen::{Durability, Result};
 use duramen_sim::model::{Change, Model};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
 use workload::stores::STORES;
-use workload::{Workload, delta, options};
+use workload::{DELTAS, Workload, options};
 
 /// Steps of one history.
 const STEPS: usize = 110;
 /// One state of so many has its recovery cut, too, at every event.
 const RECUT: usize = 211;
 
+/// How the database of a history keeps its pages and its log.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    store: StoreKind,
+    /// For the store `shadow`.
+    delta: DeltaBlocks,
+    /// The recoveries of a sparse log go on in a packed one.
+    log: LogShape,
+}
+
+impl Shape {
+    fn all() -> impl Iterator<Item = Shape> {
+        let table = (StoreKind::Table, DeltaBlocks::OFF);
+        let stores = std::iter::once(table).chain(DELTAS.map(|delta| (StoreKind::Shadow, delta)));
+        let logs = [LogShape::Packed, LogShape::Sparse];
+        stores.flat_map(move |(store, delta)| logs.map(|log| Shape { store, delta, log }))
+    }
+
+    fn of(store: StoreKind) -> Shape {
+        Shape { store, delta: DELTAS[1], log: LogShape::Packed }
+    }
+}
+
 /// A workload that has run on a volume.
 struct History {
-    store: StoreKind,
+    shape: Shape,
     seed: u64,
     volume: FailingVolume,
     model: Model,
 }
 
 impl History {
-    fn record(store: StoreKind, seed: u64) -> History {
+    fn record(shape: Shape, seed: u64) -> History {
         let volume = FailingVolume::new(seed);
         let mut model = Model::new();
         let mut run = || {
-            // The recoveries of a sparse log go on in a packed one.
-            let shape = if seed.is_multiple_of(2) { LogShape::Packed } else { LogShape::Sparse };
             let db = options()
-                .store(store)
-                .delta(delta(seed))
-                .log_shape(shape)
-                .persist_table(shape == LogShape::Sparse)
+                .store(shape.store)
+                .delta(shape.delta)
+                .log_shape(shape.log)
+                .persist_table(shape.log == LogShape::Sparse)
                 .create_on(Arc::new(volume.clone()), NAME)?;
             let mut session = Session::new(db, &volume, &mut model);
             session.run(&mut Workload::new(seed), STEPS)?;
@@ -48,11 +69,11 @@ impl History {
             Ok::<_, duramen::Error>(())
         };
         run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        History { store, seed, volume, model }
+        History { shape, seed, volume, model }
     }
 
     fn words(&self, cut: Cut) -> String {
-        format!("{:?}, seed {}, {cut:?}, a {}", self.store, self.seed, self.volume.describe(cut.event))
+        format!("{:?}, seed {}, {cut:?}, a {}", self.shape, self.seed, self.volume.describe(cut.event))
     }
 }
 
@@ -97,21 +118,25 @@ fn try_cuts(history: &History, cuts: &[Cut], recut: usize) -> usize {
 
 #[test]
 fn acknowledged_commits_survive_every_cut_and_every_commit_is_whole() {
-    let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000), number("DURAMEN_CRASH_SEED", 1) as u64);
-    for store in STORES {
-        acknowledged_commits_survive(store, wanted / STORES.len(), first);
+    let (wanted, first) = (number("DURAMEN_CRASH_STATES", 50_000), number("DURAMEN_CRASH_SEED", 1) as u64);
+    let shapes: Vec<_> = Shape::all().collect();
+    for (seed, shape) in (first..).zip(&shapes) {
+        acknowledged_commits_survive(*shape, wanted / shapes.len(), seed);
     }
 }
 
-fn acknowledged_commits_survive(store: StoreKind, wanted: usize, first: u64) {
+fn acknowledged_commits_survive(shape: Shape, wanted: usize, first: u64) {
     let mut states = 0;
-    for seed in first.. {
-        let history = History::record(store, seed);
-        let cuts = history.volume.cuts(1);
+    for seed in (first..).step_by(100) {
+        let history = History::record(shape, seed);
+        let all = history.volume.cuts(1);
+        // The recoveries that are cut give as many states again.
+        let every = all.len().div_ceil((wanted / 2).max(1));
+        let cuts: Vec<_> = all.into_iter().skip(seed as usize % every).step_by(every).collect();
         states += try_cuts(&history, &cuts, RECUT);
         if std::env::var("DURAMEN_CRASH_VERBOSE").is_ok() {
             println!(
-                "{store:?}, seed {seed}: {} events, {} cuts, {states} states",
+                "{shape:?}, seed {seed}: {} events, {} cuts, {states} states",
                 history.volume.events(),
                 cuts.len()
             );
@@ -132,7 +157,7 @@ fn a_large_transaction_cut_before_its_first_piece_keeps_the_pages_it_reserved() 
 fn cut_a_large_transaction(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(store, 0, &volume, &mut model)?;
+    let mut session = Session::create(store, 1, &volume, &mut model)?;
     let put = |key: u32, len: usize| Change::Put {
         table: "a".into(),
         key: key.to_be_bytes().to_vec(),
@@ -143,7 +168,7 @@ fn cut_a_large_transaction(store: StoreKind) -> Result<()> {
     let overwrite = (0..700).map(|n: u32| put(n.wrapping_mul(2_654_435_761), 70)).chain((2..9).map(|n| put(n, 7000)));
     session.commit(overwrite.collect(), Durability::None)?;
     session.kill();
-    let history = History { store, seed: 0, volume, model };
+    let history = History { shape: Shape::of(store), seed: 0, volume, model };
     let cuts = history.volume.cuts(2);
     try_cuts(&history, &cuts, cuts.len());
     Ok(())
@@ -157,7 +182,7 @@ fn a_durable_commit_of_nothing_makes_the_commits_before_it_durable() -> Result<(
 fn commit_nothing(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(0);
     let mut model = Model::new();
-    let mut session = Session::create(store, 0, &volume, &mut model)?;
+    let mut session = Session::create(store, 1, &volume, &mut model)?;
     let put = Change::Put { table: "a".into(), key: b"k".to_vec(), value: b"v".to_vec() };
     session.commit(vec![put], Durability::None)?;
     session.db.begin_write()?.commit()?;

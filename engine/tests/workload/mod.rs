@@ -33,12 +33,13 @@ pub(crate) fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).checkpoint_bytes(160 << 10).background(false)
 }
 
-/// How a seed's database keeps small changes of its pages, if its store can.
-pub(crate) fn delta(seed: u64) -> DeltaBlocks {
-    // Deltas of several sectors, which can tear.
-    let (threshold, blocks) = [(0, 0), (3900, 1), (3900, 4), (1500, 16)][usize::try_from(seed / 2 % 4).unwrap_or(0)];
-    DeltaBlocks { threshold, segment: 32, blocks }
-}
+/// How databases write small changes of their pages, if their store can. Most deltas have several sectors, which can tear.
+pub(crate) const DELTAS: [DeltaBlocks; 4] = [
+    DeltaBlocks::OFF,
+    DeltaBlocks { threshold: 3900, segment: 32, blocks: 1 },
+    DeltaBlocks { threshold: 3900, segment: 32, blocks: 4 },
+    DeltaBlocks { threshold: 1500, segment: 32, blocks: 16 },
+];
 
 /// One thing to do.
 #[derive(Debug)]

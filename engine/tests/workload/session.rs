@@ -1,7 +1,7 @@
 //! A workload on a simulated volume, with marks in its history of what had been promised when, and what must be found
 //! afterwards.
 
-use super::{Step, Workload, apply, contents, delta, options};
+use super::{DELTAS, Step, Workload, apply, contents, options};
 use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
@@ -80,7 +80,8 @@ impl<'a> Session<'a> {
         volume: &'a FailingVolume,
         model: &'a mut Model,
     ) -> Result<Session<'a>> {
-        let db = options().store(store).delta(delta(seed)).create_on(Arc::new(volume.clone()), NAME)?;
+        let delta = DELTAS[usize::try_from(seed % DELTAS.len() as u64).unwrap_or(0)];
+        let db = options().store(store).delta(delta).create_on(Arc::new(volume.clone()), NAME)?;
         Ok(Session::new(db, volume, model))
     }
 
