@@ -184,7 +184,9 @@ impl Geometry {
         for range in segments.ranges() {
             let end = at + range.len();
             page.get_mut(range.clone())?.copy_from_slice(block.get(at..end)?);
-            parts.add(range, page.len());
+            if range.start >= ChangedParts::LSN {
+                parts.add(range, page.len());
+            }
             at = end;
         }
         (checksum(page) == get_u32(block, RESULT)).then_some(parts)

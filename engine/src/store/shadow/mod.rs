@@ -18,6 +18,8 @@ mod rescue;
 mod room;
 mod slot;
 mod states;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(super) use own::own_of_new;

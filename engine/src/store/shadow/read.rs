@@ -74,13 +74,14 @@ impl ShadowStore {
     /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the page
     /// differs from its base are returned, too, unless they are not certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
-        let (known, about) = {
+        let about = {
             let state = self.state.lock();
-            (state.pages.get(id), state.known_of(id))
+            let known = state.pages.get(id);
+            if known.kind() != Kind::Unknown {
+                return Ok((known, None));
+            }
+            state.known_of(id)
         };
-        if known.kind() != Kind::Unknown {
-            return Ok((known, None));
-        }
         self.with_buffer(|cell| {
             let found = self.look(id, about, cell, page)?;
             if found.must_be_written() && about.in_log && !self.rescued {

@@ -225,11 +225,14 @@ impl<'a> Redo<'a> {
     }
 
     fn apply(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+        let is_format = matches!(op, PageOp::Format { .. });
         let known = match self.latch(id) {
             Ok(known) => known,
+            // Nothing of the page is needed: what is there may be the torn rest of a page that no commit has had.
+            Err(Error::Corrupt { .. }) if is_format => None,
             Err(error) if self.costs_a_page(&error) => {
                 tracing::warn!(page = %id, %error, "page cannot be read, its operations are skipped");
-                if !matches!(op, PageOp::Format { .. }) {
+                if !is_format {
                     self.broken.insert(id);
                     return Ok(());
                 }
@@ -239,7 +242,7 @@ impl<'a> Redo<'a> {
         };
         let mut page = match known {
             Some(page) => page,
-            None if matches!(op, PageOp::Format { .. }) => self.pool.create(id)?,
+            None if is_format => self.pool.create(id)?,
             // Freed before the page table was frozen: whoever takes the id next formats it.
             None if lsn < self.table_lsn => {
                 self.found.skipped += 1;
@@ -258,9 +261,13 @@ impl<'a> Redo<'a> {
             self.found.skipped += 1;
             return Ok(());
         }
+        if is_format {
+            // The image of a page that no commit has had need not be durable.
+            page.forget_base();
+        }
         let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
             // Other pages were checked when they were read; content that comes from the log has not been.
-            if fits && matches!(op, PageOp::Format { .. }) {
+            if fits && is_format {
                 Page::check(&page, id)?;
             }
             Ok(fits)
