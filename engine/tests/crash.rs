@@ -2,7 +2,7 @@
 //! every acknowledged commit and with whole commits only; its trees are sound and no page is lost. So it does when the
 //! power goes again while it recovers.
 //!
-//! `DURAMEN_CRASH_STATES` sets how many states are looked at (50,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
+//! `DURAMEN_CRASH_STATES` sets how many states are looked at (30,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
 //! first seed.
 
 mod workload;
@@ -118,7 +118,7 @@ fn try_cuts(history: &History, cuts: &[Cut], recut: usize) -> usize {
 
 #[test]
 fn acknowledged_commits_survive_every_cut_and_every_commit_is_whole() {
-    let (wanted, first) = (number("DURAMEN_CRASH_STATES", 50_000), number("DURAMEN_CRASH_SEED", 1) as u64);
+    let (wanted, first) = (number("DURAMEN_CRASH_STATES", 30_000), number("DURAMEN_CRASH_SEED", 1) as u64);
     let shapes: Vec<_> = Shape::all().collect();
     for (seed, shape) in (first..).zip(&shapes) {
         acknowledged_commits_survive(*shape, wanted / shapes.len(), seed);
