@@ -88,6 +88,18 @@ fn opens_for_reading(path: &Path, expected: std::ops::Range<u32>, cause: &str) -
     Ok(())
 }
 
+/// The process dies, and not even what its log had reserved is left.
+fn die_without_reserve(db: Database, volume: &FailingVolume) -> Result<()> {
+    volume.power_off_at(Some(0));
+    drop(db);
+    volume.power_off_at(None);
+    for log in volume.list("t.duramen-log")? {
+        let log = volume.open(&log, OpenMode::Write)?;
+        log.resize(log.size()?)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
     for store in STORES {
@@ -137,14 +149,8 @@ fn open_without_room_for_a_log(store: StoreKind) -> Result<()> {
     volume.limit_space(None);
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
     fill(&db)?;
-    // Nor is it lost for reading when it was not closed, and not even what the log had reserved is left.
-    volume.power_off_at(Some(0));
-    drop(db);
-    volume.power_off_at(None);
-    for log in volume.list("t.duramen-log")? {
-        let log = volume.open(&log, OpenMode::Write)?;
-        log.resize(log.size()?)?;
-    }
+    // Nor is it lost for reading when it was not closed.
+    die_without_reserve(db, &volume)?;
     volume.limit_space(Some(0));
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;
     assert_eq!(readable(&db)?, ENTRIES);
@@ -169,13 +175,7 @@ fn cut_a_recovery_without_a_log(store: StoreKind) -> Result<()> {
     fill(&db)?;
     db.checkpoint()?;
     fill(&db)?;
-    volume.power_off_at(Some(0));
-    drop(db);
-    volume.power_off_at(None);
-    for log in volume.list("t.duramen-log")? {
-        let log = volume.open(&log, OpenMode::Write)?;
-        log.resize(log.size()?)?;
-    }
+    die_without_reserve(db, &volume)?;
     volume.limit_space(Some(0));
     let (begun, options) = (volume.events(), options().cache(0));
     let db = options.open_on(Arc::new(volume.clone()), "t.duramen")?;

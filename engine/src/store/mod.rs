@@ -8,7 +8,8 @@
 //! * `seam`: [`PageStore`], the trait of all page stores.
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
-//! * `shadow`: the store that has two slots for each page, writes them in turn, and has no page table.
+//! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
+//!   blocks. It has no page table.
 //! * `options`: what is chosen of a store when a database is created.
 //! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
 //!   writes, whatever store is in it.

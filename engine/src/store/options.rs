@@ -19,7 +19,7 @@ use std::str::FromStr;
 ///
 /// let paper: DeltaBlocks = "2048,128,1".parse()?;
 /// assert_eq!(paper, DeltaBlocks { threshold: 2048, segment: 128, blocks: 1 });
-/// assert_eq!("off".parse(), Ok(DeltaBlocks::OFF));
+/// assert_eq!("off".parse::<DeltaBlocks>()?, DeltaBlocks::OFF);
 /// assert_eq!(paper.to_string(), "2048,128,1");
 /// # Ok::<(), duramen::Error>(())
 /// ```

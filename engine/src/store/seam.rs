@@ -40,8 +40,8 @@ pub enum StoreKind {
     /// Writes each page without its free middle to a new place, and keeps a table of the places. The default.
     #[default]
     Table,
-    /// Has two slots of whole pages for each page, at a fixed position, and writes them in turn. It is for drives that
-    /// compress, and for file systems with holes.
+    /// Has two slots for each page, at a fixed position, and writes them in turn; small changes of a page go to delta
+    /// blocks ([`DeltaBlocks`](crate::db::DeltaBlocks)). It is for drives that compress, and for file systems with holes.
     Shadow,
     /// One slot a page, for the tests of the seam.
     #[cfg(test)]

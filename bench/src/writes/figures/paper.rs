@@ -33,7 +33,7 @@ pub(super) struct Figure {
 const PAPER: Store = Store::Delta(2048, 128, 1);
 const WIDE: Store = Store::Delta(2048, 256, 1);
 /// The default, and several delta blocks a page.
-const DEFAULT: Store = Store::Delta(1000, 32, 1);
+const DEFAULT: Store = Store::Delta(700, 32, 1);
 const SEVERAL: Store = Store::Delta(3000, 32, 16);
 
 const RECORDS: [u32; 3] = [128, 32, 16];
@@ -365,7 +365,13 @@ fn speeds() -> [Figure; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duramen::db::DeltaBlocks;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn the_default_is_the_default_of_the_engine() {
+        assert_eq!(DEFAULT.to_string(), DeltaBlocks::default().to_string());
+    }
 
     #[test]
     fn every_claim_asks_for_runs_that_its_figure_has() {

@@ -53,7 +53,7 @@ impl Chain {
         id: PageId,
         half: Half<'_>,
         base: Base,
-        known: Known,
+        known: &Known,
         page: &mut [u8],
     ) -> Result<Chain, String> {
         if half.count() == 0 {
@@ -74,7 +74,7 @@ struct Walk<'a> {
     geometry: &'a Geometry,
     half: Half<'a>,
     base: Base,
-    known: Known,
+    known: &'a Known,
     blocks: &'a [Block],
     page: &'a mut [u8],
     /// The page before a delta that may not belong to it.
@@ -244,14 +244,14 @@ mod tests {
         fn found(&self, known: Known, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
             let mut read = self.pages[0].clone();
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
-            let chain = Chain::apply(&self.geometry, ID, half, BASE, known, &mut read).unwrap();
+            let chain = Chain::apply(&self.geometry, ID, half, BASE, &known, &mut read).unwrap();
             assert!(read == self.pages[page], "{chain:?}");
             (chain.used, chain.unsynced, chain.spoilt)
         }
 
         fn is_refused(&self, known: Known) -> bool {
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
-            Chain::apply(&self.geometry, ID, half, BASE, known, &mut self.pages[0].clone()).is_err()
+            Chain::apply(&self.geometry, ID, half, BASE, &known, &mut self.pages[0].clone()).is_err()
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
             Base { stamp: Stamp { generation: 6, ..BASE.stamp }, ..BASE },
             Base { lsn: Lsn(105), ..BASE },
         ] {
-            let chain = Chain::apply(&cell.geometry, ID, half, base, CLOSED, &mut page).unwrap();
+            let chain = Chain::apply(&cell.geometry, ID, half, base, &CLOSED, &mut page).unwrap();
             assert_eq!((chain.used, chain.stale, page == cell.pages[0]), (Used::None, true, true), "{base:?}");
         }
         // It says that it belongs to the image, and does not.

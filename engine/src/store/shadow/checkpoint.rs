@@ -1,4 +1,4 @@
-//! Syncs and checkpoints, and trims of the slots that are not needed after them.
+//! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
 use super::own::Own;
 use super::slot::Side;

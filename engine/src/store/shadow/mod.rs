@@ -1,6 +1,9 @@
 //! The `shadow` page store. Each page has two slots at a fixed position. The store writes the two slots in turn and has
 //! no page table. When a page is first read, the store reads both slots and finds which one counts.
 //!
+//! Between the slots of a page are its delta blocks. If few parts of a page have changed since its slot was written and
+//! synced, the store writes these parts to a delta block, and not the whole page. A read applies them to the slot.
+//!
 //! The store writes a page to the slot that does not hold its last synced image. So a write that is cut off loses
 //! nothing that a sync has made durable. Once the new image is synced, the store trims the old one: a drive that
 //! compresses then keeps one image a page. `checkpoint` decides when an image is durable. How pages change, and the

@@ -156,7 +156,7 @@ impl ShadowStore {
         let chain = match content {
             Content::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
                 page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
-                Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, about, page)
+                Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, &about, page)
                     .map_err(|what| Error::corrupt(id, what))?
             }
             _ => Chain::without_base(&self.geometry, id, half),
@@ -222,7 +222,7 @@ impl ShadowStore {
                 _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
             };
             page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
-            let chain = Chain::apply(&self.geometry, id, half, base, Known::STORED, page)
+            let chain = Chain::apply(&self.geometry, id, half, base, &Known::STORED, page)
                 .map_err(|what| Error::corrupt(id, what))?;
             if chain.used != state.used() {
                 return Err(Error::corrupt(id, "the delta block that was written last is lost"));
