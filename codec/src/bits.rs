@@ -1,8 +1,9 @@
-//! Bits and bytes by position, checked. Reads outside a slice give zero, writes outside it are dropped: the callers
-//! have compared lengths before, so neither changes a sound block. No codec belongs here.
+//! Bits and bytes by position, with bounds checks. A read outside the slice gives zero, and a write outside it is
+//! dropped. The callers have compared lengths before, so this does not happen for sound blocks. Code for a single codec
+//! must not be in this file.
 #![allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 
-/// How many bits `value` needs; 0 for 0.
+/// The number of bits of `value`; 0 for 0.
 #[inline(always)]
 pub(crate) fn width(value: u64) -> u32 {
     64 - value.leading_zeros()
@@ -14,7 +15,7 @@ pub(crate) fn mask(width: u32) -> u64 {
     if width < 64 { (1 << width) - 1 } else { u64::MAX }
 }
 
-/// The `len` bytes at `at` (at most 8), little-endian.
+/// The `len` bytes at `at`, little-endian. `len` is at most 8.
 #[inline(always)]
 pub(crate) fn get_bytes(bytes: &[u8], at: usize, len: usize) -> u64 {
     if let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -29,7 +30,7 @@ fn get_bytes_near_end(bytes: &[u8], at: usize, len: usize) -> u64 {
     rest.iter().take(len.min(8)).enumerate().fold(0, |value, (i, &byte)| value | u64::from(byte) << (8 * i))
 }
 
-/// Writes the low `len` bytes of `value` (at most 8) at `at`, little-endian.
+/// Writes the low `len` bytes of `value` at `at`, little-endian. `len` is at most 8.
 #[inline(always)]
 pub(crate) fn put_bytes(bytes: &mut [u8], at: usize, len: usize, value: u64) {
     let field = value.to_le_bytes();
@@ -40,7 +41,7 @@ pub(crate) fn put_bytes(bytes: &mut [u8], at: usize, len: usize, value: u64) {
     }
 }
 
-/// The `width` bits (at most 64) from bit `at` on, low bit first.
+/// The `width` bits from bit `at` on, low bit first. `width` is at most 64.
 #[inline(always)]
 pub(crate) fn get_bits(bytes: &[u8], at: usize, width: u32) -> u64 {
     let (byte, shift) = (at / 8, at as u32 % 8);
@@ -49,7 +50,7 @@ pub(crate) fn get_bits(bytes: &[u8], at: usize, width: u32) -> u64 {
     (low | high) & mask(width)
 }
 
-/// Writes the low `width` bits of `value` from bit `at` on, leaving the bits around them.
+/// Writes the low `width` bits of `value` from bit `at` on. The bits around them do not change.
 #[inline]
 pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     let (byte, shift) = (at / 8, at as u32 % 8);
@@ -63,13 +64,13 @@ pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     }
 }
 
-/// Moves all bits from bit `at` on up by `width`, at most 64, and puts the low ones of `value` there; as many at the end are
-/// lost.
+/// Moves all bits from bit `at` on up by `width`, which is at most 64, and writes the low bits of `value` there. The
+/// last `width` bits of `bytes` are lost.
 pub(crate) fn insert_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     let behind = at + width as usize;
     let Some(mut end) = (8 * bytes.len()).checked_sub(behind).map(|_| bytes.len()) else { return };
     let first = get_bits(bytes, at, 64);
-    // Word by word from the end: a word's bits come from below, where nothing is written yet.
+    // Word by word from the end: the bits of a word come from lower positions, which are not yet written.
     let up = (width as usize).div_ceil(8);
     let shift = (8 * up as u32).wrapping_sub(width);
     while let Some(from) = end.checked_sub(8).filter(|from| 8 * from >= behind) {

@@ -1,55 +1,57 @@
-//! The descriptor of a block and the small types that operations take and give. No codec belongs here.
+//! The descriptor of a block, and the parameter and result types of operations. Code for a single codec must not be in
+//! this file.
 
 use crate::Int;
 
-/// The most keys a block may have. [`crate::Codec::Bp128`] allows 128.
+/// The most keys that a block can have. [`crate::Codec::Bp128`] allows 128.
 pub const MAX_BLOCK: usize = 256;
 
-/// Room for the keys of any block. Decoders may write anything beyond the block's count.
+/// A buffer for the keys of any block. Decoders may overwrite all of it, also after the block's last key.
 pub type Buffer<T> = [T; MAX_BLOCK];
 
-/// What the caller keeps of a block, beside its bytes: an entry of a block index.
+/// The descriptor of a block: what the caller keeps beside the bytes of the block. It is an entry of a block index.
 ///
-/// The first key is in no codec's bytes, so a block of one key has none.
+/// The first key is in the descriptor only, so a block of one key has no bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block<T> {
     /// The smallest key; zero in an empty block.
     pub first: T,
     /// The largest key; zero in an empty block.
     pub last: T,
-    /// How many keys, at most [`crate::Codec::max_count`].
+    /// The number of keys, at most [`crate::Codec::max_count`].
     pub count: u16,
-    /// Codecs of whole bytes (`Plain`, `VByte`, `MaskedVByte`, `VarIntGb`, `StreamVByte`): bytes used. Packed codecs
-    /// (`For`, `SimdFor`, `Bp128`): bits per key; the bytes used follow from it and `count`.
+    /// For codecs of whole bytes (`Plain`, `VByte`, `MaskedVByte`, `VarIntGb`, `StreamVByte`): the number of bytes
+    /// used. For packed codecs (`For`, `SimdFor`, `Bp128`): bits per key. Their number of bytes follows from it and
+    /// from `count`.
     pub extent: u16,
 }
 
 impl<T: Int> Block<T> {
-    /// The smallest key, without touching the bytes.
+    /// The smallest key. It does not need the bytes of the block.
     pub fn min(&self) -> Option<T> {
         (self.count > 0).then_some(self.first)
     }
 
-    /// The largest key, without touching the bytes.
+    /// The largest key. It does not need the bytes of the block.
     pub fn max(&self) -> Option<T> {
         (self.count > 0).then_some(self.last)
     }
 }
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// How many keys are smaller than the one sought: the index of the first key at least as large.
+    /// The index of the first key that is not less than the searched key: the number of smaller keys.
     pub index: usize,
-    /// Whether the key at `index` is the one sought.
+    /// True if the key at `index` is the searched key.
     pub exact: bool,
 }
 
-/// What an insert or a remove did.
+/// The result of an insert or a remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// The key was inserted at, or removed from, this index.
     Done(usize),
-    /// Nothing to do: an inserted key is already at this index, a key to remove is missing from it.
+    /// Nothing changed: the key to insert is already at this index, or the key to remove is missing and would be at it.
     Unchanged(usize),
 }

@@ -1,10 +1,10 @@
 //! BP128: binary packing of gaps in blocks of up to 128 keys.
 //!
-//! A gap is a key's distance from its predecessor, less one; every gap has as many bits as the largest needs. The
-//! gaps lie in a lane stream of `rows = ceil(count / lanes)` rows *by column*: gap `i` is in lane `i / rows`, row
-//! `i % rows`; gap 0 and the unused places are zero. So a lane holds a run of consecutive keys: adding rows gives
-//! every lane's prefix sums at once, only the totals of the lanes need a prefix sum across a vector, and a search or
-//! a sum never needs the keys in order.
+//! A gap is the distance of a key from the key before it, less one. All gaps have the same width in bits, that of the
+//! largest gap. They are stored in a lane stream of `rows = ceil(count / lanes)` rows *by column*: gap `i` is in lane
+//! `i / rows`, row `i % rows`. Gap 0 and the unused places are zero. So the keys of a lane are consecutive. Adding row
+//! after row gives the prefix sums of all lanes at once, and only the totals of the lanes need a prefix sum across a
+//! vector. A search or a sum never needs the keys in order.
 
 use crate::bits::width;
 use crate::error::{ENDS_BELOW, LONGER};
@@ -26,7 +26,7 @@ fn shape_of<T: Int>(values: &[T]) -> Lanes<T> {
     Lanes::holding(values.len(), width(all))
 }
 
-/// The keys in order. Field 0 is added too, as the kernels do: it is zero unless the bytes are hostile.
+/// The keys in order. Field 0 is added too, as the kernels do. It is zero unless the bytes are hostile.
 fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> impl Iterator<Item = T> + 'a {
     let mut key = block.first.widen().wrapping_sub(1);
     (0..usize::from(block.count)).map(move |i| {
@@ -35,8 +35,9 @@ fn keys<'a, T: Int>(block: &Block<T>, lanes: &'a Lanes<T>, body: &'a [u8]) -> im
     })
 }
 
-/// The sum of all keys from the sum of all prefix sums within lanes, and that of what lies in the lanes before each, which
-/// counts once for every row. The unused places, which all have the sum of all gaps, are taken off again.
+/// The sum of all keys. `within` is the sum of all prefix sums within lanes. `before` is the sum, over all lanes, of
+/// the gaps in the lanes before; it counts once for every row. Each unused place adds the sum of all gaps, which is
+/// subtracted again.
 fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [within, before]: [u128; 2]) -> u128 {
     let (count, rows) = (u64::from(block.count), lanes.rows as u64);
     let unused = rows * Lanes::<T>::COUNT as u64 - count;
@@ -44,7 +45,7 @@ fn sum_of_lanes<T: Int>(block: &Block<T>, lanes: &Lanes<T>, [within, before]: [u
     let all = last.wrapping_sub(first).saturating_sub(count - 1);
     let between = count * (count - 1) / 2;
     if T::BITS == 32 {
-        // 16 sums of less than 2^32 each, 8 rows, 128 keys: nothing here reaches 2^64.
+        // 16 sums that are less than 2^32 each, 8 rows and 128 keys: nothing here reaches 2^64.
         let gaps = low_bytes(within) + low_bytes(before) * rows;
         return u128::from(gaps.saturating_sub(all * unused) + first * count + between);
     }
@@ -113,7 +114,8 @@ impl<T: Int> Scheme<T> for Bp128 {
     #[inline(always)]
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found> {
         let lanes = shape(block)?;
-        // The unused places stand for the keys after the last; were one to wrap round, it would count as small.
+        // An unused place counts as a key after the last one. Such a key must not wrap around, because it would then
+        // count as a small one.
         if block.last.widen() < T::MAX.widen() - 16
             && let Some(found) = T::gap_search(level, &lanes, body, block.first, key)
         {
@@ -127,7 +129,7 @@ impl<T: Int> Scheme<T> for Bp128 {
     #[inline]
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
-        // A lane has at most 8 or 16 gaps, its sum of prefix sums at most 36 or 136 times the largest.
+        // A lane has at most 8 or 16 gaps, so the sum of its prefix sums is at most 36 or 136 times the largest gap.
         let fits = lanes.width + (if T::BITS == 32 { 6 } else { 8 }) <= T::BITS;
         if fits && let Some(sums) = T::gap_sums(level, &lanes, body) {
             return Ok(sum_of_lanes(block, &lanes, sums));

@@ -1,5 +1,5 @@
-//! The codecs by name, and every operation on a block: settles what the descriptor answers, then hands on to the
-//! codec. No byte layout belongs here.
+//! The codecs by name, and every operation on a block. An operation first handles the cases that the descriptor alone
+//! decides, and then calls the codec. Byte layouts must not be in this file.
 
 use core::ops::RangeInclusive;
 
@@ -15,11 +15,11 @@ use crate::varint_gb::VarIntGb;
 use crate::vbyte::{MaskedVByte, VByte};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
-/// The one table of codecs: the names of all, and which type implements each.
+/// The table of codecs: their names, and the types that implement them.
 macro_rules! codecs {
     (($d:tt) $($(#[doc = $doc:literal])* $name:ident = $tag:literal, $text:literal => $scheme:ty;)*) => {
-        /// A way of writing a block of keys. The discriminants are stable: they may be stored. The Upscaledb paper is "Upscaledb: Efficient
-        /// Integer-Key Compression in a Key-Value Store using SIMD Instructions".
+        /// A format of a block of keys. The discriminants are stable: they may be stored. The Upscaledb paper is
+        /// "Upscaledb: Efficient Integer-Key Compression in a Key-Value Store using SIMD Instructions".
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Codec {
@@ -27,10 +27,10 @@ macro_rules! codecs {
         }
 
         impl Codec {
-            /// Every codec, in the order of the discriminants.
+            /// All codecs, in the order of the discriminants.
             pub const ALL: [Codec; [$($tag),*].len()] = [$(Codec::$name),*];
 
-            /// The codec's name in options, tables and figures.
+            /// The name of the codec in options, tables and figures.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Codec::$name => $text,)*
@@ -38,7 +38,7 @@ macro_rules! codecs {
             }
         }
 
-        /// Runs `$call` with `$S` naming the codec's type.
+        /// Evaluates `$call`. In it, `$S` is the type of the codec.
         macro_rules! each {
             ($d codec:expr, $d S:ident => $d call:expr) => {
                 match $d codec {
@@ -60,55 +60,56 @@ macro_rules! codecs {
 }
 
 codecs! { ($)
-    /// Keys as they are.
+    /// Uncompressed keys.
     Plain = 0, "plain" => Plain;
-    /// Gaps, seven bits a byte (Upscaledb paper, 2.1).
+    /// Gaps, seven bits in each byte (Upscaledb paper, 2.1).
     VByte = 1, "vbyte" => Gapped<VByte>;
     /// The bytes of `VByte`, read by vector kernels (Upscaledb paper, 2.3).
     MaskedVByte = 2, "masked-vbyte" => Gapped<MaskedVByte>;
-    /// Gaps in groups under a control byte (Upscaledb paper, 2.2).
+    /// Gaps in groups, each with a control byte (Upscaledb paper, 2.2).
     VarIntGb = 3, "varint-gb" => Gapped<VarIntGb>;
-    /// As `VarIntGb`, control bytes first.
+    /// Like `VarIntGb`, but with all control bytes first.
     StreamVByte = 4, "stream-vbyte" => Gapped<StreamVByte>;
-    /// Distances from the first key, all of one width, packed in order (Upscaledb paper, 2.5).
+    /// Distances from the first key, all with the same number of bits, packed in order (Upscaledb paper, 2.5).
     For = 5, "for" => For;
     /// Distances from the first key, packed in vector lanes (Upscaledb paper, 2.5).
     SimdFor = 6, "simd-for" => SimdFor;
-    /// Gaps of one width, packed in vector lanes, up to 128 keys (Upscaledb paper, 2.4).
+    /// Gaps with the same number of bits, packed in vector lanes, up to 128 keys (Upscaledb paper, 2.4).
     Bp128 = 7, "bp128" => Bp128;
 }
 
 impl Codec {
-    /// The codec whose discriminant is `tag`.
+    /// The codec with the discriminant `tag`.
     #[inline(always)]
     pub fn from_tag(tag: u8) -> Option<Codec> {
         Codec::ALL.get(usize::from(tag)).copied()
     }
 
-    /// The most keys of a block: 256, for BP128 128.
+    /// The most keys of a block: 128 for BP128, 256 for all others.
     #[inline]
     pub const fn max_count(self) -> usize {
         each!(self, S => <S as Scheme<u32>>::MAX_COUNT)
     }
 
-    /// Whether removing a key never makes the block longer (Upscaledb paper, section 2, "delete stability"). BP128 is the
-    /// exception: a removal joins two gaps into one that may need more bits, and every gap has as many.
+    /// True if a removal never makes the block longer (Upscaledb paper, section 2, "delete stability"). BP128 is the
+    /// exception: a removal joins two gaps into one that may need more bits, and all gaps have the same width.
     pub const fn delete_stable(self) -> bool {
         each!(self, S => <S as Scheme<u32>>::DELETE_STABLE)
     }
 
-    /// Whether a block says the length of its bytes, and not the width of its fields: `insert` and `remove` then change the bytes
-    /// around the key instead of decoding and encoding the block. Indexes of blocks in pages are laid out by it.
+    /// True if the descriptor of a block has the number of its bytes, and not the width of its fields. Then `insert`
+    /// and `remove` change only the bytes around the key, and do not decode and encode the block. The layout of block
+    /// indexes in pages depends on it.
     pub const fn edits_in_place(self) -> bool {
         each!(self, S => <S as Scheme<u32>>::EDITS_IN_PLACE)
     }
 
-    /// Bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.
+    /// The number of bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.
     pub fn encoded_len<T: Int>(self, values: &[T]) -> usize {
         if values.is_empty() { 0 } else { each!(self, S => <S as Scheme<T>>::encoded_len(values)) }
     }
 
-    /// Bytes that the block uses of its slice. Errors: `Corrupt` for a descriptor that no encoder makes.
+    /// The number of bytes of its slice that the block uses. Errors: `Corrupt` for a descriptor that no encoder writes.
     pub fn used<T: Int>(self, block: &Block<T>) -> Result<usize> {
         match usize::from(block.count) {
             0 => Ok(0),
@@ -117,7 +118,7 @@ impl Codec {
         }
     }
 
-    /// Writes `values` to the front of `out`. Errors: `NotIncreasing`, `Full`, `NoRoom`.
+    /// Encodes `values` at the start of `out`. Errors: `NotIncreasing`, `Full`, `NoRoom`.
     pub fn encode<T: Int>(self, values: &[T], out: &mut [u8]) -> Result<Block<T>> {
         let mut block = Block::default();
         if values.len() > self.max_count() {
@@ -132,7 +133,8 @@ impl Codec {
         Ok(block)
     }
 
-    /// All keys, in `out`. That the last one is the descriptor's is for [`Codec::check`] to ask. Errors: `Corrupt`.
+    /// Decodes all keys to `out`. It does not compare the last key with the descriptor; [`Codec::check`] does. Errors:
+    /// `Corrupt`.
     #[inline]
     pub fn decode<'a, T: Int>(self, block: &Block<T>, bytes: &[u8], out: &'a mut Buffer<T>) -> Result<&'a mut [T]> {
         self.decode_at(Level::best(), block, bytes, out)
@@ -146,7 +148,7 @@ impl Codec {
         bytes: &[u8],
         out: &'a mut Buffer<T>,
     ) -> Result<&'a mut [T]> {
-        // SAFETY: a level is only ever one that this machine has.
+        // SAFETY: a `Level` is always one that this machine has.
         unsafe { (Operations::of(level, self).decode)(block, bytes, out) }?;
         out.get_mut(..usize::from(block.count)).ok_or(Error::Full)
     }
@@ -159,11 +161,11 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn select_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
-        // SAFETY: a level is only ever one that this machine has.
+        // SAFETY: a `Level` is always one that this machine has.
         unsafe { (Operations::of(level, self).select)(block, bytes, index) }
     }
 
-    /// Where `key` is or belongs. Errors: `Corrupt`.
+    /// Searches for `key`. Errors: `Corrupt`.
     #[inline]
     pub fn lower_bound<T: Int>(self, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
         self.lower_bound_at(Level::best(), block, bytes, key)
@@ -171,11 +173,11 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn lower_bound_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
-        // SAFETY: a level is only ever one that this machine has.
+        // SAFETY: a `Level` is always one that this machine has.
         unsafe { (Operations::of(level, self).lower_bound)(block, bytes, key) }
     }
 
-    /// How many keys lie in `range`. Errors: `Corrupt`.
+    /// The number of keys in `range`. Errors: `Corrupt`.
     pub fn count_in_range<T: Int>(self, block: &Block<T>, bytes: &[u8], range: RangeInclusive<T>) -> Result<usize> {
         let (&low, &high) = (range.start(), range.end());
         if low > high {
@@ -186,7 +188,7 @@ impl Codec {
         Ok((end.index + usize::from(end.exact)).saturating_sub(start.index))
     }
 
-    /// The sum of all keys; 256 keys of 64 bits cannot overflow it. Errors: `Corrupt`.
+    /// The sum of all keys. 256 keys of 64 bits cannot overflow it. Errors: `Corrupt`.
     #[inline]
     pub fn sum<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
         self.sum_at(Level::best(), block, bytes)
@@ -194,13 +196,14 @@ impl Codec {
 
     #[inline(always)]
     pub(crate) fn sum_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
-        // SAFETY: a level is only ever one that this machine has.
+        // SAFETY: a `Level` is always one that this machine has.
         unsafe { (Operations::of(level, self).sum)(block, bytes) }
     }
 
-    /// Adds a key above all others. `bytes` is all the room the block may use. O(1) where the width allows: plain, VByte
-    /// and VarInt-GB always, FOR and SIMD FOR while the distance fits the width, BP128 while the gap does and the rows are
-    /// not full. StreamVByte copies its control bytes, and whenever one is added moves all gaps' bytes up. Errors: `NotIncreasing`, `Full`, `NoRoom`, `Corrupt`.
+    /// Appends a key, which must be greater than all others. `bytes` is all the space that the block may use. Plain,
+    /// VByte and VarInt-GB always append in O(1). FOR and SIMD FOR do if the distance fits the width, BP128 if the gap
+    /// fits the width and the rows are not full. StreamVByte copies its control bytes, and moves the bytes of all gaps
+    /// up whenever it adds a control byte. Errors: `NotIncreasing`, `Full`, `NoRoom`, `Corrupt`.
     pub fn append<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
         self.body(block, bytes)?;
         match usize::from(block.count) {
@@ -214,8 +217,8 @@ impl Codec {
         }
     }
 
-    /// Inserts a key. `bytes` is all the room the block may use; bytes after the block's keep no meaning. Errors:
-    /// `Full`, `NoRoom`, `Corrupt`.
+    /// Inserts a key. `bytes` is all the space that the block may use. The bytes after the block have no meaning
+    /// afterwards. Errors: `Full`, `NoRoom`, `Corrupt`.
     pub fn insert<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         self.body(block, bytes)?;
         let count = usize::from(block.count);
@@ -232,9 +235,9 @@ impl Codec {
         each!(self, S => <S as Scheme<T>>::insert(block, bytes, key))
     }
 
-    /// Inserts a key, of which is known that it belongs at `index`, if that changes nothing of the block's first and last key
-    /// and of its length, and the codec can do it without decoding the block: false, and nothing changed, if not. Errors:
-    /// `NotIncreasing` where it does not belong there, `Corrupt`.
+    /// Inserts a key at `index`, where it must belong, if this changes neither the first key nor the last key nor the
+    /// length of the block, and if the codec can do it without decoding the block. Otherwise returns false and changes
+    /// nothing. Errors: `NotIncreasing` if the key does not belong at `index`, `Corrupt`.
     #[inline]
     pub fn insert_at<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], index: usize, key: T) -> Result<bool> {
         self.insert_at_level(Level::best(), block, bytes, index, key)
@@ -258,7 +261,7 @@ impl Codec {
         }
     }
 
-    /// Removes a key. Errors: as [`Codec::remove_at`].
+    /// Removes a key. Errors: the same as for [`Codec::remove_at`].
     pub fn remove<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         let found = self.lower_bound(block, bytes, key)?;
         if !found.exact {
@@ -268,7 +271,7 @@ impl Codec {
         Ok(Edit::Done(found.index))
     }
 
-    /// Removes the key at `index`. Errors: `OutOfRange`, `Corrupt`, and `NoRoom` where the codec is not delete-stable.
+    /// Removes the key at `index`. Errors: `OutOfRange`, `Corrupt`, and `NoRoom` if the codec is not delete-stable.
     pub fn remove_at<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()> {
         self.body(block, bytes)?;
         match usize::from(block.count) {
@@ -281,9 +284,10 @@ impl Codec {
         }
     }
 
-    /// Whether the block is what [`Codec::encode`] writes for its keys, bit by bit: keys strictly increasing from `first`
-    /// to `last`, none in more bits or bytes than it needs, every byte used, unused places and bits zero. To be asked
-    /// once, when bytes come in: edits copy what they do not look at. Errors: `Corrupt`.
+    /// Checks that the block is exactly what [`Codec::encode`] writes for its keys: the keys strictly increase from
+    /// `first` to `last`, no key has more bits or bytes than it needs, every byte is used, and unused places and bits
+    /// are zero. A caller checks untrusted bytes once, because an edit copies the bytes around the key unchecked.
+    /// Errors: `Corrupt`.
     pub fn check<T: Int>(self, block: &Block<T>, bytes: &[u8]) -> Result<()> {
         let mut out = [T::default(); MAX_BLOCK];
         let keys = self.decode(block, bytes, &mut out)?;
@@ -325,7 +329,7 @@ impl core::str::FromStr for Codec {
     }
 }
 
-/// A name that no codec has.
+/// A name of no codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCodec;
 

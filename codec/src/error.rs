@@ -1,37 +1,37 @@
-//! What can go wrong with a block. Nothing else.
+//! The errors of block operations.
 
 use core::fmt;
 
 /// The result of a block operation.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Why a block operation was refused. The block and its bytes are unchanged in every case.
+/// The reason why a block operation was refused. The block and its bytes are always unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The bytes or the descriptor are not a block of this codec.
+    /// The bytes and the descriptor are not a block of this codec.
     Corrupt(&'static str),
-    /// The block would need `needed` bytes, more than the slice has.
+    /// The block would need `needed` bytes, and the slice is shorter.
     NoRoom {
-        /// Bytes the block would have.
+        /// The number of bytes that the block would have.
         needed: usize,
     },
     /// The block has as many keys as the codec allows.
     Full,
     /// Keys to encode or append are not strictly increasing.
     NotIncreasing,
-    /// The index is not below the block's count.
+    /// The index is not less than the number of keys.
     OutOfRange,
 }
 
-/// A descriptor that claims more bytes than there are.
+/// The descriptor claims more bytes than the slice has.
 pub(crate) const LONGER: Error = Error::Corrupt("block longer than its bytes");
-/// A search came to the end below the descriptor's last key.
+/// A search reached the end of the keys before the last key of the descriptor.
 pub(crate) const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
-/// A gap whose bytes the body does not have.
+/// The body ends within a gap.
 pub(crate) const CUT: Error = Error::Corrupt("gap cut short");
-/// A gap of more bytes or bits than a key.
+/// A gap has more bytes or bits than a key.
 pub(crate) const LONG: Error = Error::Corrupt("gap beyond the key type");
-/// A body with more bytes than its gaps take.
+/// The body is longer than its gaps.
 pub(crate) const LEFT_OVER: Error = Error::Corrupt("bytes after the last gap");
 
 impl fmt::Display for Error {

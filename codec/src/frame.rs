@@ -1,5 +1,6 @@
-//! FOR, frame of reference: each key's distance from the first, in as many bits as the last one's needs, packed one
-//! after the other, low bit first. Position `i` (from 1) starts at bit `(i - 1) * width`.
+//! FOR, frame of reference: the distance of each key from the first key. All distances have the width in bits of the
+//! last one, and are packed one after the other, low bit first. The distance of key `i` (from 1) starts at bit
+//! `(i - 1) * width`.
 
 #[cfg(target_arch = "x86_64")]
 mod kernels;
@@ -13,19 +14,19 @@ use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct For;
 
-/// Bits per key of a frame from `first` to `last`.
+/// The number of bits per key of a frame from `first` to `last`.
 pub(crate) fn frame_width<T: Int>(first: T, last: T) -> u32 {
     width(last.widen().wrapping_sub(first.widen()))
 }
 
-/// The width that a packed codec's descriptor claims.
+/// The width in the descriptor of a packed codec.
 #[inline(always)]
 pub(crate) fn claimed_width<T: Int>(block: &Block<T>) -> Result<u32> {
     let width = u32::from(block.extent);
     if width > T::BITS { Err(Error::Corrupt("width beyond the key type")) } else { Ok(width) }
 }
 
-/// The widths of this crate, at most 64, as a descriptor's extent.
+/// A width in bits, at most 64, as the extent of a descriptor.
 #[inline(always)]
 pub(crate) fn extent(width: u32) -> u16 {
     u16::try_from(width).unwrap_or(u16::MAX)
@@ -43,25 +44,27 @@ fn size(count: usize, width: u32) -> usize {
     ((count - 1) * width as usize).div_ceil(8)
 }
 
-/// The vector kernels of a key type behind safe functions. `None` or `false`: there is none for this level.
+/// The vector kernels of a key type behind safe functions. They return `None` or `false` if there is no kernel for this
+/// level.
 pub trait FrameKernels: Sized {
-    /// Every field plus `first`, into `out`.
+    /// Writes every field plus `first` to `out`.
     fn packed_decode(_: Level, _width: u32, _body: &[u8], _first: Self, _out: &mut [Self]) -> bool {
         false
     }
 
-    /// The sum of the first `count` fields, at most 256.
+    /// The sum of the first `count` fields. `count` is at most 256.
     fn packed_sum(_: Level, _width: u32, _body: &[u8], _count: usize) -> Option<u128> {
         None
     }
 
-    /// Where `key` belongs in a block, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    /// Searches a block for `key`, `first < key <= last`, if there is a fast way to do so. `bytes` need not be checked
+    /// before.
     #[inline(always)]
     fn packed_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
         None
     }
 
-    /// Where `sought` belongs among the `count` increasing fields.
+    /// Searches for `sought` in the first `count` fields, which must be increasing.
     fn packed_search(_: Level, _width: u32, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
         None
     }
@@ -73,12 +76,12 @@ impl FrameKernels for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl FrameKernels for u64 {}
 
-/// Reads fields of one width by number, counted from 0.
+/// Reads fields of one width by their number, from 0.
 struct Fields<'a> {
     body: &'a [u8],
     width: u32,
     mask: u64,
-    /// The last place in the body that has eight bytes from it on.
+    /// The last position from which eight bytes can be read.
     last: usize,
 }
 
@@ -89,8 +92,8 @@ impl<'a> Fields<'a> {
         Ok(Fields { body, width, mask: mask(width), last: body.len().saturating_sub(8) })
     }
 
-    /// One load where eight bytes hold the field: they are taken from the body's end where it is near, so that no
-    /// branch depends on the position.
+    /// Reads a field of at most 57 bits with one load of eight bytes. Near the end of the body, these are its last
+    /// eight bytes, so that no branch depends on the position.
     #[inline(always)]
     fn get(&self, field: usize) -> u64 {
         let bit = field * self.width as usize;
@@ -102,7 +105,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The key at a distance from the first. Hostile bytes may give one beyond the key type: it wraps round.
+/// The key at a distance from the first key. With hostile bytes the distance may be too large; then the key wraps
+/// around.
 #[inline(always)]
 pub(crate) fn at<T: Int>(block: &Block<T>, offset: u64) -> T {
     T::narrow(block.first.widen().wrapping_add(offset))
@@ -126,7 +130,7 @@ impl<T: Int> Scheme<T> for For {
     fn write(_: Level, values: &[T], out: &mut [u8]) -> u16 {
         let (Some((&first, rest)), Some(&last)) = (values.split_first(), values.last()) else { return 0 };
         let width = frame_width(first, last);
-        // Fields gather in `bits` until there are eight bytes to write.
+        // Fields are collected in `bits` until there are eight bytes to write.
         let (mut bits, mut filled, mut at) = (0u128, 0, 0);
         for key in rest {
             bits |= u128::from(key.widen() - first.widen()) << filled;
@@ -227,7 +231,7 @@ impl<T: Int> Scheme<T> for For {
     fn insert(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
         let (width, count) = (claimed_width(block)?, usize::from(block.count));
         if key < block.first || width == 0 {
-            // All distances change.
+            // All distances change, or their width does.
             return recode_insert::<T, For>(block, bytes, key);
         }
         if key == block.first {
@@ -240,7 +244,7 @@ impl<T: Int> Scheme<T> for For {
         }
         let (fields, field) = (Fields::of(block, old)?, key.widen() - block.first.widen());
         let before = if found.index > 1 { fields.get(found.index - 2) } else { 0 };
-        // Hostile bytes may have led the search anywhere.
+        // With hostile bytes the search may have returned any index.
         if field <= before || field >= fields.get(found.index - 1) {
             return Err(Error::Corrupt("keys out of order"));
         }
@@ -262,7 +266,7 @@ impl<T: Int> Scheme<T> for For {
     }
 }
 
-/// Append by decoding and encoding again: where the width grows.
+/// Appends by decoding and encoding the whole block, for a key that needs a greater width.
 pub(crate) fn append_recoded<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {
     let mut values = [T::default(); MAX_BLOCK];
     let count = unpack::<T, S>(block, bytes, &mut values)?;

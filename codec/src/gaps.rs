@@ -1,8 +1,8 @@
-//! What the codecs of gaps in whole bytes (VByte, VarInt-GB, StreamVByte) have in common: walking from key to key,
-//! and changing the gaps around one key in place.
+//! The common part of the codecs that store gaps in whole bytes (VByte, VarInt-GB, StreamVByte): they iterate over the
+//! keys, and change the gaps around one key in place.
 //!
-//! A gap is a key's distance from its predecessor, less one, since keys are strictly increasing. Gap `j` leads from
-//! key `j` to key `j + 1`. How a gap is written is for the formats to say.
+//! A gap is the distance of a key from the key before it, less one, because keys are strictly increasing. Gap `j` is
+//! between key `j` and key `j + 1`. The formats define how a gap is written.
 
 #[cfg(target_arch = "x86_64")]
 mod bytes;
@@ -17,14 +17,14 @@ use crate::error::{ENDS_BELOW, LEFT_OVER, LONGER};
 use crate::scheme::Scheme;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
-/// The gaps between `values`, which are increasing.
+/// The gaps between `values`, which must be increasing.
 #[inline(always)]
 pub(crate) fn gaps<T: Int>(values: &[T]) -> impl Iterator<Item = u64> + Clone {
     let later = values.get(1..).unwrap_or_default();
     values.iter().zip(later).map(|(a, b)| b.widen().wrapping_sub(a.widen()).wrapping_sub(1))
 }
 
-/// Where a gap lies: its number, and a byte offset whose meaning is the format's.
+/// The position of a gap: its number, and a byte offset. The format defines the meaning of the offset.
 #[derive(Clone, Copy)]
 pub(crate) struct GapPosition {
     pub(crate) gap: usize,
@@ -33,32 +33,32 @@ pub(crate) struct GapPosition {
 
 /// Reads gaps one after the other.
 pub(crate) trait Walk {
-    /// The place of the gap that `step` reads next.
+    /// The position of the gap that `step` reads next.
     fn place(&self) -> GapPosition;
-    /// The next gap; an error where the bytes end or are no gap.
+    /// Reads the next gap. Returns an error if the bytes end or are not a gap.
     fn step(&mut self) -> Result<u64>;
-    /// Whether every byte of the body has been read.
+    /// True if every byte of the body has been read.
     fn at_end(&self) -> bool;
 }
 
-/// A way of writing gaps in whole bytes.
+/// A format of gaps in whole bytes.
 pub(crate) trait GapFormat<T: Int> {
     type Walk<'a>: Walk + Copy;
 
-    /// A walk over the `gaps` gaps of `body`.
+    /// An iterator over the `gaps` gaps of `body`.
     fn walk(body: &[u8], gaps: usize) -> Self::Walk<'_>;
 
-    /// The place after the last of `gaps` gaps in `bytes[..used]`.
+    /// The position after the last of the `gaps` gaps in `bytes[..used]`.
     fn end(bytes: &[u8], used: usize, gaps: usize) -> Result<GapPosition>;
 
-    /// Bytes of these `count` gaps.
+    /// The number of bytes of these `count` gaps.
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize;
 
-    /// Writes these `count` gaps into `out`, which has exactly their length.
+    /// Writes these `count` gaps to `out`, which has exactly their length.
     fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]);
 
-    /// Replaces the `removed` gaps at `place` by `added` among the `gaps` gaps of `bytes[..used]`; gives the bytes
-    /// used then. Nothing is changed unless the result fits.
+    /// Replaces the `removed` gaps from `place` on by `added`, in a block with `gaps` gaps in `bytes[..used]`. Returns
+    /// the new number of bytes. Changes nothing if the result does not fit.
     fn splice(
         bytes: &mut [u8],
         used: usize,
@@ -68,10 +68,11 @@ pub(crate) trait GapFormat<T: Int> {
         added: &[u64],
     ) -> Result<usize>;
 
-    /// Whether `body`, which decodes to `keys`, has each gap in as few bytes as it needs, and zeros where no gap is.
+    /// Checks that `body`, which decodes to `keys`, has each gap in as few bytes as possible, and zeros where there is
+    /// no gap.
     fn is_exact(body: &[u8], keys: &[T]) -> bool;
 
-    /// Which vector kernels read the format, if any.
+    /// The vector kernels for the format, if there are any.
     const KERNELS: Option<Kernels>;
 }
 
@@ -86,12 +87,12 @@ pub enum Kernels {
     Streamed,
 }
 
-/// Says where a key belongs.
+/// A search for a key.
 type Search<T> = fn(&Block<T>, &[u8], T) -> Result<Found>;
 
-/// The vector kernels of a key type; `None`: there is none for this format or level.
+/// The vector kernels of a key type. They return `None` if there is no kernel for this format or level.
 pub trait GapKernels: Sized {
-    /// All keys.
+    /// Decodes all keys.
     fn gaps_decode(
         _: Kernels,
         _: Level,
@@ -102,8 +103,9 @@ pub trait GapKernels: Sized {
         None
     }
 
-    /// Where `key`, above the first and not above the last, belongs; `walk` says it where there is no kernel. Whatever
-    /// says it does so last of all, so that nothing need be kept for later.
+    /// Searches for `key`, which is greater than the first key and not greater than the last one. Calls `walk` if there
+    /// is no kernel. The call of `walk` or of the kernel is the last operation, so that no registers have to be saved
+    /// for later.
     #[inline(always)]
     fn gaps_search(
         _: Kernels,
@@ -152,7 +154,8 @@ impl GapKernels for u32 {
         key: u32,
         walk: Search<u32>,
     ) -> Result<Found> {
-        // SAFETY: a level is only ever one that this machine has; those that a kernel does not take have gone another way.
+        // SAFETY: a `Level` is always one that this machine has. The levels without a kernel are matched by another
+        // arm.
         unsafe {
             match (kernels, level) {
                 (Kernels::Masked, Level::Vbmi | Level::Avx512) => masked::search(level, block, body, key),
@@ -191,7 +194,7 @@ impl GapKernels for u32 {}
 
 impl GapKernels for u64 {}
 
-/// The key after `key` across `gap`.
+/// The key after `key`, with `gap` between them.
 #[inline(always)]
 fn next(key: u64, gap: u64) -> u64 {
     key.wrapping_add(gap).wrapping_add(1)
@@ -213,7 +216,7 @@ fn walk_of<'a, T: Int, F: GapFormat<T>>(block: &Block<T>, body: &'a [u8]) -> F::
     F::walk(body, usize::from(block.count) - 1)
 }
 
-/// Where `sought` belongs, gap by gap.
+/// Searches for `sought`, gap by gap.
 #[inline]
 fn walk_to<T: Int, F: GapFormat<T>>(block: &Block<T>, body: &[u8], sought: T) -> Result<Found> {
     let mut walk = walk_of::<T, F>(block, body);

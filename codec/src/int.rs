@@ -1,6 +1,6 @@
-//! The two key types, `u32` and `u64`, as the codecs see them.
+//! The two key types, `u32` and `u64`.
 //!
-//! Scalar code computes in `u64`, modulo the key type's size. No codec belongs here.
+//! Scalar code computes in `u64`, modulo the size of the key type. Code for a single codec must not be in this file.
 
 mod sealed {
     pub trait Sealed {}
@@ -24,9 +24,9 @@ pub trait Int:
     + crate::gaps::GapKernels
     + crate::plain::PlainKernels
 {
-    /// Bits of a key.
+    /// The number of bits of a key.
     const BITS: u32;
-    /// Bytes of a key.
+    /// The number of bytes of a key.
     const BYTES: usize;
     /// The largest key.
     const MAX: Self;
@@ -34,13 +34,13 @@ pub trait Int:
     fn widen(self) -> u64;
     /// The low bits of `wide`.
     fn narrow(wide: u64) -> Self;
-    /// A key's bytes.
+    /// The bytes of a key.
     type Bytes: Copy;
-    /// The key whose little-endian bytes these are.
+    /// The key with these little-endian bytes.
     fn from_le(bytes: Self::Bytes) -> Self;
-    /// A slice as keys' bytes; what is left over at its end is not there.
+    /// The slice as an array of the bytes of keys. Bytes after the last whole key are left out.
     fn chunks(bytes: &[u8]) -> &[Self::Bytes];
-    /// The key in lane `lane % (64 / BYTES)` of the `word`-th 64 bytes.
+    /// The key in lane `lane % (64 / BYTES)` of the 64 bytes with the number `word`.
     fn word_in(bytes: &[u8], word: usize, lane: usize) -> Option<Self>;
 }
 
@@ -113,13 +113,13 @@ impl Int for u64 {
     }
 }
 
-/// The sum of no more keys than a block has.
+/// The sum of the keys, which are at most as many as a block can have.
 #[inline(always)]
 pub(crate) fn total<T: Int>(keys: impl Iterator<Item = T> + Clone) -> u128 {
     if T::BITS == 32 {
         return u128::from(keys.map(T::widen).sum::<u64>());
     }
-    // Halves apart: no sum of these overflows, and both are summed in the lanes of vectors.
+    // The halves are added separately: neither sum overflows, and the compiler vectorizes both.
     let low: u64 = keys.clone().map(|key| key.widen() & 0xFFFF_FFFF).sum();
     let high: u64 = keys.map(|key| key.widen() >> 32).sum();
     u128::from(low) + (u128::from(high) << 32)

@@ -1,11 +1,11 @@
-//! Lane streams: `width`-bit fields in rows of `64 / size_of::<T>()` lanes, each lane a bit stream of its own.
+//! Lane streams: `width`-bit fields in rows of `64 / size_of::<T>()` lanes. Each lane is a bit stream.
 //!
-//! This is the byte layout under SIMD FOR and BP128: one vector operation unpacks a whole row. A lane's stream has
-//! `ceil(rows * width / 8)` bytes. Its whole words (of the key type) lie interleaved, word 0 of every lane, then word 1
-//! of every lane, and so on: 64 bytes each. The bytes left over lie interleaved in the same way, byte by byte: byte 0
-//! of every lane, then byte 1 of every lane. So no byte is wasted on rounding, whatever the width.
+//! This is the byte layout of SIMD FOR and BP128: one vector operation unpacks a whole row. The stream of a lane has
+//! `ceil(rows * width / 8)` bytes. The whole words (of the key type) of all lanes are interleaved: word 0 of every
+//! lane, then word 1 of every lane, and so on, 64 bytes each. The remaining bytes are interleaved in the same way: byte
+//! 0 of every lane, then byte 1 of every lane. So no byte is wasted by rounding, whatever the width is.
 //!
-//! What a field means is for the two codecs to say. The kernels are in `lanes/`.
+//! The two codecs define the meaning of the fields. The kernels are in `lanes/`.
 
 #[cfg(target_arch = "x86_64")]
 mod full;
@@ -34,10 +34,10 @@ pub struct Lanes<T> {
 }
 
 impl<T: Int> Lanes<T> {
-    /// Lanes of a row: 16 or 8.
+    /// The number of lanes in a row: 16 or 8.
     pub(crate) const COUNT: usize = 64 / T::BYTES;
 
-    /// A stream of enough rows for `fields` fields.
+    /// A stream with enough rows for `fields` fields.
     #[inline(always)]
     pub(crate) fn holding(fields: usize, width: u32) -> Lanes<T> {
         Lanes { rows: fields.div_ceil(Self::COUNT), width, key: PhantomData }
@@ -48,25 +48,25 @@ impl<T: Int> Lanes<T> {
         (self.rows * self.width as usize).div_ceil(8)
     }
 
-    /// Bytes of the whole stream.
+    /// The number of bytes of the stream.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         Self::COUNT * self.lane_bytes()
     }
 
-    /// Whole words of each lane.
+    /// The number of whole words in each lane.
     #[inline(always)]
     pub(crate) fn words(&self) -> usize {
         self.lane_bytes() / T::BYTES
     }
 
-    /// Bytes of each lane after its whole words.
+    /// The number of bytes in each lane after its whole words.
     #[inline(always)]
     pub(crate) fn tail(&self) -> usize {
         self.lane_bytes() % T::BYTES
     }
 
-    /// Word `word` of `lane`; the last one may be only the tail.
+    /// Word `word` of `lane`. The last word may be partial.
     #[inline(always)]
     fn word(&self, body: &[u8], word: usize, lane: usize) -> u64 {
         let at = word * 64;
@@ -87,7 +87,7 @@ impl<T: Int> Lanes<T> {
         }
     }
 
-    /// The word and the bit in it where `row` starts.
+    /// The word of the first bit of `row` in a lane, and the number of the bit in that word.
     #[expect(clippy::cast_possible_truncation, reason = "a bit number below 64")]
     #[inline(always)]
     fn place(&self, row: usize) -> (usize, u32) {
@@ -95,11 +95,13 @@ impl<T: Int> Lanes<T> {
         (bit / T::BITS as usize, (bit % T::BITS as usize) as u32)
     }
 
-    /// The field at (`row`, `lane`), if its words are whole and `bytes`, which may be any, has them.
+    /// The field at (`row`, `lane`), if it is in whole words and these are inside `bytes`. `bytes` need not be checked
+    /// before.
     #[inline(always)]
     pub(crate) fn peek(&self, bytes: &[u8], row: usize, lane: usize) -> Option<u64> {
         let (word, shift) = self.place(row);
-        // Where the field ends: the same word again, or the next. Both are loaded, so that no branch depends on it.
+        // The word with the last bit of the field, which is the same word or the next one. Both are loaded, so that no
+        // branch depends on it.
         let next = (row * self.width as usize + self.width as usize).checked_sub(1)? / T::BITS as usize;
         if next >= self.words() {
             return None;
@@ -146,7 +148,7 @@ impl<T: Int> Lanes<T> {
         }
     }
 
-    /// Whether the bits of each lane's last byte that no row has are zero.
+    /// Checks that the bits of each lane's last byte that belong to no row are zero.
     pub(crate) fn spare_bits_are_zero(&self, body: &[u8]) -> bool {
         let used = self.rows * self.width as usize % 8;
         let (at, step) = match self.tail() {
@@ -157,7 +159,8 @@ impl<T: Int> Lanes<T> {
         used == 0 || last_bytes.fold(0, |bits, &byte| bits | byte) >> used == 0
     }
 
-    /// Lays the stream out for `more` rows of the same width. `body` has `more`'s size; the new fields are zero.
+    /// Changes the layout of the stream to that of `more`, which has more rows of the same width. `body` has the size
+    /// of `more`. The new fields are zero.
     pub(crate) fn grow(&self, body: &mut [u8], more: Lanes<T>) {
         let word = self.words();
         let mut tails = [0u64; 16];
@@ -173,61 +176,65 @@ impl<T: Int> Lanes<T> {
     }
 }
 
-/// The vector kernels of a key type behind safe functions. `None` or `false`: there is none for this level.
+/// The vector kernels of a key type behind safe functions. They return `None` or `false` if there is no kernel for this
+/// level.
 ///
-/// The stream's fields are at most 256, for the `gap_` functions 128, and `body` is as long as `lanes` says.
+/// A stream has at most 256 fields, for the `gap_` functions at most 128, and `body` has the length of `lanes`.
 pub trait LaneKernels: Sized {
-    /// Every field plus `first`, in row order.
+    /// Writes every field plus `first` to `out`, in row order.
     fn frame_decode(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _out: &mut Buffer<Self>) -> bool {
         false
     }
 
-    /// Where `key` belongs in a frame, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    /// Searches a frame for `key`, `first < key <= last`, if there is a fast way to do so. `bytes` need not be checked
+    /// before.
     #[inline(always)]
     fn frame_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
         None
     }
 
-    /// Where `key` belongs in a block of gaps, `first < key <= last`, where there is a quick way. `bytes` may be any.
+    /// Searches a block of gaps for `key`, `first < key <= last`, if there is a fast way to do so. `bytes` need not be
+    /// checked before.
     #[inline(always)]
     fn gap_find(_: Level, _block: &Block<Self>, _bytes: &[u8], _key: Self) -> Option<Found> {
         None
     }
 
-    /// As [`LaneKernels::frame_find`], for frames that it is not for.
+    /// Like [`LaneKernels::frame_find`], for frames that are not full.
     #[inline(always)]
     fn frame_find_among(_: Level, _block: &Block<Self>, _body: &[u8], _key: Self) -> Option<Found> {
         None
     }
 
-    /// Where `sought` belongs among the first `count` fields.
+    /// Searches for `sought` in the first `count` fields.
     fn frame_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _count: usize, _sought: Self) -> Option<Found> {
         None
     }
 
-    /// Moves the fields from `index` on up by one place, the last one out, and puts `field` there; false, and nothing changed,
-    /// where it is not above the field before and below the one that was there.
+    /// Moves the fields from `index` on up by one place, so that the last one is lost, and writes `field` to `index`.
+    /// Returns false and changes nothing unless `field` is greater than the field before and less than the field at
+    /// `index`.
     fn frame_insert(_: Level, _lanes: &Lanes<Self>, _body: &mut [u8], _index: usize, _field: Self) -> Option<bool> {
         None
     }
 
-    /// The sum of all fields; that of a lane modulo the key type.
+    /// The sum of all fields. The sum of a lane is modulo the key type.
     fn frame_sum(_: Level, _lanes: &Lanes<Self>, _body: &[u8]) -> Option<u128> {
         None
     }
 
-    /// The keys from the gaps in the stream's columns.
+    /// Decodes the keys. Their gaps are in the columns of the stream.
     fn gap_decode(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _out: &mut Buffer<Self>) -> bool {
         false
     }
 
-    /// Where `sought` belongs among the keys of all places, unused ones included; none may be beyond the key type.
+    /// Searches for `sought` in the keys of all places, also of the unused ones. No key may be beyond the key type.
     fn gap_search(_: Level, _lanes: &Lanes<Self>, _body: &[u8], _first: Self, _sought: Self) -> Option<Found> {
         None
     }
 
-    /// The sum of all prefix sums within lanes, and the sum over all lanes of the gaps in the lanes before; that of a lane
-    /// modulo the key type.
+    /// The sum of all prefix sums within lanes, and the sum, over all lanes, of the gaps in the lanes before. The sum
+    /// of a lane is modulo the key type.
     fn gap_sums(_: Level, _lanes: &Lanes<Self>, _body: &[u8]) -> Option<[u128; 2]> {
         None
     }
@@ -237,7 +244,7 @@ pub trait LaneKernels: Sized {
         None
     }
 
-    /// Packs the rows of `fields`, each less `base`; writes the whole of `body`.
+    /// Packs the rows of `fields`, each less `base`. Writes all of `body`.
     fn pack(_: Level, _lanes: &Lanes<Self>, _fields: &Buffer<Self>, _base: Self, _body: &mut [u8]) -> bool {
         false
     }

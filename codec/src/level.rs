@@ -1,11 +1,11 @@
-//! Which vector instructions this machine has, asked once. No kernel belongs here.
+//! The vector instructions that this machine has. Kernels must not be in this file.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// A set of vector instructions, smallest first; each includes those before it.
+/// A set of vector instructions, smallest first. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// None: the reference code.
+    /// None: the scalar reference code.
     Scalar,
     /// SSSE3, SSE4.1, SSE4.2 and POPCNT.
     Sse4,
@@ -17,7 +17,8 @@ pub enum Level {
     Vbmi,
 }
 
-/// Compiles functions for a level: with its instructions enabled. Each name of a level stands for what `detect` asks for.
+/// Compiles functions for a level, with its instructions enabled. The features of a level are those that `detect`
+/// tests.
 macro_rules! compiled_for {
     (Scalar, $($function:item)*) => { $($function)* };
     (Sse4, $($function:item)*) => {
@@ -43,7 +44,7 @@ const UNKNOWN: u8 = u8::MAX;
 static BEST: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 impl Level {
-    /// The best level of this machine. The first call asks the processor; later ones read a cached answer.
+    /// The best level of this machine. The first call asks the processor, and later calls read the cached result.
     #[inline]
     pub fn best() -> Level {
         match BEST.load(Ordering::Relaxed) {
@@ -56,7 +57,7 @@ impl Level {
         }
     }
 
-    /// Every level of this machine, from scalar up.
+    /// All levels of this machine, beginning with scalar.
     pub fn all() -> impl Iterator<Item = Level> {
         let levels = [Level::Scalar, Level::Sse4, Level::Avx2, Level::Avx512, Level::Vbmi];
         levels.into_iter().filter(|&level| level <= Level::best())

@@ -1,13 +1,13 @@
-//! Sorted-integer block codecs, slice to slice.
+//! Codecs for blocks of sorted integers, from slice to slice.
 //!
-//! A *block* is up to [`MAX_BLOCK`] strictly increasing `u32` or `u64` keys in one codec's bytes, described by a
-//! [`Block`] that the caller keeps (in a key list: the block index). [`Codec`] names the codec and has every
-//! operation; each works on the compressed bytes. The byte layouts, with worked examples, are in
-//! `docs/layouts/integers.md`.
+//! A *block* is up to [`MAX_BLOCK`] strictly increasing `u32` or `u64` keys, encoded by one codec, with a [`Block`]
+//! descriptor that the caller keeps (in a key list: in the block index). [`Codec`] names the codec and has all
+//! operations, which work on the compressed bytes. `docs/layouts/integers.md` describes the byte layouts, with worked
+//! examples.
 //!
-//! No pages, no I/O and no allocation belong here. Bytes and descriptors are not trusted: whatever they hold, an
-//! operation gives a result or an [`Error`] and stays inside the slice. A result is only as meaningful as the bytes;
-//! [`Codec::check`] says whether they are what an encoder could have written.
+//! Pages, I/O and allocation must not be in this crate. Bytes and descriptors are not trusted: whatever their content,
+//! an operation returns a result or an [`Error`] and stays inside the slice. If the bytes are not those of an encoder,
+//! the result has no meaning; [`Codec::check`] tests this.
 //!
 //! ```
 //! use duramen_codec::{Block, Codec, MAX_BLOCK};

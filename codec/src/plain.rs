@@ -1,4 +1,4 @@
-//! Plain: every key but the first as it is, little-endian. The yardstick of the other codecs.
+//! Plain: all keys but the first, uncompressed and little-endian. Other codecs are compared with it.
 
 #[cfg(target_arch = "x86_64")]
 mod kernels;
@@ -18,9 +18,9 @@ fn key_at<T: Int>(body: &[u8], index: usize) -> T {
     T::narrow(get_bytes(body, (index - 1) * T::BYTES, T::BYTES))
 }
 
-/// The vector kernel of a key type behind a safe function. `None`: there is none for this level.
+/// The vector kernel of a key type behind a safe function. It returns `None` if there is no kernel for this level.
 pub trait PlainKernels: Sized {
-    /// How many of the keys are below `key`. They fill whole vectors of 64 bytes, and are at most 64.
+    /// The number of keys less than `key`. The keys fill whole vectors of 64 bytes, and there are at most 64.
     #[inline(always)]
     fn below(_: Level, _keys: &[u8], _key: Self) -> Option<usize> {
         None
@@ -33,7 +33,7 @@ impl PlainKernels for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl PlainKernels for u64 {}
 
-/// How many of the keys, as many as some lines have, are below `key`.
+/// The number of keys less than `key`. The keys fill whole cache lines.
 #[inline(always)]
 fn below<T: Int>(level: Level, keys: &[u8], key: T) -> usize {
     T::below(level, keys, key).unwrap_or_else(|| below_one_by_one(keys, key))
@@ -44,11 +44,12 @@ fn below_one_by_one<T: Int>(keys: &[u8], key: T) -> usize {
     T::chunks(keys).iter().filter(|other| T::from_le(**other) < key).count()
 }
 
-/// Bytes of a cache line.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// The index of the first key not below `key`, which is above the block's first. Halving would wait for one line after the
-/// other where the block is in no cache: here no comparison but those of the last line needs to know another's result.
+/// The index of the first key that is not less than `key`, which is greater than the first key of the block. If the
+/// block is in no cache, a binary search would wait for one cache line after the other. Here only the comparisons in
+/// the last line depend on the result of others.
 #[inline(always)]
 fn lower_bound<T: Int>(level: Level, body: &[u8], key: T) -> usize {
     let (lines, rest) = body.as_chunks::<LINE>();
@@ -61,10 +62,11 @@ fn lower_bound<T: Int>(level: Level, body: &[u8], key: T) -> usize {
     1 + LINE / T::BYTES * whole + part
 }
 
-/// Keys that are looked at round the place where a key is likely to be.
+/// The number of keys to compare around the likely place of a key.
 const WINDOW: usize = 32;
 
-/// As `lower_bound`, if the key is where it would be if keys were evenly spread, or near.
+/// Like `lower_bound`. Returns `None` unless the key is at or near the place that it would have if the keys were evenly
+/// spread.
 #[inline(always)]
 fn find<T: Int>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
     let keys = usize::from(block.count).checked_sub(1)?;
@@ -76,7 +78,7 @@ fn find<T: Int>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<
     let start = likely.saturating_sub(WINDOW / 2).min(keys.checked_sub(WINDOW)?);
     let window = bytes.get(start * T::BYTES..)?.get(..WINDOW * T::BYTES)?;
     let below = below(level, window, key);
-    // Otherwise it may belong before the window, or behind it.
+    // Otherwise the key may belong before the window or after it.
     let inside = below < WINDOW && (below > 0 || start == 0);
     let exact = key_at::<T>(window, below + 1) == key;
     inside.then_some(Found { index: 1 + start + below, exact })

@@ -1,10 +1,11 @@
-//! What a codec has to bring. The common cases (empty blocks, bounds that the descriptor answers, slices that are
-//! too short) are settled in `codec.rs` before one of these is called. No codec belongs here.
+//! The trait that a codec implements. `codec.rs` and `table.rs` handle the common cases (empty blocks, results that the
+//! descriptor has, slices that are too short) before they call one of these functions. Code for a single codec must not
+//! be in this file.
 
 use crate::error::LONGER;
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
-/// One codec for one key type. `body` is always exactly `size(block)` bytes long, `block.count` at least 1.
+/// A codec for one key type. `body` always has exactly `size(block)` bytes, and `block.count` is at least 1.
 pub(crate) trait Scheme<T: Int> {
     /// The most keys of a block.
     const MAX_COUNT: usize = MAX_BLOCK;
@@ -15,27 +16,27 @@ pub(crate) trait Scheme<T: Int> {
     /// See [`crate::Codec::edits_in_place`].
     const EDITS_IN_PLACE: bool = true;
 
-    /// Bytes that the descriptor claims; an error when its extent cannot be.
+    /// The number of bytes that the descriptor claims. Returns an error if the extent is impossible.
     fn size(block: &Block<T>) -> Result<usize>;
 
-    /// Bytes that `values` (not empty, increasing) take.
+    /// The number of bytes of `values`, which are increasing and not empty.
     fn encoded_len(values: &[T]) -> usize;
 
-    /// Writes `values` into `out`, which has exactly `encoded_len(values)` bytes; gives the extent.
+    /// Writes `values` to `out`, which has exactly `encoded_len(values)` bytes. Returns the extent.
     fn write(level: Level, values: &[T], out: &mut [u8]) -> u16;
 
-    /// All keys.
+    /// Decodes all keys.
     fn decode(level: Level, block: &Block<T>, body: &[u8], out: &mut Buffer<T>) -> Result<()>;
 
-    /// The key at `index`, `0 < index < count`, where it can be read from `bytes`, which may be any, without the checks
-    /// that `body` makes.
+    /// The key at `index`, `0 < index < count`, if it can be read without the checks of `body`. `bytes` need not be
+    /// checked before.
     #[inline(always)]
     fn peek(_block: &Block<T>, _bytes: &[u8], _index: usize) -> Option<T> {
         None
     }
 
-    /// Where `key` belongs, `first < key <= last`, where `bytes`, which may be any, can be searched without the checks that `body`
-    /// makes.
+    /// Searches for `key`, `first < key <= last`, if this can be done without the checks of `body`. `bytes` need not be
+    /// checked before.
     #[inline(always)]
     fn find(_: Level, _block: &Block<T>, _bytes: &[u8], _key: T) -> Option<Found> {
         None
@@ -44,16 +45,17 @@ pub(crate) trait Scheme<T: Int> {
     /// The key at `index`, `0 < index < count`.
     fn select(level: Level, block: &Block<T>, body: &[u8], index: usize) -> Result<T>;
 
-    /// Where `key` belongs, `first < key <= last`.
+    /// Searches for `key`, `first < key <= last`.
     fn lower_bound(level: Level, block: &Block<T>, body: &[u8], key: T) -> Result<Found>;
 
     /// The sum of all keys.
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128>;
 
-    /// Adds `key > last` to a block that is neither empty nor full. `bytes` is all the room there is.
+    /// Appends `key > last` to a block that is neither empty nor full. `bytes` is all the space that the block may use.
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()>;
 
-    /// Whether every bit of `body`, which decodes to `keys` (increasing, from `first` to `last`), is as `write` leaves it.
+    /// Checks that every bit of `body` is as `write` writes it. `body` decodes to `keys`, which increase from `first`
+    /// to `last`.
     fn is_exact(block: &Block<T>, body: &[u8], keys: &[T]) -> Result<bool>;
 
     /// Inserts `key < last` into a block that is not full.
@@ -64,7 +66,7 @@ pub(crate) trait Scheme<T: Int> {
         recode_insert::<T, Self>(block, bytes, key)
     }
 
-    /// Removes the key at `index < count` from a block of at least two.
+    /// Removes the key at `index < count` from a block of at least two keys.
     fn remove_at(block: &mut Block<T>, bytes: &mut [u8], index: usize) -> Result<()>
     where
         Self: Sized,
@@ -76,7 +78,7 @@ pub(crate) trait Scheme<T: Int> {
     }
 }
 
-/// The part of `bytes` that the block uses; an error for a descriptor that no encoder makes.
+/// The part of `bytes` that the block uses. Returns an error for a descriptor that no encoder writes.
 #[inline(always)]
 pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
     match usize::from(block.count) {
@@ -87,14 +89,14 @@ pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) 
     }
 }
 
-/// Decodes a block to be edited; gives its count, at least 1.
+/// Decodes a block for an edit. Returns its count, which is at least 1.
 pub(crate) fn unpack<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], out: &mut Buffer<T>) -> Result<usize> {
     S::decode(Level::best(), block, body::<T, S>(block, bytes)?, out)?;
     Ok(usize::from(block.count))
 }
 
-/// Replaces the block by one of `values` (not empty), if there is room. Hostile bytes may have been decoded to keys
-/// in no order: those are refused.
+/// Replaces the block by one of `values`, which are not empty, if there is enough space. Hostile bytes may have been
+/// decoded to keys that are out of order; these are refused.
 pub(crate) fn recode<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8], values: &[T]) -> Result<()> {
     let (Some(&first), Some(&last)) = (values.first(), values.last()) else {
         return Err(Error::Corrupt("no keys left"));
@@ -110,7 +112,7 @@ pub(crate) fn recode<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8
     Ok(())
 }
 
-/// Insert by decoding, adding the key and encoding again: for codecs that cannot do it in place.
+/// Inserts a key by decoding and encoding the whole block, for codecs that cannot insert in place.
 pub(crate) fn recode_insert<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<Edit> {
     let mut values = [T::default(); MAX_BLOCK];
     let count = unpack::<T, S>(block, bytes, &mut values)?;
@@ -130,7 +132,8 @@ pub(crate) fn recode_insert<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &
     Ok(Edit::Done(index))
 }
 
-/// Whether each key is larger than the one before. Without a branch a key, so that it is vectorised.
+/// True if each key is greater than the key before it. There is no branch for each key, so that the compiler vectorizes
+/// the loop.
 pub(crate) fn increasing<T: Int>(values: &[T]) -> bool {
     let later = values.get(1..).unwrap_or_default();
     values.iter().zip(later).fold(true, |ordered, (a, b)| ordered & (a < b))

@@ -1,6 +1,7 @@
-//! SIMD FOR: frame of reference in a lane stream, so that a vector operation unpacks a row of keys.
+//! SIMD FOR: frame of reference in a lane stream, so that one vector operation unpacks a row of keys.
 //!
-//! The field of key `i` is its distance from the first key, in row `i / lanes` and lane `i % lanes`; field 0 is zero.
+//! The field of key `i` is its distance from the first key. It is in row `i / lanes` and lane `i % lanes`. Field 0 is
+//! zero.
 
 use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
@@ -21,13 +22,13 @@ fn offset_at<T: Int>(lanes: &Lanes<T>, body: &[u8], index: usize) -> u64 {
     lanes.get(body, index / Lanes::<T>::COUNT, index % Lanes::<T>::COUNT)
 }
 
-/// Whether `field` is between the fields of which it is to become the one at `index`.
+/// True if `field` belongs at `index`, between the field before and the field that is there now.
 fn belongs<T: Int>(lanes: &Lanes<T>, body: &[u8], count: usize, index: usize, field: u64) -> bool {
     let inside = (1..count).contains(&index);
     inside && offset_at(lanes, body, index - 1) < field && field < offset_at(lanes, body, index)
 }
 
-/// See [`crate::lanes::LaneKernels::frame_insert`].
+/// The scalar version of [`crate::lanes::LaneKernels::frame_insert`].
 fn insert_field<T: Int>(lanes: &Lanes<T>, body: &mut [u8], index: usize, field: u64) -> bool {
     let places = lanes.rows * Lanes::<T>::COUNT;
     if !belongs(lanes, body, places, index, field) {
@@ -45,8 +46,9 @@ fn insert_field<T: Int>(lanes: &Lanes<T>, body: &mut [u8], index: usize, field: 
 }
 
 impl SimdFor {
-    /// Inserts `key`, which must belong at `index`, if its row is among `bytes`, which has as many as the block or a row that is
-    /// zero besides: false, and nothing changed, if not, or where the key would be the first or the last.
+    /// Inserts `key` at `index`, where it must belong, if `bytes` has room for its row. `bytes` is the body of the
+    /// block, or the body and one more row of zeros. Otherwise, and if the key would be the first or the last, returns
+    /// false and changes nothing.
     pub(crate) fn insert_at<T: Int>(
         level: Level,
         block: &mut Block<T>,
@@ -160,7 +162,7 @@ impl<T: Int> Scheme<T> for SimdFor {
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let lanes = shape(block)?;
         let count = usize::from(block.count);
-        // A lane has at most 2^4 or 2^5 fields: no sum of a lane overflows.
+        // A lane has at most 2^4 or 2^5 fields, so the sum of a lane does not overflow.
         let fits = lanes.width + (if T::BITS == 32 { 4 } else { 5 }) <= T::BITS;
         if fits && let Some(offsets) = T::frame_sum(level, &lanes, body) {
             return Ok(offsets + u128::from(block.first.widen()) * count as u128);
@@ -202,7 +204,7 @@ impl<T: Int> Scheme<T> for SimdFor {
         let new = Lanes::<T>::holding(count + 1, old.width);
         let needed = new.size();
         let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
-        // Hostile bytes may have led the search anywhere; behind this nothing fails.
+        // With hostile bytes the search may have returned any index. After this check nothing fails.
         if !belongs(&old, room, count, found.index, key.widen() - block.first.widen()) {
             return Err(Error::Corrupt("keys out of order"));
         }

@@ -1,5 +1,5 @@
-//! StreamVByte: VarInt-GB with all control bytes first, then all the gaps' bytes, so that a reader need not wait for
-//! one group's control byte to find the next.
+//! StreamVByte: VarInt-GB with all control bytes first, then the bytes of all gaps. A reader can find the next group
+//! without waiting for a control byte between the gaps.
 
 use core::marker::PhantomData;
 
@@ -20,13 +20,13 @@ pub(crate) struct StreamWalk<'a, T> {
 }
 
 impl<'a, T: Int> StreamWalk<'a, T> {
-    /// A walk from a gap on: its number, and where its bytes are.
+    /// Begins at a gap, which has the number `gap` and its bytes at `at`.
     #[inline(always)]
     pub(crate) fn resume(body: &'a [u8], gap: usize, at: usize) -> StreamWalk<'a, T> {
         StreamWalk { body, at, gap, key: PhantomData }
     }
 
-    /// Steps over a gap; gives where its bytes are.
+    /// Skips a gap. Returns the position and the number of its bytes.
     #[inline(always)]
     fn skip(&mut self) -> Result<(usize, usize)> {
         let control = *self.body.get(self.gap / per_control::<T>()).ok_or(CUT)?;
@@ -60,10 +60,10 @@ impl<T: Int> Walk for StreamWalk<'_, T> {
     }
 }
 
-/// The most control bytes of a block: two `u64` gaps each.
+/// The most control bytes of a block: one for two `u64` gaps.
 const MAX_CONTROLS: usize = MAX_BLOCK / 2;
 
-/// Replaces the codes of the `removed` gaps at `place` by those of `added`, in a copy of the control bytes.
+/// Replaces the codes of the `removed` gaps from `place` on by those of `added`, in a copy of the control bytes.
 fn splice_codes<T: Int>(
     old: &[u8],
     gaps: usize,
@@ -149,7 +149,7 @@ impl<T: Int> GapFormat<T> for StreamVByte {
         splice_codes::<T>(body.get(..old_controls).ok_or(CUT)?, gaps, place, removed, added, &mut codes);
         let new_controls = codes.get(..controls).ok_or(LONG)?;
         let room = bytes.get_mut(..needed.max(used)).ok_or(Error::NoRoom { needed })?;
-        // The later bytes first where everything moves up, last where it moves down.
+        // If the bytes move up, the later bytes are moved first; if they move down, last.
         if start + len >= from {
             room.copy_within(from..used, start + len);
             room.copy_within(old_controls..place.at, controls);

@@ -1,5 +1,5 @@
-//! Which function runs a reading operation: one table over levels and codecs, so that a call is one indirect jump into
-//! code that was compiled for the machine it runs on, scalar parts included. No byte layout belongs here.
+//! A table of the functions for reading operations, by level and codec. A call is one indirect jump into code that was
+//! compiled for this machine, scalar parts included. Byte layouts must not be in this file.
 
 use core::marker::PhantomData;
 
@@ -38,7 +38,7 @@ impl<T: Int> Operations<T> {
 
 struct Table<T>(PhantomData<T>);
 
-// The discriminants are places in the table.
+// The discriminants are indexes of the table.
 #[allow(clippy::indexing_slicing, reason = "done by the compiler, which would refuse one that fails")]
 const _: () = {
     let mut at = 0;
@@ -88,7 +88,7 @@ macro_rules! level {
                     }
                 }
 
-                /// Apart, so that the quick way has none of its costs.
+                /// A separate function, so that the fast path does not pay for it.
                 #[inline(never)]
                 fn pick<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], index: usize) -> Result<T> {
                     super::select::<T, S>(Level::$level, block, bytes, index)
@@ -101,7 +101,7 @@ macro_rules! level {
                     }
                 }
 
-                /// Apart, so that the quick way has none of its costs.
+                /// A separate function, so that the fast path does not pay for it.
                 #[inline(never)]
                 fn search<T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &[u8], key: T) -> Result<Found> {
                     super::lower_bound::<T, S>(Level::$level, block, bytes, key)
@@ -156,7 +156,7 @@ fn select<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], in
     S::select(level, block, body::<T, S>(block, bytes)?, index)
 }
 
-/// Where `key` belongs, if there is a quick way to it.
+/// Searches for `key`, if there is a fast way to do so.
 #[inline(always)]
 pub(crate) fn find<T: Int, S: Scheme<T>>(level: Level, block: &Block<T>, bytes: &[u8], key: T) -> Option<Found> {
     if block.first < key && key <= block.last { S::find(level, block, bytes, key) } else { None }

@@ -1,4 +1,4 @@
-//! Every codec against a sorted `Vec`, every level against the scalar reference, and hostile bytes.
+//! Tests every codec against a sorted `Vec`, every level against the scalar reference, and both with hostile bytes.
 
 mod edits;
 mod hostile;
@@ -15,10 +15,10 @@ use crate::simd_for::SimdFor;
 use crate::table::find;
 use crate::{Block, Codec, Error, Int, Level, MAX_BLOCK};
 
-/// Room for any block and one key more.
+/// Enough bytes for any block and one more key.
 const ROOM: usize = MAX_BLOCK * 10 + 64;
 
-/// Keys from a first one and gaps; ends early where the key type does.
+/// Keys with the first key `first` and these gaps. Ends early if the next key would be too large for the key type.
 fn keys_from<T: Int>(first: u64, gaps: &[u64]) -> Vec<T> {
     let mut key = T::narrow(first);
     let mut keys = vec![key];
@@ -33,7 +33,7 @@ fn keys_from<T: Int>(first: u64, gaps: &[u64]) -> Vec<T> {
     keys
 }
 
-/// Gaps of up to `width` bits; some runs are all small, as in real lists.
+/// Keys with gaps of up to `width` bits. In some lists most gaps are small, as in real lists.
 fn key_list<T: Int>(most: usize) -> impl Strategy<Value = Vec<T>> {
     let gaps = (0..=T::BITS, 0..=T::BITS, 0usize..=most).prop_flat_map(|(width, rare, len)| {
         let low = crate::bits::mask(width);
@@ -69,12 +69,12 @@ fn assert_holds<T: Int>(codec: Codec, block: &Block<T>, bytes: &[u8], keys: &[T]
     assert_eq!((block.min(), block.max()), (keys.first().copied(), keys.last().copied()), "{codec}");
 }
 
-/// Every reading operation of every level gives what the keys say.
+/// Checks that every reading operation gives the right result at every level.
 fn assert_reads<T: Int>(codec: Codec, keys: &[T], probes: &[u64]) {
     assert_reads_at(codec, keys, 0..keys.len(), probes);
 }
 
-/// As `assert_reads`; selects and searches at some indexes only.
+/// Like `assert_reads`, but selects and searches at the indexes in `some` only.
 fn assert_reads_at<T: Int>(codec: Codec, keys: &[T], some: impl Iterator<Item = usize> + Clone, probes: &[u64]) {
     let (block, bytes) = encoded(codec, keys);
     assert_holds(codec, &block, &bytes, keys);
@@ -96,9 +96,9 @@ fn assert_reads_at<T: Int>(codec: Codec, keys: &[T], some: impl Iterator<Item = 
             let index = keys.partition_point(|&key| key < probe);
             assert_eq!(found.index, index, "{codec} {level:?} lower_bound {probe:?}");
             assert_eq!(found.exact, keys.get(index) == Some(&probe), "{codec} {level:?} lower_bound {probe:?}");
-            // Some ways are quicker, or only there, where more bytes follow.
-            let before_others = codec.lower_bound_at(level, &block, &bytes, probe);
-            assert_eq!(before_others, Ok(found), "{codec} {level:?} lower_bound {probe:?}");
+            // Some fast paths are only taken if more bytes follow the block.
+            let with_more_bytes = codec.lower_bound_at(level, &block, &bytes, probe);
+            assert_eq!(with_more_bytes, Ok(found), "{codec} {level:?} lower_bound {probe:?}");
         }
     }
     for (&a, &b) in probes.iter().zip(probes.iter().skip(1)) {
@@ -108,7 +108,7 @@ fn assert_reads_at<T: Int>(codec: Codec, keys: &[T], some: impl Iterator<Item = 
     }
 }
 
-/// A block of `len` keys whose gaps are all `fill`, but for one.
+/// Tests a block of `len` keys. All gaps are `fill`, but the one with the number `wide` is `gap`.
 fn long_block_comes_back<T: Int>(len: usize, wide: usize, gap: u64, fill: u64) {
     let mut gaps = vec![fill; len - 1];
     gaps[wide] = gap;
@@ -122,8 +122,8 @@ fn long_block_comes_back<T: Int>(len: usize, wide: usize, gap: u64, fill: u64) {
     }
 }
 
-/// `len` keys that have a range of `width` bits and are spread in one of four ways: evenly, evenly but for chance, or most of
-/// them at one end of the range.
+/// `len` keys in a range of `width` bits. They are spread in one of four ways: evenly, evenly with random deviations,
+/// or most of them at one end or at the other end of the range.
 fn spread<T: Int>(len: u64, width: u32, way: u64) -> Vec<T> {
     let range = crate::bits::mask(width) - (crate::bits::mask(width) - len) / 3;
     let room = range - (len - 1);
@@ -141,7 +141,7 @@ fn spread<T: Int>(len: u64, width: u32, way: u64) -> Vec<T> {
     (0..len).map(|i| T::narrow(first + place(i))).collect()
 }
 
-/// Any key; often one near the largest.
+/// Any key, and often one near the largest.
 fn bound<T: Int>() -> impl Strategy<Value = T> {
     prop_oneof![any::<u64>(), (0u64..400).prop_map(|below| u64::MAX - below)].prop_map(T::narrow)
 }
@@ -259,7 +259,7 @@ macro_rules! properties {
                 }
             }
 
-            /// Where searches begin at a likely place: near it, and far from it.
+            /// Searches begin at a likely place. Here keys are near it, and far from it.
             #[test]
             fn keys_are_found_however_they_are_spread() {
                 for width in 9..=<$key>::BITS {
@@ -276,7 +276,7 @@ macro_rules! properties {
                 }
             }
 
-            /// One gap of the width, the smallest and the largest that the key type has room for, among zeros or ones.
+            /// One gap of each width, the smallest and the largest that fits the key type, among zeros or ones.
             #[test]
             fn every_width_comes_back_in_long_blocks() {
                 for width in 1..=<$key>::BITS {
@@ -295,7 +295,8 @@ macro_rules! properties {
     };
 }
 
-/// One gap of each length in bytes among gaps of each length, where kernels' steps of 8, 16 and 64 gaps begin and end.
+/// One gap of each length in bytes among gaps of each length, at the places where the steps of 8, 16 and 64 gaps of the
+/// kernels begin and end.
 #[test]
 fn gaps_of_every_length_come_back_among_others() {
     let of_length = [0, 0x7F, 0x80, 0xFF, 0x100, 0x3FFF, 0x4000, 0xFFFF, 0x1_0000, 0x1F_FFFF, 0x20_0000];
@@ -316,7 +317,7 @@ fn gaps_of_every_length_come_back_among_others() {
     }
 }
 
-/// Blocks of every length whose gaps all take a byte, some of them the largest that does.
+/// Blocks of every length with gaps of one byte, some of them the largest of one byte.
 #[test]
 fn gaps_of_a_byte_each_come_back() {
     for (codec, most) in [(Codec::MaskedVByte, 0x7F), (Codec::VarIntGb, 0xFF), (Codec::StreamVByte, 0xFF)] {
@@ -332,7 +333,8 @@ fn gaps_of_a_byte_each_come_back() {
 properties!(u32_keys, u32);
 properties!(u64_keys, u64);
 
-/// Frames of every length and width, of keys at random and of such that lie unevenly.
+/// Frames of every length and width, with keys that are evenly spread with random deviations, and with keys that are
+/// not.
 #[test]
 fn frames_of_every_length_are_searched() {
     for len in 2..=MAX_BLOCK as u64 {
@@ -347,7 +349,7 @@ fn frames_of_every_length_are_searched() {
     }
 }
 
-/// The quick ways answer for themselves where keys are spread evenly but for chance.
+/// The fast paths find nearly all keys that are evenly spread with random deviations.
 #[test]
 fn most_keys_are_where_they_are_likely_to_be() {
     fn quick<S: Scheme<u32>>(codec: Codec, level: Level) {

@@ -1,8 +1,9 @@
-//! VarInt-GB: gaps in groups under one control byte, each gap in as few whole bytes as it needs.
+//! VarInt-GB: gaps in groups, each with a control byte. Each gap is stored in as few whole bytes as possible.
 //!
-//! `u32` keys: groups of four, two bits of the control byte a gap, first gap in the low bits. `u64` keys: groups of
-//! two, four bits a gap. The bits say the gap's bytes less one. The last group may be partial: its control byte, with
-//! zeros for the gaps it lacks, comes after its gaps' bytes instead of before them, so that an append finds it.
+//! For `u32` keys a group has four gaps, and the control byte has two bits for each gap, the first gap in the low bits.
+//! For `u64` keys a group has two gaps with four bits each. The bits are the number of the gap's bytes less one. The
+//! last group may be partial. Then its control byte is after the bytes of its gaps and not before them, so that an
+//! append finds it, and has zeros for the missing gaps.
 
 use core::marker::PhantomData;
 
@@ -13,25 +14,25 @@ use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct VarIntGb;
 
-/// Gaps under one control byte.
+/// The number of gaps under one control byte.
 #[inline(always)]
 pub(crate) const fn per_control<T: Int>() -> usize {
     16 / T::BYTES
 }
 
-/// Bits of one gap's code in a control byte.
+/// The number of bits of a gap's code in a control byte.
 #[inline(always)]
 const fn code_bits<T: Int>() -> usize {
     T::BYTES / 2
 }
 
-/// Bytes of a gap without its part of the control byte.
+/// The number of bytes of a gap, without its part of the control byte.
 #[inline(always)]
 pub(crate) fn gap_len(gap: u64) -> usize {
     (width(gap | 1) as usize).div_ceil(8)
 }
 
-/// The bytes of the gap that code `slot` of `control` stands for.
+/// The number of bytes of the gap with the code at `slot` of `control`.
 #[inline(always)]
 pub(crate) fn len_in<T: Int>(control: u8, slot: usize) -> usize {
     let code = control >> (slot * code_bits::<T>());
@@ -45,12 +46,13 @@ pub(crate) fn code_of<T: Int>(len: usize, slot: usize) -> u8 {
     ((len - 1) as u8) << (slot * code_bits::<T>())
 }
 
-/// Whether the gaps of `keys` need all of `body`, which has them: none takes fewer bytes than it needs, so none more.
+/// Checks that `body`, which decodes to `keys`, is not longer than necessary. No gap has fewer bytes than it needs, so
+/// then none has more.
 pub(crate) fn takes_no_more<T: Int>(body: &[u8], keys: &[T]) -> bool {
     body.len() == <VarIntGb as GapFormat<T>>::gaps_len(gaps(keys), keys.len() - 1)
 }
 
-/// What the control byte of the last of `gaps` gaps has for gaps that are not there.
+/// The codes for missing gaps in the control byte of the last of `gaps` gaps.
 pub(crate) fn spare_codes<T: Int>(control: u8, gaps: usize) -> u8 {
     match gaps % per_control::<T>() {
         0 => 0,
@@ -61,9 +63,9 @@ pub(crate) fn spare_codes<T: Int>(control: u8, gaps: usize) -> u8 {
 #[derive(Clone, Copy)]
 pub(crate) struct GbWalk<'a, T> {
     body: &'a [u8],
-    /// Where the next gap's bytes start, or the next group.
+    /// The position of the next gap's bytes, or of the next group.
     at: usize,
-    /// Where the current group starts.
+    /// The position of the current group.
     group: usize,
     control: u8,
     gap: usize,
@@ -77,14 +79,14 @@ impl<'a, T: Int> GbWalk<'a, T> {
         GbWalk { body, at: 0, group: 0, control: 0, gap: 0, gaps, key: PhantomData }
     }
 
-    /// A walk from the start of a group on: its first gap, and where it starts.
+    /// Begins at a group. `gap` is the number of its first gap, and `at` is its position.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn resume(body: &'a [u8], gaps: usize, gap: usize, at: usize) -> GbWalk<'a, T> {
         GbWalk { body, at, group: at, control: 0, gap, gaps, key: PhantomData }
     }
 
-    /// Steps over a gap; gives where its bytes are.
+    /// Skips a gap. Returns the position and the number of its bytes.
     #[inline(always)]
     fn skip(&mut self) -> Result<(usize, usize)> {
         let slot = self.gap % per_control::<T>();
@@ -128,7 +130,7 @@ impl<T: Int> Walk for GbWalk<'_, T> {
     }
 }
 
-/// Writes gaps from a group's start on.
+/// Writes gaps, beginning with a group.
 struct Writer<'a, T> {
     out: &'a mut [u8],
     at: usize,
@@ -153,7 +155,7 @@ impl<T: Int> Writer<'_, T> {
         self.slot = (self.slot + 1) % per_control::<T>();
     }
 
-    /// Moves the control byte of a partial last group behind its bytes.
+    /// If the last group is partial, moves its control byte after its gaps.
     fn finish(self) {
         if let Some(group) = self.out.get_mut(self.group..self.at).filter(|_| self.slot > 0) {
             group.rotate_left(1);
@@ -161,7 +163,7 @@ impl<T: Int> Writer<'_, T> {
     }
 }
 
-/// The most bytes a block's body can have: `u64` keys, 8 bytes a gap and half a control byte.
+/// The most bytes of a block: for `u64` keys, 8 bytes for each gap and half a control byte.
 const MAX_BODY: usize = MAX_BLOCK * 9;
 
 impl<T: Int> GapFormat<T> for VarIntGb {
@@ -197,7 +199,7 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         takes_no_more(body, keys) && body.last().is_none_or(|&control| spare_codes::<T>(control, keys.len() - 1) == 0)
     }
 
-    /// The groups from the changed one on are written again, byte for byte, without looking at the gaps' values.
+    /// Writes the groups from the changed one on again. Copies the bytes of the other gaps without decoding them.
     fn splice(
         bytes: &mut [u8],
         used: usize,
@@ -221,11 +223,11 @@ impl<T: Int> GapFormat<T> for VarIntGb {
             freed += walk.skip()?.1;
         }
         let more = added.iter().map(|&gap| gap_len(gap)).sum::<usize>() + controls(gaps - removed + added.len());
-        // Damaged groups may say that they are longer than all there is.
+        // A damaged group may claim to be longer than the whole body.
         let needed = (used + more).checked_sub(freed).ok_or(CUT)?;
         let out = bytes.get_mut(place.at..needed).ok_or(Error::NoRoom { needed })?;
         if let Err(error) = rewrite::<T>(rest, gaps - (place.gap - slot), slot, removed, added, out) {
-            // Damaged groups: what was written goes again.
+            // A group is damaged, so the change is undone.
             if let Some(out) = bytes.get_mut(place.at..used) {
                 out.copy_from_slice(rest);
             }
@@ -235,7 +237,7 @@ impl<T: Int> GapFormat<T> for VarIntGb {
     }
 }
 
-/// Writes the `gaps` gaps of `rest` into `out`, with `added` in place of the `removed` ones from `at` on.
+/// Writes the `gaps` gaps of `rest` to `out`, with `added` in place of the `removed` gaps from `at` on.
 fn rewrite<T: Int>(rest: &[u8], gaps: usize, at: usize, removed: usize, added: &[u64], out: &mut [u8]) -> Result<()> {
     let mut walk = GbWalk::<T>::new(rest, gaps);
     let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };

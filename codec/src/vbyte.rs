@@ -1,5 +1,5 @@
-//! VByte and Masked VByte: gaps in groups of seven bits, low group first, the top bit of a byte set on all but a
-//! gap's last byte. The two codecs share every byte; Masked VByte reads them with vector kernels.
+//! VByte and Masked VByte: gaps in groups of seven bits, the low group first. The top bit is set in all bytes of a gap
+//! but the last. Both codecs have the same bytes; Masked VByte reads them with vector kernels.
 
 use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
@@ -8,7 +8,7 @@ use crate::{Error, Int, Result};
 pub(crate) struct VByte;
 pub(crate) struct MaskedVByte;
 
-/// Bytes of a gap: 1 to 5 for `u32` keys, 1 to 10 for `u64` keys.
+/// The number of bytes of a gap: 1 to 5 for `u32` keys, 1 to 10 for `u64` keys.
 #[inline(always)]
 pub(crate) fn gap_len(gap: u64) -> usize {
     (crate::bits::width(gap | 1) as usize).div_ceil(7)
@@ -117,7 +117,7 @@ macro_rules! vbyte_format {
                 gaps.fold(0, |at, gap| at + write_gap(out, at, gap));
             }
 
-            /// A last byte of zero ends a gap of more bytes than it needs.
+            /// A gap has more bytes than it needs if its last byte is zero.
             fn is_exact(body: &[u8], _keys: &[T]) -> bool {
                 let later = body.get(1..).unwrap_or_default();
                 !body.iter().zip(later).fold(false, |longer, (&byte, &next)| longer | ((byte >= 0x80) & (next == 0)))

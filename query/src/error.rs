@@ -7,7 +7,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is wrong, or asks for numbers of a column that has none.
+    /// The text is wrong, or uses a column that does not have numbers.
     #[error("the query cannot be run: at character {at}, {why}")]
     Text {
         /// The position in the text, in characters from 1.

@@ -4,8 +4,8 @@
 use duramen::query::Number;
 use std::cmp::Ordering;
 
-/// Digits that any integer of 128 bits has at most.
-const MOST_DIGITS: i64 = 39;
+/// The maximum number of digits of an integer of 128 bits.
+const MAX_DIGITS: i64 = 39;
 
 /// A number as it was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,11 +24,11 @@ impl Literal {
         let float = digits.parse::<f64>().ok()?;
         let float = if negative { -float } else { float };
         let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-        let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all: String = [before, behind].concat().trim_start_matches('0').to_owned();
-        // Exponents that are no numbers of 64 bits are beyond all limits on their side.
+        let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all: String = [before, after].concat().trim_start_matches('0').to_owned();
+        // An exponent that does not fit in 64 bits is beyond all limits.
         let beyond = if exponent.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
-        let point = exponent.parse::<i64>().unwrap_or(beyond).saturating_sub(i64::try_from(behind.len()).ok()?);
+        let point = exponent.parse::<i64>().unwrap_or(beyond).saturating_sub(i64::try_from(after.len()).ok()?);
         let (integer, whole) = integer_part(&all, point);
         let floor = integer.and_then(|above_zero| match (negative, whole) {
             (false, _) => Some(Number::Unsigned(above_zero)),
@@ -62,14 +62,15 @@ impl Literal {
     }
 }
 
-/// The whole part of the number with these digits, the first not 0, and `point` zeros more or digits less before its point; and
-/// whether there is nothing behind that.
+/// The integer part of the number with these digits, of which the first is not 0. If `point` is positive, that many
+/// zeros follow the digits. If it is negative, that many digits are after the point. The second result is true if the
+/// number is an integer.
 fn integer_part(digits: &str, point: i64) -> (Option<u128>, bool) {
     if digits.is_empty() {
         return (Some(0), true);
     }
     match u32::try_from(point) {
-        Ok(zeros) if point <= MOST_DIGITS => {
+        Ok(zeros) if point <= MAX_DIGITS => {
             let scale = 10u128.checked_pow(zeros);
             (digits.parse::<u128>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale)), true)
         }

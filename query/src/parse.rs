@@ -6,15 +6,15 @@ use crate::predicate::{Compare, Operand, Predicate};
 use crate::token::{Placed, Token, tokens};
 use duramen::query::{Aggregate, Column};
 
-/// How deep parentheses and NOT may nest, so that no text exhausts the stack.
+/// The maximum nesting of parentheses and NOT, so that no text exhausts the stack.
 const MAX_NESTING: usize = 64;
-/// The most numbers that TOP and BOTTOM give.
+/// The maximum length of the lists of TOP and BOTTOM.
 const MAX_LIST: usize = 1 << 20;
 
 /// A parsed query.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parsed {
-    /// Each aggregate, as it was written, and where.
+    /// Each aggregate with its name and its position in the text.
     pub(crate) aggregates: Vec<(Aggregate, String, usize)>,
     pub(crate) table: String,
     pub(crate) predicate: Option<Predicate>,
@@ -42,7 +42,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
         let place = parser.place();
         let aggregate = parser.aggregate()?;
         aggregates.push((aggregate, name(&aggregate), place));
-        if !parser.takes(",") {
+        if !parser.accept(",") {
             break;
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
     } else {
         None
     };
-    parser.takes(";");
+    parser.accept(";");
     match parser.peek() {
         Token::End => Ok(Parsed { aggregates, table, predicate, key_at: parser.key_at, value_at: parser.value_at }),
         Token::Sign("-") if predicate.is_none() => {
@@ -69,7 +69,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
     }
 }
 
-/// How an aggregate is written.
+/// The name of an aggregate, as in a query.
 fn name(aggregate: &Aggregate) -> String {
     let column = |column: Column| if column == Column::Key { "key" } else { "value" };
     match *aggregate {
@@ -105,14 +105,14 @@ impl Parser {
         placed
     }
 
-    fn takes(&mut self, sign: &str) -> bool {
+    fn accept(&mut self, sign: &str) -> bool {
         let there = matches!(self.peek(), Token::Sign(found) if *found == sign);
         self.at += usize::from(there);
         there
     }
 
     fn sign(&mut self, sign: &str) -> Result<()> {
-        if self.takes(sign) { Ok(()) } else { self.expected(&format!("\"{sign}\"")) }
+        if self.accept(sign) { Ok(()) } else { self.expected(&format!("\"{sign}\"")) }
     }
 
     fn keyword(&mut self, keyword: &str) -> Result<()> {
@@ -138,7 +138,7 @@ impl Parser {
         }
         self.next();
         self.sign("(")?;
-        if word == "COUNT" && self.takes("*") {
+        if word == "COUNT" && self.accept("*") {
             return self.sign(")").map(|()| Aggregate::Count);
         }
         let distinct = self.peek().is("DISTINCT") && word == "COUNT";
@@ -201,7 +201,7 @@ impl Parser {
         self.several("AND", Parser::one, Predicate::And)
     }
 
-    /// Parses one or more parts with a keyword between them; a single part is returned as it is.
+    /// Parses one or more parts with a keyword between them. A single part is returned unchanged.
     fn several(
         &mut self,
         keyword: &str,
@@ -228,7 +228,7 @@ impl Parser {
         let one = if self.peek().is("NOT") {
             self.next();
             Predicate::Not(Box::new(self.one()?))
-        } else if self.takes("(") {
+        } else if self.accept("(") {
             let inner = self.any_of()?;
             self.sign(")")?;
             inner
@@ -241,7 +241,7 @@ impl Parser {
 
     fn comparison(&mut self) -> Result<Predicate> {
         let column = self.column()?;
-        let modulo = if self.takes("%") { Some(self.divisor()?) } else { None };
+        let modulo = if self.accept("%") { Some(self.divisor()?) } else { None };
         let operand = Operand { column, modulo };
         let not = self.peek().is("NOT");
         if not {
@@ -268,7 +268,7 @@ impl Parser {
     fn list(&mut self) -> Result<Vec<Literal>> {
         self.sign("(")?;
         let mut numbers = vec![self.number()?];
-        while self.takes(",") {
+        while self.accept(",") {
             numbers.push(self.number()?);
         }
         self.sign(")").map(|()| numbers)
@@ -285,7 +285,7 @@ impl Parser {
     }
 
     fn number(&mut self) -> Result<Literal> {
-        let negative = self.takes("-");
+        let negative = self.accept("-");
         let (Token::Number(digits), at) = self.next() else {
             self.at -= 1;
             return self.expected("a number");

@@ -1,4 +1,4 @@
-//! Predicates: evaluates them for an entry, and derives a key range from them.
+//! Evaluates predicates for an entry, and derives a key range from them.
 
 use crate::literal::Literal;
 use duramen::query::{Column, Number, NumberType};
@@ -94,8 +94,8 @@ struct Limits {
     high: i128,
 }
 
-/// Splits a predicate into a key range and a rest that must be evaluated for each entry. Only integer keys of up to 64 bits
-/// have a range here.
+/// Splits a predicate into a key range and the rest, which must be evaluated for each entry. Only integer keys of up to
+/// 64 bits have a range.
 pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyRange, Option<Predicate>) {
     let all = match keys {
         Some(NumberType::Unsigned(len)) if len <= 8 => Limits { low: 0, high: (1 << (8 * len)) - 1 },
@@ -107,7 +107,7 @@ pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
     let Some(predicate) = predicate else { return (ALL_KEYS, None) };
     let mut limits = all;
     let rest = narrow(predicate, &mut limits);
-    // The encodings of keys are as far above that of the least as the keys are.
+    // The difference between two keys is the difference between their encodings.
     let len = keys.map_or(8, |of| match of {
         NumberType::Unsigned(len) | NumberType::Signed(len) | NumberType::Float(len) => len,
     });
@@ -123,7 +123,7 @@ pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>
     ((lower, upper), rest)
 }
 
-/// Narrows the limits by the parts of a predicate that use only the key; returns the other parts.
+/// Narrows the limits by the parts of a predicate that use only the key. Returns the other parts.
 fn narrow(predicate: Predicate, limits: &mut Limits) -> Option<Predicate> {
     match predicate {
         Predicate::And(all) => {
@@ -134,7 +134,7 @@ fn narrow(predicate: Predicate, limits: &mut Limits) -> Option<Predicate> {
             let Some((floor, whole)) = literal.as_integer().filter(|_| compare != Compare::NotEqual) else {
                 return Some(Predicate::Compare(operand, compare, literal));
             };
-            // Of a number that is not whole, the next integer above it and the last below.
+            // For a number that is not an integer: the next integer above it and the last one below it.
             let (from, below) = if whole { (floor, floor - 1) } else { (floor + 1, floor) };
             let (low, high) = match compare {
                 Compare::Equal | Compare::NotEqual => (from, floor),

@@ -33,7 +33,7 @@ pub struct Statement {
 impl std::str::FromStr for Statement {
     type Err = Error;
 
-    /// Parses a query. An error has the position in the text and says what is expected there.
+    /// Parses a query. An error contains the position in the text and what is expected there.
     fn from_str(text: &str) -> Result<Statement> {
         Ok(Statement { parsed: parse(text)?, threads: None, most: None })
     }
@@ -47,8 +47,8 @@ impl Statement {
         self
     }
 
-    /// The limit of numbers that the query keeps in memory, by default [`duramen::query::MOST_NUMBERS`]. See
-    /// [`Query::most_numbers`].
+    /// The limit of numbers that the query keeps in memory, as in [`Query::most_numbers`]. The default is
+    /// [`duramen::query::MOST_NUMBERS`].
     #[must_use]
     pub fn most_numbers(mut self, most: u64) -> Statement {
         self.most = Some(most);
@@ -68,10 +68,11 @@ impl Statement {
         let table = snapshot.open_untyped(&self.parsed.table)?;
         let info = table.info();
         let [keys, values] = [&info.key_type, &info.value_type].map(|name| NumberType::named(name));
-        let asked = self.parsed.aggregates.iter().filter_map(|(aggregate, _, at)| Some((aggregate.column()?, *at)));
+        let aggregated =
+            self.parsed.aggregates.iter().filter_map(|(aggregate, _, at)| Some((aggregate.column()?, *at)));
         let tested = [(Column::Key, self.parsed.key_at), (Column::Value, self.parsed.value_at)];
         let tested = tested.into_iter().filter_map(|(column, at)| Some((column, at?)));
-        for (column, at) in asked.chain(tested) {
+        for (column, at) in aggregated.chain(tested) {
             let (of, name, part) = match column {
                 Column::Key => (keys, &info.key_type, "keys"),
                 Column::Value => (values, &info.value_type, "values"),

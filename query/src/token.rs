@@ -20,7 +20,7 @@ pub(crate) enum Token {
 /// A token, and the position of its first character, from 1.
 pub(crate) type Placed = (Token, usize);
 
-/// Longest first, so that `<=` is not read as `<`.
+/// The longest first, so that `<=` is not read as `<`.
 const SIGNS: [&str; 15] = ["<=", ">=", "==", "!=", "<>", "<", ">", "=", "(", ")", ",", "*", "%", "-", ";"];
 
 /// The tokens of `text`; the last one is [`Token::End`].
@@ -58,7 +58,7 @@ fn front(text: &str, len: usize) -> &str {
     text.get(..len).unwrap_or(text)
 }
 
-/// Bytes of the number at the front, whose exponent may have a sign.
+/// The length in bytes of the number at the front. Its exponent may have a sign.
 fn number_len(text: &str, is_part: impl Fn(char) -> bool) -> usize {
     let len = |text: &str| text.find(|c: char| !is_part(c)).unwrap_or(text.len());
     let first = len(text);
@@ -71,7 +71,7 @@ fn number_len(text: &str, is_part: impl Fn(char) -> bool) -> usize {
 }
 
 impl Token {
-    /// The token as an error shows it.
+    /// The token in an error message.
     pub(crate) fn shown(&self) -> String {
         match self {
             Token::Word(word) | Token::Number(word) => format!("\"{}\"", word.escape_debug()),
@@ -81,7 +81,7 @@ impl Token {
         }
     }
 
-    /// True for that keyword, in upper or lower case.
+    /// True if the token is this keyword, in upper or lower case.
     pub(crate) fn is(&self, keyword: &str) -> bool {
         matches!(self, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
     }

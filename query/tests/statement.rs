@@ -8,7 +8,7 @@ use duramen_query::Statement;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// A database in small pages with a table "t" of these entries, put in parts.
+/// A database with small pages and a table "t" of these entries, put in several transactions.
 fn filled(key_type: &str, options: TableOptions, entries: &[(u32, i32)]) -> Database {
     let db = Database::builder().page_size(512).in_memory().unwrap();
     let tx = db.begin_write().unwrap();
@@ -38,7 +38,7 @@ fn change(db: &Database, key_type: &str, put: &[(u32, i32)], remove: &[u32]) {
     tx.commit().unwrap();
 }
 
-/// All keys and values of a snapshot, by a cursor.
+/// All keys and values of a snapshot, from a scan.
 fn scan(tx: &ReadTransaction) -> Vec<(i128, i128)> {
     let table = tx.open_untyped("t").unwrap();
     let info = table.info();
@@ -61,7 +61,7 @@ fn number(outcome: &Outcome) -> Option<f64> {
     }
 }
 
-/// Asks everything of the entries that `keep` leaves, and compares with the scan.
+/// Computes all aggregates of the entries for which `keep` is true, and compares them with a scan.
 fn compare(tx: &ReadTransaction, predicate: &str, threads: usize, keep: impl Fn(i128, i128) -> bool) {
     let rows: Vec<(i128, i128)> = scan(tx).into_iter().filter(|(key, value)| keep(*key, *value)).collect();
     let ask = |what: &str| {
@@ -89,7 +89,7 @@ fn compare(tx: &ReadTransaction, predicate: &str, threads: usize, keep: impl Fn(
         Some(rows.len() as f64),
     ];
     assert_eq!(all.iter().map(number).collect::<Vec<_>>(), expected, "{predicate}");
-    // Each alone may take another way.
+    // A single aggregate may be computed in another way.
     assert_eq!(number(&ask("COUNT(*)")[0]), expected[0]);
     assert_eq!(number(&ask("SUM(key)")[0]), expected[1]);
     assert_eq!(ask("MIN(key), MAX(key)").iter().map(number).collect::<Vec<_>>(), expected[5..7]);
@@ -171,12 +171,12 @@ proptest! {
 }
 
 #[test]
-fn a_wrong_text_is_told_where_it_is_wrong() {
+fn an_error_in_a_text_has_its_position() {
     let db = filled("u32", TableOptions::default(), &[(1, 1)]);
     let tx = db.begin_write().unwrap();
     drop(tx.create_untyped("words", "str", "()", TableOptions::default()).unwrap());
     tx.commit().unwrap();
-    let told = |text: &str| {
+    let message = |text: &str| {
         let outcome = text.parse::<Statement>().and_then(|statement| statement.run(&db.begin_read().unwrap()));
         outcome.unwrap_err().to_string()
     };
@@ -194,16 +194,16 @@ fn a_wrong_text_is_told_where_it_is_wrong() {
         ("COUNT(*), SUM(key) FROM words", 11, "have type str, which is not a number"),
         ("COUNT(*) FROM words WHERE value = 1", 27, "have type (), which is not a number"),
     ] {
-        let told = told(text);
-        assert!(told.contains(&format!("at character {at},")) && told.contains(words), "{text}: {told}");
+        let message = message(text);
+        assert!(message.contains(&format!("at character {at},")) && message.contains(words), "{text}: {message}");
     }
-    assert!(told("COUNT(*) FROM nothing").contains("nothing"));
+    assert!(message("COUNT(*) FROM nothing").contains("nothing"));
     let deep = format!("COUNT(*) FROM t WHERE {}key = 1{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(told(&deep).contains("nested more than 64 deep"));
+    assert!(message(&deep).contains("nested more than 64 deep"));
 }
 
 #[test]
-fn a_predicate_of_very_many_terms_is_read_and_run() {
+fn a_predicate_of_very_many_terms_is_parsed_and_run() {
     let db = filled("u32", TableOptions::default(), &[(5, 1), (6, 2), (99_999, 3)]);
     let tx = db.begin_read().unwrap();
     for (joint, compare, expected) in [("OR", "=", 2u128), ("AND", "!=", 1)] {
@@ -216,7 +216,7 @@ fn a_predicate_of_very_many_terms_is_read_and_run() {
 }
 
 #[test]
-fn of_floats_every_nan_is_above_all_numbers() {
+fn every_nan_is_above_all_numbers() {
     const F: TableDef<u32, f64> = TableDef::new("t");
     let db = Database::in_memory().unwrap();
     let tx = db.begin_write().unwrap();
@@ -252,7 +252,7 @@ fn exponents_may_have_a_sign() {
     }
 }
 
-/// As keys, where comparisons become ranges, and as values, where they do not.
+/// Tests keys, for which comparisons become ranges, and values, for which they do not.
 #[test]
 fn integers_are_compared_exactly_with_numbers_that_have_a_point_or_an_exponent() {
     const T: TableDef<u64, u64> = TableDef::new("t");
@@ -292,7 +292,7 @@ fn integers_are_compared_exactly_with_numbers_that_have_a_point_or_an_exponent()
 }
 
 #[test]
-fn what_a_query_keeps_in_memory_is_bounded_whoever_shares_the_work() {
+fn the_memory_of_a_query_is_bounded_for_any_number_of_threads() {
     let entries: Vec<(u32, i32)> = (0..20_000u32).map(|key| (key, i32::try_from(key % 1000).unwrap())).collect();
     let db = filled("u32", TableOptions::default(), &entries);
     let tx = db.begin_read().unwrap();

@@ -1,5 +1,6 @@
-//! AVX-512 kernels of FOR. A vector's worth of fields starts at a whole byte, whatever the width, and spans at most a
-//! vector: one load, two permutes and two shifts bring them into the lanes. No other codec belongs here.
+//! AVX-512 kernels of FOR. The fields of a vector start at a whole byte, whatever their width, and take at most the
+//! bytes of a vector: one load, two permutes and two shifts unpack them to lanes. Kernels of other codecs must not be
+//! in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 use core::arch::x86_64::*;
@@ -10,7 +11,7 @@ use crate::bits::mask;
 use crate::lanes::vector::{Avx512x32, Avx512x64, Vector};
 use crate::{Block, Found, Int, Level};
 
-/// What the kernels need beyond a vector of lanes.
+/// The vector operations that only these kernels need.
 ///
 /// # Safety
 /// Every function needs AVX-512.
@@ -19,20 +20,20 @@ unsafe trait Packed: Vector {
     unsafe fn starts(width: u32) -> Self;
     /// Lane `i` becomes lane `from[i]`, modulo the lanes.
     unsafe fn permute(self, from: Self) -> Self;
-    /// Shifts each lane by its own count; by the key's bits or more: zero.
+    /// Shifts each lane by its own count. A shift by the bits of a key or more gives zero.
     unsafe fn shr_each(self, by: Self) -> Self;
     unsafe fn shl_each(self, by: Self) -> Self;
     /// `(self | other) & mask`.
     unsafe fn or_and(self, other: Self, mask: Self) -> Self;
-    /// A bit per lane: whether they are equal.
+    /// One bit for each lane: 1 if the lanes are equal.
     unsafe fn equal(self, other: Self) -> u32;
-    /// Stores the first `lanes` lanes, fewer than there are.
+    /// Stores the first `lanes` lanes. `lanes` is less than the number of lanes.
     unsafe fn store_some(self, to: *mut Self::Key, lanes: usize);
-    /// The first `lanes` lanes, fewer than there are; the others zero.
+    /// Keeps the first `lanes` lanes and sets the others to zero. `lanes` is less than the number of lanes.
     unsafe fn keep(self, lanes: usize) -> Self;
-    /// The lanes' halves, added up: of the lower halves of the bits, and of the upper ones.
+    /// The sum of the lower halves of all lanes, and the sum of the upper halves.
     unsafe fn halves(self) -> [u64; 2];
-    /// The first 64 bytes of `from` that `some` has a bit for; zero for the others, which are not read.
+    /// Loads those of 64 bytes from `from` on that have a bit in `some`. The others are zero and are not read.
     unsafe fn load_some(from: *const u8, some: u64) -> Self;
 }
 
@@ -41,60 +42,60 @@ macro_rules! packed {
         $vector:ident, $key:ty, $signed:ty, $mask:ty, iota $iota:expr, $mullo:ident $set1:ident $permute:ident $srlv:ident
         $sllv:ident $ternary:ident $equal:ident $store:ident $keep:ident
     ) => {
-        // SAFETY: each function is the one the trait names.
+        // SAFETY: each function does what the trait says.
         unsafe impl Packed for $vector {
             #[inline(always)]
             unsafe fn starts(width: u32) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $mullo($iota, $set1(width as $signed)) })
             }
             #[inline(always)]
             unsafe fn permute(self, from: Self) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $permute(from.0, self.0) })
             }
             #[inline(always)]
             unsafe fn shr_each(self, by: Self) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $srlv(self.0, by.0) })
             }
             #[inline(always)]
             unsafe fn shl_each(self, by: Self) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $sllv(self.0, by.0) })
             }
             #[inline(always)]
             unsafe fn or_and(self, other: Self, mask: Self) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $ternary::<0xE0>(mask.0, self.0, other.0) })
             }
             #[inline(always)]
             unsafe fn equal(self, other: Self) -> u32 {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 u32::from(unsafe { $equal(self.0, other.0) })
             }
             #[inline(always)]
             unsafe fn store_some(self, to: *mut $key, lanes: usize) {
-                // SAFETY: the trait's contract: the mask keeps the store inside.
+                // SAFETY: guaranteed by the trait's contract: the mask keeps the store inside.
                 unsafe { $store(to.cast(), ((1u32 << lanes) - 1) as $mask, self.0) }
             }
             #[inline(always)]
             unsafe fn keep(self, lanes: usize) -> Self {
-                // SAFETY: the trait's contract.
+                // SAFETY: guaranteed by the trait's contract.
                 Self(unsafe { $keep(((1u32 << lanes) - 1) as $mask, self.0) })
             }
             #[inline(always)]
             unsafe fn halves(self) -> [u64; 2] {
                 const HALF: u32 = <$key>::BITS / 2;
                 let mut lanes: [$key; 64 / size_of::<$key>()] = [0; 64 / size_of::<$key>()];
-                // SAFETY: a vector of room.
+                // SAFETY: there is room for a vector.
                 unsafe { self.store(lanes.as_mut_ptr()) };
                 let (low, high) = (mask(HALF), HALF);
                 lanes.iter().fold([0; 2], |[a, b], &lane| [a + (u64::from(lane) & low), b + (u64::from(lane) >> high)])
             }
             #[inline(always)]
             unsafe fn load_some(from: *const u8, some: u64) -> Self {
-                // SAFETY: the trait's contract: the mask keeps the load inside.
+                // SAFETY: guaranteed by the trait's contract: the mask keeps the load inside.
                 Self(unsafe { _mm512_maskz_loadu_epi8(some, from.cast()) })
             }
         }
@@ -112,10 +113,10 @@ packed!(
     _mm512_ternarylogic_epi64 _mm512_cmpeq_epi64_mask _mm512_mask_storeu_epi64 _mm512_maskz_mov_epi64
 );
 
-/// Where the fields of one width lie in the bytes of a vector.
+/// How the fields of one width are unpacked from the bytes of a vector.
 struct FieldLayout<'a, V: Packed> {
     body: &'a [u8],
-    /// Bytes of a vector's worth of fields.
+    /// The number of bytes of a vector's fields.
     step: usize,
     low: V,
     high: V,
@@ -126,11 +127,11 @@ struct FieldLayout<'a, V: Packed> {
 
 impl<'a, V: Packed> FieldLayout<'a, V> {
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn new(width: u32, body: &'a [u8]) -> FieldLayout<'a, V> {
         let bits = V::Key::BITS;
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let starts = V::starts(width);
             let low = starts.shr(bits.ilog2());
@@ -147,40 +148,40 @@ impl<'a, V: Packed> FieldLayout<'a, V> {
         }
     }
 
-    /// The fields of the `n`-th vector; a branch asks whether its bytes are all there.
+    /// The fields of the `n`-th vector. A branch checks whether all 64 bytes can be read.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn fields(&self, n: usize) -> V {
         let at = n * self.step;
         if at + 64 <= self.body.len() {
-            // SAFETY: 64 bytes are there.
-            unsafe { self.spread(V::load(self.body.as_ptr().add(at))) }
+            // SAFETY: 64 bytes can be read.
+            unsafe { self.unpack(V::load(self.body.as_ptr().add(at))) }
         } else {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.fields_near_end(n) }
         }
     }
 
-    /// As `fields`, without a branch.
+    /// Like `fields`, without a branch.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn fields_near_end(&self, n: usize) -> V {
         let at = (n * self.step).min(self.body.len());
         let left = (self.body.len() - at).min(64);
-        // SAFETY: the caller's; only the bytes that are left are read.
-        unsafe { self.spread(V::load_some(self.body.as_ptr().add(at), _bzhi_u64(u64::MAX, left as u32))) }
+        // SAFETY: guaranteed by the caller; only the remaining bytes are read.
+        unsafe { self.unpack(V::load_some(self.body.as_ptr().add(at), _bzhi_u64(u64::MAX, left as u32))) }
     }
 
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
-    unsafe fn spread(&self, bytes: V) -> V {
-        // A field that ends in its first word: what the second one brings is masked.
-        // SAFETY: the caller's.
+    unsafe fn unpack(&self, bytes: V) -> V {
+        // If a field ends in its first word, the mask removes the bits of the second one.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let low = bytes.permute(self.low).shr_each(self.right);
             let high = bytes.permute(self.high).shl_each(self.left);
@@ -189,45 +190,46 @@ impl<'a, V: Packed> FieldLayout<'a, V> {
     }
 }
 
-/// Every field plus `first`, into `out`.
+/// Writes every field plus `first` to `out`.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn decode<V: Packed>(width: u32, body: &[u8], first: V::Key, out: &mut [V::Key]) {
-    // SAFETY: the caller's; chunks have room for a vector, and of the last vector only what there is room for is stored.
+    // SAFETY: guaranteed by the caller; a chunk has room for a vector, and of the last vector only the lanes that fit
+    // are stored.
     unsafe {
-        let spread = FieldLayout::<V>::new(width, body);
+        let layout = FieldLayout::<V>::new(width, body);
         let first = V::splat(first);
         let (mut n, mut chunks) = (0, out.chunks_exact_mut(V::LANES));
         for to in &mut chunks {
-            spread.fields(n).add(first).store(to.as_mut_ptr());
+            layout.fields(n).add(first).store(to.as_mut_ptr());
             n += 1;
         }
         let rest = chunks.into_remainder();
-        spread.fields_near_end(n).add(first).store_some(rest.as_mut_ptr(), rest.len());
+        layout.fields_near_end(n).add(first).store_some(rest.as_mut_ptr(), rest.len());
     }
 }
 
 /// The sum of `count` fields.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn sum<V: Packed>(width: u32, body: &[u8], count: usize) -> u128 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let spread = FieldLayout::<V>::new(width, body);
+        let layout = FieldLayout::<V>::new(width, body);
         let half = V::Key::BITS / 2;
         let halves = V::splat(V::Key::narrow(mask(half)));
         let (mut low, mut high) = (V::splat(V::Key::default()), V::splat(V::Key::default()));
-        // At most 32 vectors: no lane's sum of halves overflows.
+        // At most 32 vectors, so the sum of halves in a lane does not overflow.
         for n in 0..count / V::LANES {
-            let fields = spread.fields(n);
+            let fields = layout.fields(n);
             low = low.add(fields.and(halves));
             high = high.add(fields.shr(half));
         }
-        let last = spread.fields_near_end(count / V::LANES).keep(count % V::LANES);
+        let last = layout.fields_near_end(count / V::LANES).keep(count % V::LANES);
         low = low.add(last.and(halves));
         high = high.add(last.shr(half));
         let ([a, b], [c, d]) = (low.halves(), high.halves());
@@ -235,36 +237,36 @@ unsafe fn sum<V: Packed>(width: u32, body: &[u8], count: usize) -> u128 {
     }
 }
 
-/// How many of three fields of `width` bits, `apart` bytes from one another and the first as far from `from`, are not
-/// above `sought`.
+/// The number of fields, of three, that are not greater than `sought`. The fields have `width` bits and are `stride`,
+/// `2 * stride` and `3 * stride` bytes after `from`.
 ///
 /// # Safety
-/// BMI2; four bytes are readable from each field on.
+/// The machine must have BMI2, and four bytes must be readable from each field on.
 #[inline(always)]
-unsafe fn quarter(from: *const u8, apart: usize, width: u32, sought: u32) -> usize {
+unsafe fn quarter(from: *const u8, stride: usize, width: u32, sought: u32) -> usize {
     let mut below = 0;
     for n in 1..4 {
-        // SAFETY: the caller's.
-        let field = unsafe { _bzhi_u32(from.add(n * apart).cast::<u32>().read_unaligned(), width) };
+        // SAFETY: guaranteed by the caller.
+        let field = unsafe { _bzhi_u32(from.add(n * stride).cast::<u32>().read_unaligned(), width) };
         below += usize::from(field <= sought);
     }
     below
 }
 
-/// As `search`, for fields that fill 16 vectors: the first fields of three say in which four vectors to look, those of
-/// three more in which one. The three do not wait for one another.
+/// Like `search`, for fields that fill 16 vectors. The first fields of three vectors select a group of four vectors,
+/// and the first fields of three more select one of the four. The three loads of a step do not depend on each other.
 ///
 /// # Safety
-/// As for `search`, with more than 240 fields of 32 bits.
+/// The same as for `search`, with more than 240 fields of 32 bits.
 #[inline(always)]
 unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Found {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let spread = FieldLayout::<Avx512x32>::new(width, body);
-        let (step, base) = (spread.step, body.as_ptr());
+        let layout = FieldLayout::<Avx512x32>::new(width, body);
+        let (step, base) = (layout.step, body.as_ptr());
         let four = quarter(base, 4 * step, width, sought);
         let n = 4 * four + quarter(base.add(four * 4 * step), step, width, sought);
-        let (fields, target) = (spread.fields_near_end(n), Avx512x32::splat(sought));
+        let (fields, target) = (layout.fields_near_end(n), Avx512x32::splat(sought));
         // Places after the last field do not count.
         let valid = _bzhi_u32(0xFFFF, (count - n * 16) as u32);
         let below = (fields.less(target) & valid).count_ones();
@@ -272,25 +274,27 @@ unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Fou
     }
 }
 
-/// How many of the `count` increasing fields are below `sought`, and whether the next one equals it.
+/// The number of fields, of `count` increasing ones, that are less than `sought`, and whether the next field is equal
+/// to it.
 ///
 /// # Safety
-/// AVX-512; `count` is at least 1, and the first field of every vector has a whole key of bytes from its start on.
+/// The machine must have AVX-512. `count` is at least 1. From the start of the first field of every vector, the bytes
+/// of a whole key can be read.
 #[inline(always)]
 unsafe fn search<V: Packed>(width: u32, body: &[u8], count: usize, sought: V::Key) -> Found {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let spread = FieldLayout::<V>::new(width, body);
+        let layout = FieldLayout::<V>::new(width, body);
         let (mut n, mut len) = (0, count.div_ceil(V::LANES));
         let low = _bzhi_u64(u64::MAX, width);
         while len > 1 {
             let half = len / 2;
-            let pivot = body.as_ptr().add((n + half) * spread.step).cast::<V::Key>().read_unaligned();
-            // A search has no pattern: a branch would be guessed wrong half the time.
+            let pivot = body.as_ptr().add((n + half) * layout.step).cast::<V::Key>().read_unaligned();
+            // The result of a comparison is random, so a branch would be mispredicted half of the time.
             n = select_unpredictable(pivot.widen() & low <= sought.widen(), n + half, n);
             len -= half;
         }
-        let fields = spread.fields_near_end(n);
+        let fields = layout.fields_near_end(n);
         let target = V::splat(sought);
         // Places after the last field do not count.
         let valid = _bzhi_u32(u32::MAX, (count - n * V::LANES) as u32);
@@ -307,21 +311,21 @@ macro_rules! entries {
             compiled_for! { Avx512,
                 #[inline]
                 pub(super) fn decode(width: u32, body: &[u8], first: $key, out: &mut [$key]) {
-                    // SAFETY: this function has AVX-512.
+                    // SAFETY: this function is compiled for AVX-512.
                     unsafe { super::decode::<$vector>(width, body, first, out) }
                 }
 
                 #[inline]
                 pub(super) fn sum(width: u32, body: &[u8], count: usize) -> u128 {
-                    // SAFETY: this function has AVX-512.
+                    // SAFETY: this function is compiled for AVX-512.
                     unsafe { super::sum::<$vector>(width, body, count) }
                 }
 
                 /// # Safety
-                /// As for the kernel.
+                /// The same as for the kernel.
                 #[inline]
                 pub(super) unsafe fn search(width: u32, body: &[u8], count: usize, sought: $key) -> Found {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::search::<$vector>(width, body, count, sought) }
                 }
             }
@@ -331,7 +335,7 @@ macro_rules! entries {
             #[inline]
             fn packed_decode(level: Level, width: u32, body: &[u8], first: $key, out: &mut [$key]) -> bool {
                 if level >= Level::Avx512 {
-                    // SAFETY: the level is one that this machine has.
+                    // SAFETY: this machine has the level.
                     unsafe { $module::decode(width, body, first, out) };
                 }
                 level >= Level::Avx512
@@ -340,7 +344,7 @@ macro_rules! entries {
             #[inline]
             fn packed_sum(level: Level, width: u32, body: &[u8], count: usize) -> Option<u128> {
                 assert!(count <= 256);
-                // SAFETY: the level is one that this machine has.
+                // SAFETY: this machine has the level.
                 (level >= Level::Avx512).then(|| unsafe { $module::sum(width, body, count) })
             }
 
@@ -350,7 +354,7 @@ macro_rules! entries {
                     if level < Level::Vbmi {
                         return None;
                     }
-                    // SAFETY: the level is one that this machine has.
+                    // SAFETY: this machine has the level.
                     unsafe { $find(block, bytes, key) }
                 }
             )?
@@ -363,10 +367,10 @@ macro_rules! entries {
                     return None;
                 }
                 $(if (241..=256).contains(&count) {
-                    // SAFETY: as below.
+                    // SAFETY: the same as below.
                     return Some(unsafe { $full(width, body, count, sought) });
                 })?
-                // SAFETY: the level is one that this machine has, and the lengths have been compared.
+                // SAFETY: this machine has the level, and the lengths have been compared.
                 Some(unsafe { $module::search(width, body, count, sought) })
             }
         }

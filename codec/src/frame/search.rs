@@ -1,5 +1,5 @@
-//! Searches a block of FOR with keys of 32 bits. The code is the same for all widths and looks only at the 32 fields
-//! around the likely place. Other searches must not be in this file.
+//! Searches a block of FOR with 32-bit keys. The code is the same for all widths and looks only at the 32 fields around
+//! the likely position of the key. Other searches must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants")]
 
@@ -8,14 +8,15 @@ use core::arch::x86_64::*;
 use crate::bits::width;
 use crate::{Block, Found, guess};
 
-/// The least width of more keys than a window has, and the most at which four bytes have every field.
+/// The smallest width of more keys than a window has, and the largest width with which every field is in four bytes.
 const LEAST: u32 = 6;
 const MOST: u32 = 25;
 
-/// Fields of a vector; two are looked at.
+/// The fields of a vector. A window has two vectors.
 const LANES: usize = 16;
 
-/// How the bytes of sixteen fields come into lanes: four bytes each, and how far they are moved down.
+/// How the bytes of sixteen fields are moved to lanes: four bytes for each field, and the number of bits to shift them
+/// down.
 #[repr(C, align(64))]
 struct FieldShuffle {
     bytes: [u8; 64],
@@ -51,8 +52,9 @@ static SHUFFLES: [FieldShuffle; (MOST - LEAST) as usize + 1] = {
 };
 
 compiled_for! { Vbmi,
-    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block has more than 32
-    /// keys, its bytes are there and 64 behind the place, and the key is where it would be if keys were evenly shuffle, or near.
+    /// Like [`crate::Codec::lower_bound`], for a key that is greater than the first key and not greater than the last
+    /// one. Returns `None` unless the block has more than 32 keys, 64 bytes can be read from each half of the window
+    /// on, and the key is at or near the position that it would have if the keys were evenly spread.
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
@@ -63,12 +65,12 @@ compiled_for! { Vbmi,
         let sought = key - block.first;
         let likely = guess::place(sought.into(), range.into(), claimed, fields);
         let first = LANES * (likely.saturating_sub(LANES / 2) / LANES).min((fields - LANES - 1) / LANES);
-        // Fields of a vector begin with a whole byte.
+        // The fields of a vector begin with a whole byte.
         let at = first / 8 * claimed as usize;
         let window: &[u8; 64] = bytes.get(at..)?.first_chunk()?;
         let next: &[u8; 64] = bytes.get(at + LANES / 8 * claimed as usize..)?.first_chunk()?;
         let shuffle = SHUFFLES.get((claimed - LEAST) as usize)?;
-        // SAFETY: this function has the level; the arrays are a vector each.
+        // SAFETY: this function is compiled for the level, and each array has the length of a vector.
         let (below, equal) = unsafe {
             let places = _mm512_load_si512(shuffle.bytes.as_ptr().cast());
             let down = _mm512_load_si512(shuffle.down.as_ptr().cast());
@@ -85,7 +87,7 @@ compiled_for! { Vbmi,
         // Places after the last field do not count.
         let used = _bzhi_u32(u32::MAX, (fields - first) as u32);
         let below = below & used;
-        // Otherwise it may belong before the window, or behind it.
+        // Otherwise the key may belong before the window or after it.
         let inside = below != used && (below != 0 || first == 0);
         let index = 1 + first + below.count_ones() as usize;
         inside.then_some(Found { index, exact: equal & used != 0 })

@@ -1,8 +1,9 @@
-//! The search of blocks whose gaps take a byte each, whatever the codec: as a block's length says when that is so, gaps
-//! need not be walked over, and all of them are summed up side by side. No other blocks belong here.
+//! The search of blocks whose gaps are all of one byte, for all codecs. The length of a block says whether that is so.
+//! Then the search need not iterate over the gaps, and adds all of them in parallel. Searches of other blocks must not
+//! be in this file.
 //!
-//! Gaps are taken in pieces of eight. The sums up to each piece's end, at most 256 times 256, say in which piece a key
-//! belongs, and the sums in that piece where. Nothing branches on what is sought.
+//! The gaps are divided into pieces of eight. The sum of the gaps up to the end of each piece, at most 256 times 256,
+//! selects the piece of the key, and the prefix sums in that piece select the position. No branch depends on the key.
 #![allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
@@ -11,8 +12,8 @@ use core::arch::x86_64::*;
 use crate::error::ENDS_BELOW;
 use crate::{Block, Found, Result};
 
-/// Where each gap of sixteen whole groups of VarInt-GB lies: in the first 64 of their 80 bytes, or (64 and more) in the
-/// last 64.
+/// The position of each gap in sixteen whole groups of VarInt-GB. A number below 64 is a byte of the first 64 of their
+/// 80 bytes; a number from 64 on is a byte of the last 64.
 static GROUPED: [u8; 64] = {
     let mut places = [0; 64];
     let mut gap = 0;
@@ -24,8 +25,8 @@ static GROUPED: [u8; 64] = {
     places
 };
 
-/// Where the gaps of a piece of VarInt-GB lie, by how many the piece has, a byte in two; 0x80 brings in a zero. A group
-/// that is not whole has its control byte last.
+/// The positions of the gaps in a piece of VarInt-GB, by the number of gaps in the piece. Each gap has two bytes here;
+/// 0x80 gives a zero. A partial group has its control byte last.
 static PIECES: [[u8; 16]; 9] = {
     let mut pieces = [[0x80; 16]; 9];
     let mut gaps = 0;
@@ -41,18 +42,18 @@ static PIECES: [[u8; 16]; 9] = {
     pieces
 };
 
-/// 64 bytes of `body` from `at` on, zeros after its end.
+/// Loads 64 bytes of `body` from `at` on, with zeros after its end.
 ///
 /// # Safety
-/// AVX-512; if `THERE`, the body has all of them.
+/// The machine must have AVX-512. If `THERE`, the body has all 64 bytes.
 #[inline(always)]
 unsafe fn load<const THERE: bool>(body: &[u8], at: usize) -> __m512i {
-    // SAFETY: the caller's; the mask keeps the load inside the body.
+    // SAFETY: guaranteed by the caller; the mask keeps the load inside the body.
     unsafe {
         if THERE {
             return _mm512_loadu_si512(body.as_ptr().add(at).cast());
         }
-        // Of no bytes at all those after the body's end: masked loads from where there is no memory take 40 ns.
+        // If no byte can be read, the pointer is to the end of the body: masked loads from unmapped memory take 40 ns.
         let rest = body.get(at.min(body.len())..).unwrap_or_default();
         let valid = _bzhi_u64(u64::MAX, rest.len().min(64) as u32);
         _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast())
@@ -62,13 +63,13 @@ unsafe fn load<const THERE: bool>(body: &[u8], at: usize) -> __m512i {
 /// The sums of the eight pieces of 64 gaps.
 ///
 /// # Safety
-/// VBMI; if `FIRST` or `LAST`, the body has the first or last 64 of their bytes.
+/// The machine must have VBMI. If `FIRST`, the body has the first 64 of their bytes; if `LAST`, it has the last 64.
 #[inline(always)]
 unsafe fn eight_pieces<const WITH_CONTROLS: bool, const FIRST: bool, const LAST: bool>(
     body: &[u8],
     i: usize,
 ) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let gaps = if WITH_CONTROLS {
             let (first, last) = (load::<FIRST>(body, 80 * i), load::<LAST>(body, 80 * i + 16));
@@ -80,14 +81,15 @@ unsafe fn eight_pieces<const WITH_CONTROLS: bool, const FIRST: bool, const LAST:
     }
 }
 
-/// The sums of all pieces: pieces 0 to 7 at every fourth place from 0 on, 8 to 15 from 1 on, and so on.
+/// The sums of all pieces in 16-bit lanes: pieces 0 to 7 in every fourth lane from lane 0 on, pieces 8 to 15 in every
+/// fourth lane from lane 1 on, and so on.
 ///
 /// # Safety
-/// VBMI.
+/// The machine must have VBMI.
 #[inline(always)]
 unsafe fn pieces<const WITH_CONTROLS: bool>(body: &[u8]) -> __m512i {
-    // SAFETY: the caller's; the lengths are compared. Lanes are of 64 bits, and no sum in their quarters takes more than
-    // 16.
+    // SAFETY: guaranteed by the caller; the lengths are compared. No sum has more than 16 bits, so four of them fit in
+    // a lane of 64 bits.
     unsafe {
         let [a, b, c, d] = if body.len() >= if WITH_CONTROLS { 304 } else { 192 } {
             [
@@ -109,21 +111,21 @@ unsafe fn pieces<const WITH_CONTROLS: bool>(body: &[u8]) -> __m512i {
     }
 }
 
-/// How far from the first key each piece begins, and how far the one after it.
+/// The distance from the first key to the beginning of each piece, and to its end.
 ///
 /// # Safety
-/// VBMI.
+/// The machine must have VBMI.
 #[inline(always)]
 unsafe fn distances<const WITH_CONTROLS: bool>(body: &[u8]) -> (__m512i, __m512i) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        // Each key is a step of one beyond its gap.
+        // The distance between two keys is the gap plus one.
         let own = _mm512_add_epi16(pieces::<WITH_CONTROLS>(body), _mm512_set1_epi16(8));
         let zero = _mm512_setzero_si512();
         let two = _mm512_add_epi16(own, _mm512_alignr_epi64::<7>(own, zero));
         let four = _mm512_add_epi16(two, _mm512_alignr_epi64::<6>(two, zero));
         let eight = _mm512_add_epi16(four, _mm512_alignr_epi64::<4>(four, zero));
-        // What all the pieces of the quarters before come to.
+        // The total of all pieces in lower quarters of the lanes.
         let total = _mm512_slli_epi64::<16>(_mm512_permutexvar_epi64(_mm512_set1_epi64(7), eight));
         let totals = _mm512_add_epi16(total, _mm512_slli_epi64::<16>(total));
         let before = _mm512_add_epi16(totals, _mm512_slli_epi64::<32>(total));
@@ -132,16 +134,16 @@ unsafe fn distances<const WITH_CONTROLS: bool>(body: &[u8]) -> (__m512i, __m512i
     }
 }
 
-/// The gaps of piece `n` in lanes of 16 bits; after the last, any.
+/// The gaps of piece `n` in lanes of 16 bits. Lanes after the last gap have any value.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -> __m128i {
     let at = if WITH_CONTROLS { 10 * n } else { 8 * n };
-    // SAFETY: the caller's; 16 bytes are there, or the mask keeps the load inside the body.
+    // SAFETY: guaranteed by the caller; 16 bytes can be read, or the mask keeps the load inside the body.
     unsafe {
-        // Most pieces are not the last: to guess that is faster than to wait for a mask.
+        // Most pieces are not the last one. A predicted branch is faster than a mask that has to be computed.
         let (bytes, places) = if at + 16 <= body.len() {
             let whole = _mm_setr_epi8(1, -1, 2, -1, 3, -1, 4, -1, 6, -1, 7, -1, 8, -1, 9, -1);
             (_mm_loadu_si128(body.as_ptr().add(at).cast()), whole)
@@ -155,21 +157,22 @@ unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -
     }
 }
 
-/// Where `sought` belongs, above the first key. `body` is the gaps' bytes, in groups with their control bytes or alone.
+/// Searches for `sought`, which is greater than the first key. `body` has the bytes of the gaps, with control bytes if
+/// `WITH_CONTROLS`.
 ///
 /// # Safety
-/// VBMI.
+/// The machine must have VBMI.
 #[inline(always)]
 pub(super) unsafe fn search<const WITH_CONTROLS: bool>(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
     let gaps = usize::from(block.count) - 1;
     let Ok(left) = u16::try_from(sought.wrapping_sub(block.first)) else { return Err(ENDS_BELOW) };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let left = _mm512_set1_epi16(left as i16);
         let (begins, ends) = distances::<WITH_CONTROLS>(body);
-        // A last piece with a group that is not whole is not summed up rightly: no piece is after it.
+        // The sum of a last piece with a partial group is wrong. It is not needed, because no piece follows.
         let n = (_mm512_cmplt_epu16_mask(ends, left).count_ones() as usize).min(gaps / 8);
-        // The permutation takes five bits: n / 8, and n % 8 above it.
+        // The permutation uses five bits: n / 8 in the low bits, and n % 8 above them.
         let begin = _mm512_permutexvar_epi16(_mm512_set1_epi16((4 * n + n / 8) as i16), begins);
         let left = _mm512_castsi512_si128(_mm512_sub_epi16(left, begin));
         let one = piece::<WITH_CONTROLS>(body, gaps, n);

@@ -1,9 +1,10 @@
-//! The AVX-512 kernels of Masked VByte over `u32` keys: sixteen bytes at a time, whatever gaps they hold; and which
-//! kernel runs at which level.
+//! The AVX-512 kernels of Masked VByte for `u32` keys, which process sixteen bytes at a time, however many gaps these
+//! have; and the selection of a kernel by the level.
 //!
-//! The bytes' top bits say where gaps end and how long they are. Every byte is spread to a lane, the lanes at gaps'
-//! ends take the bytes before them in, and a compress brings those lanes together. Where the next sixteen bytes start
-//! never depends on what is in these, which is what makes it fast. No other codec belongs here.
+//! The top bits of the bytes say where gaps end and how long they are. Every byte is moved to a lane of its own. The
+//! lane of each gap's last byte is combined with the bytes before it, and a compress collects those lanes. The position
+//! of the next sixteen bytes never depends on the content of these, which makes it fast. Other codecs must not be in
+//! this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod ends;
@@ -18,43 +19,43 @@ use crate::gaps::bytes;
 use crate::gaps::sinks::Sum;
 use crate::{Block, Buffer, Found, Level, MAX_BLOCK, Result};
 
-/// What one chunk of bytes leaves for the next.
+/// The state between two chunks of bytes.
 struct Bytes<'a> {
     body: &'a [u8],
     at: usize,
-    /// The last chunk, a byte a lane.
+    /// The last chunk, one byte in each lane.
     before: __m512i,
-    /// Its top bits.
+    /// The top bits of the last chunk.
     more: u32,
 }
 
 /// The gaps that end in one chunk.
 struct Ends {
-    /// In each lane of `mask` a gap; in the others nothing sensible.
+    /// A gap in each lane of `mask`. The other lanes have no meaning.
     gaps: __m512i,
     mask: u16,
 }
 
 impl<'a> Bytes<'a> {
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn new(body: &'a [u8]) -> Bytes<'a> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         Bytes { body, at: 0, before: unsafe { _mm512_setzero_si512() }, more: 0 }
     }
 
-    /// The next 16 bytes, or fewer at the end; `None` after it.
+    /// Reads the next 16 bytes, or the fewer bytes before the end. Returns `None` at the end.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn next(&mut self) -> Result<Option<Ends>> {
         let left = self.body.len() - self.at;
         if left == 0 {
             return if self.more & 0x8000 == 0 { Ok(None) } else { Err(CUT) };
         }
-        // SAFETY: the caller's; the mask keeps the load inside the body.
+        // SAFETY: guaranteed by the caller; the mask keeps the load inside the body.
         unsafe {
             let from = self.body.as_ptr().add(self.at).cast();
             let (valid, bytes) = if left >= 16 {
@@ -66,12 +67,13 @@ impl<'a> Bytes<'a> {
             self.at += left.min(16);
             let more = u32::from(_mm_movepi8_mask(bytes));
             let mask = !(more as u16) & valid;
-            // A body that ends within a gap: what is missing counts as the gap's end, so it is looked for here.
+            // The body ends within a gap. The mask would count the missing bytes as the end of the gap, so this is
+            // checked here.
             if left < 16 && more >> (left - 1) & 1 == 1 {
                 return Err(CUT);
             }
             let low = _mm512_cvtepu8_epi32(_mm_and_si128(bytes, _mm_set1_epi8(0x7F)));
-            // Bit i: whether byte i, and the byte 1, 2, ... before it, belong to one gap.
+            // Bit i of `one`, `two`, ...: whether byte i and the 1, 2, ... bytes before it belong to one gap.
             let run = more << 16 | self.more;
             let one = run << 1;
             let (mut gaps, before) = (low, self.before);
@@ -89,7 +91,7 @@ impl<'a> Bytes<'a> {
                     let four = three & run << 4;
                     let five = four & run << 5;
                     gaps = take_in::<13>(gaps, low, before, (three >> 16) as u16);
-                    // The fifth byte has four bits left, and there is no sixth.
+                    // The fifth byte may have only four bits, and there is no sixth byte.
                     let fifth = (four >> 16) as u16;
                     if five >> 16 != 0 || _mm512_mask_cmpgt_epu32_mask(fifth, low, _mm512_set1_epi32(15)) != 0 {
                         return Err(LONG);
@@ -102,31 +104,32 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// In the lanes of `mask`, puts the byte `16 - SHIFT` before under the bits so far.
+/// In the lanes of `mask`, shifts the gap up and adds the byte that is `16 - SHIFT` bytes earlier as its lowest bits.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn take_in<const SHIFT: i32>(gaps: __m512i, low: __m512i, before: __m512i, mask: u16) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let byte = _mm512_alignr_epi32::<SHIFT>(low, before);
         _mm512_mask_or_epi32(gaps, mask, _mm512_slli_epi32::<7>(gaps), byte)
     }
 }
 
-/// Gap `j` at position `j + 1`, and room for what a last store of 16 brings along. Position 0 is a step of nothing.
+/// Gap `j` is at position `j + 1`. There is space for a last store of 16. Position 0 has the gap -1, a distance of
+/// zero.
 type Gaps = MaybeUninit<[u32; MAX_BLOCK + 16]>;
 
-/// Every gap of the body into `to`.
+/// Writes all gaps of the body to `to`.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
-unsafe fn spread(body: &[u8], gaps: usize, to: &mut Gaps) -> Result<()> {
+unsafe fn unpack(body: &[u8], gaps: usize, to: &mut Gaps) -> Result<()> {
     let to = to.as_mut_ptr().cast::<u32>();
     let mut count = 0;
-    // SAFETY: the caller's; `count` is at most 255 before each store of 16.
+    // SAFETY: guaranteed by the caller; `count` is at most 255 before each store of 16.
     unsafe {
         to.write(u32::MAX);
         let mut bytes = Bytes::new(body);
@@ -143,22 +146,22 @@ unsafe fn spread(body: &[u8], gaps: usize, to: &mut Gaps) -> Result<()> {
 }
 
 /// # Safety
-/// AVX-512; a count of 1 to 256.
+/// The machine must have AVX-512. The block has 1 to 256 keys.
 #[inline(always)]
 unsafe fn decode_bytes(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
     let count = usize::from(block.count);
     if body.len() > 2 * count {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         if let Some(done) = unsafe { ends::decode(block, body, out) } {
             return done;
         }
     }
     let mut gaps = Gaps::uninit();
     let out = out.as_mut_ptr();
-    // SAFETY: the caller's; `count` is at most 256 and the positions up to it have been written, those up to the next
-    // multiple of 16 by the last store or zeroed here.
+    // SAFETY: guaranteed by the caller; `count` is at most 256. The positions below it have been written, and the 16
+    // from it on are set to zero here.
     unsafe {
-        spread(body, count - 1, &mut gaps)?;
+        unpack(body, count - 1, &mut gaps)?;
         let gaps = gaps.as_mut_ptr().cast::<u32>();
         _mm512_storeu_si512(gaps.add(count).cast(), _mm512_setzero_si512());
         let mut before = _mm512_set1_epi32(block.first as i32);
@@ -172,14 +175,14 @@ unsafe fn decode_bytes(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -
 }
 
 /// # Safety
-/// AVX-512; a count of 1 to 256.
+/// The machine must have AVX-512. The block has 1 to 256 keys.
 #[inline(always)]
 unsafe fn sum_bytes(block: &Block<u32>, body: &[u8]) -> Result<u128> {
     let count = usize::from(block.count);
     let mut gaps = Gaps::uninit();
-    // SAFETY: as for `decode_bytes`.
+    // SAFETY: the same as for `decode_bytes`.
     unsafe {
-        spread(body, count - 1, &mut gaps)?;
+        unpack(body, count - 1, &mut gaps)?;
         let gaps = gaps.as_mut_ptr().cast::<u32>();
         _mm512_storeu_si512(gaps.add(count).cast(), _mm512_setzero_si512());
         let mut before = _mm512_set1_epi32(block.first as i32);
@@ -197,11 +200,11 @@ unsafe fn sum_bytes(block: &Block<u32>, body: &[u8]) -> Result<u128> {
 }
 
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn search_bytes(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
     let (mut index, mut left) = (1, sought.wrapping_sub(block.first));
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut bytes = Bytes::new(body);
         while let Some(Ends { gaps, mask }) = bytes.next()? {
@@ -224,15 +227,15 @@ unsafe fn search_bytes(block: &Block<u32>, body: &[u8], sought: u32) -> Result<F
 }
 
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn select_bytes(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
     let (mut left, mut key) = (index as u32, block.first);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut bytes = Bytes::new(body);
         while let Some(Ends { gaps, mask }) = bytes.next()? {
-            // Only the first `left` ends count.
+            // Only the first `left` gaps count.
             let mask = if mask.count_ones() > left { _pdep_u32((1 << left) - 1, mask.into()) as u16 } else { mask };
             let steps = _mm512_maskz_add_epi32(mask, gaps, _mm512_set1_epi32(1));
             key = key.wrapping_add(_mm512_reduce_add_epi32(steps) as u32);
@@ -250,22 +253,22 @@ mod avx512 {
 
     compiled_for! { Avx512,
         pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Result<()> {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { decode_bytes(block, body, out) }
         }
 
         pub(super) unsafe fn sum(block: &Block<u32>, body: &[u8]) -> Result<u128> {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { sum_bytes(block, body) }
         }
 
         pub(super) unsafe fn search(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { search_bytes(block, body, sought) }
         }
 
         pub(super) unsafe fn select(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { select_bytes(block, body, index) }
         }
     }
@@ -277,47 +280,47 @@ mod vbmi {
     compiled_for! { Vbmi,
         pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
             let mut sink = gather::Keys::new(block.first, out);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) }
         }
 
         pub(super) unsafe fn sum(block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
             let mut sink = Sum::new(block.first);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let fed = unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) };
             fed.map(|fed| fed.map(|()| sink.total()))
         }
     }
 }
 
-/// Runs the kernel of a level, that of AVX-512 where another refuses; `None` below AVX-512.
+/// Runs the kernel of a level. If the kernel of VBMI refuses the block, the one of AVX-512 runs. `None` below AVX-512.
 macro_rules! at_level {
     ($level:expr, $name:ident ( $($arg:expr),* )) => {{
         if $level == Level::Vbmi {
-            // SAFETY: the level is one that this machine has.
+            // SAFETY: this machine has the level.
             let done = unsafe { vbmi::$name($($arg),*) };
             if done.is_some() {
                 return done;
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         ($level >= Level::Avx512).then(|| unsafe { avx512::$name($($arg),*) })
     }};
 }
 
-/// The functions that the codec calls; `None` below AVX-512.
+/// Decodes all keys. `None` below AVX-512.
 pub(super) fn decode(level: Level, block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
     assert!((1..=MAX_BLOCK).contains(&usize::from(block.count)));
     at_level!(level, decode(block, body, out))
 }
 
-/// Where `sought` belongs; above the first key. To be compiled inside a function of the level.
+/// Searches for `sought`, which is greater than the first key. The caller must be compiled for the level.
 ///
 /// # Safety
-/// The machine has the level, which is not below AVX-512.
+/// The machine must have the level, which is AVX-512 or higher.
 #[inline(always)]
 pub(super) unsafe fn search(level: Level, block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match level {
             Level::Vbmi if body.len() == usize::from(block.count) - 1 => bytes::search::<false>(block, body, sought),
@@ -326,9 +329,9 @@ pub(super) unsafe fn search(level: Level, block: &Block<u32>, body: &[u8], sough
     }
 }
 
-/// The key at `index`, at least 1.
+/// The key at `index`, which is at least 1.
 pub(super) fn select(level: Level, block: &Block<u32>, body: &[u8], index: usize) -> Option<Result<u32>> {
-    // SAFETY: the level is one that this machine has.
+    // SAFETY: this machine has the level.
     (level >= Level::Avx512).then(|| unsafe { avx512::select(block, body, index) })
 }
 

@@ -1,8 +1,8 @@
-//! Vector kernels for VarInt-GB and StreamVByte over `u32` keys: a control byte picks the shuffle that spreads four
-//! gaps over a 128-bit vector. No other codec belongs here.
+//! Vector kernels for VarInt-GB and StreamVByte with `u32` keys: a control byte selects the shuffle that unpacks four
+//! gaps to a 128-bit vector. Other codecs must not be in this file.
 //!
-//! A kernel takes whole groups as long as 17 bytes can be read, the last of them from a padded copy; the walk of the
-//! codec itself takes the rest and judges where the body ends.
+//! A kernel reads whole groups as long as 17 bytes can be read, the last groups from a padded copy. The scalar code of
+//! the codec reads the rest and checks where the body ends.
 #![allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -18,7 +18,7 @@ use crate::stream_vbyte::StreamWalk;
 use crate::varint_gb::GbWalk;
 use crate::{Block, Buffer, Found, Level, Result};
 
-/// Bytes of the four gaps under each control byte.
+/// The number of bytes of the four gaps under each control byte.
 static LENGTHS: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut control = 0;
@@ -30,7 +30,7 @@ static LENGTHS: [u8; 256] = {
     lengths
 };
 
-/// For each control byte, which byte goes where; 0x80 brings in a zero.
+/// For each control byte, the source of each byte of the vector. 0x80 gives a zero.
 static SHUFFLES: [[u8; 16]; 256] = {
     let mut shuffles = [[0x80; 16]; 256];
     let mut control = 0;
@@ -51,7 +51,8 @@ static SHUFFLES: [[u8; 16]; 256] = {
     shuffles
 };
 
-/// Where the groups of a body start: StreamVByte's control bytes come first.
+/// The position of a group in a body, and the last key before it. In StreamVByte the control bytes come before all
+/// groups.
 #[derive(Clone, Copy)]
 struct Start {
     gap: usize,
@@ -62,14 +63,14 @@ struct Start {
 /// Feeds every key to `sink`, from `start` on.
 ///
 /// # Safety
-/// SSE4.2.
+/// The machine must have SSE4.2.
 #[inline(always)]
 unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink: &mut impl Sink) -> Result<()> {
     if STREAM && body.len() < gaps.div_ceil(4) {
         return Err(CUT);
     }
-    // SAFETY: the caller's. Whole groups are read from the body while it has 17 bytes for them, the last from a copy with
-    // 17 zeros after it.
+    // SAFETY: guaranteed by the caller. A whole group is read from the body if 17 bytes can be read. The last groups
+    // are read from a copy with 17 zeros after it.
     let done = unsafe {
         match groups::<STREAM>(body, body, gaps, start, sink) {
             Some(more) => {
@@ -94,11 +95,11 @@ unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink:
     }
 }
 
-/// Feeds whole groups as long as `data` has 17 bytes for the next; gives where it ended, `None` if `sink` stopped it.
-/// StreamVByte's control bytes are read from `body`, gaps from `data`.
+/// Feeds whole groups as long as `data` has 17 bytes for the next one. Returns the position after them, or `None` if
+/// `sink` has stopped. The control bytes of StreamVByte are read from `body`, gaps from `data`.
 ///
 /// # Safety
-/// SSE4.2; for StreamVByte, `body` has all its control bytes.
+/// The machine must have SSE4.2. For StreamVByte, `body` has all control bytes.
 #[inline(always)]
 unsafe fn groups<const STREAM: bool>(
     body: &[u8],
@@ -108,12 +109,12 @@ unsafe fn groups<const STREAM: bool>(
     sink: &mut impl Sink,
 ) -> Option<Start> {
     let Start { mut gap, mut at, key } = start;
-    // SAFETY: the caller's; 17 bytes are read only where `data` has them.
+    // SAFETY: guaranteed by the caller; 17 bytes are read only if `data` has them.
     unsafe {
         let one = _mm_set1_epi32(1);
         let mut before = _mm_set1_epi32(key as i32);
-        // Most groups have their predecessor's control byte: comparing them lets the processor guess the next group's
-        // place instead of waiting for this one's.
+        // Most groups have the same control byte as the group before. With the comparison, the processor can predict
+        // the position of the next group and need not wait for this one.
         let (mut known, mut len) = (0, 4);
         let mut shuffle = _mm_loadu_si128(SHUFFLES[0].as_ptr().cast());
         while gap + 4 <= gaps && at + 17 <= data.len() {
@@ -124,8 +125,8 @@ unsafe fn groups<const STREAM: bool>(
                 len = usize::from(LENGTHS[usize::from(control)]);
                 shuffle = _mm_loadu_si128(SHUFFLES[usize::from(control)].as_ptr().cast());
             }
-            let spread = _mm_shuffle_epi8(_mm_loadu_si128(data.as_ptr().add(from).cast()), shuffle);
-            let steps = _mm_add_epi32(spread, one);
+            let unpacked = _mm_shuffle_epi8(_mm_loadu_si128(data.as_ptr().add(from).cast()), shuffle);
+            let steps = _mm_add_epi32(unpacked, one);
             let pairs = _mm_add_epi32(steps, _mm_slli_si128::<4>(steps));
             let keys = _mm_add_epi32(_mm_add_epi32(pairs, _mm_slli_si128::<8>(pairs)), before);
             if sink.four(keys) {
@@ -149,11 +150,11 @@ fn rest(mut walk: impl Walk, gaps: usize, mut key: u32, sink: &mut impl Sink) ->
     if walk.at_end() { Ok(()) } else { Err(LEFT_OVER) }
 }
 
-/// Steps over groups of VarInt-GB whose gaps are all of one byte, sixteen gaps at a time, while their sum stays below
-/// `sought`. Their control bytes are zero, so that a sum of bytes need not leave them out.
+/// Skips groups of VarInt-GB whose gaps are all of one byte, sixteen gaps at a time, while the key stays below
+/// `sought`. Their control bytes are zero, so a sum of all bytes is the sum of the gaps.
 ///
 /// # Safety
-/// SSE4.2.
+/// The machine must have SSE4.2.
 #[inline(always)]
 unsafe fn skip_small(body: &[u8], gaps: usize, first: u32, sought: u32) -> Start {
     let mut start = Start { gap: 0, at: 0, key: first };
@@ -169,7 +170,7 @@ unsafe fn skip_small(body: &[u8], gaps: usize, first: u32, sought: u32) -> Start
             let sum = _mm_cvtsi128_si32(sums) as u32 + _mm_extract_epi16::<4>(sums) as u32;
             (_mm_movemask_epi8(_mm_cmpeq_epi8(low, zero)) as u32, sum + 16)
         };
-        // Positions 0, 5, 10 and 15.
+        // The control bytes are at positions 0, 5, 10 and 15.
         if controls & 0x8421 != 0x8421 || sum >= left {
             break;
         }
@@ -186,7 +187,7 @@ fn begin<const STREAM: bool>(block: &Block<u32>) -> (usize, Start) {
     (gaps, Start { gap: 0, at: if STREAM { gaps.div_ceil(4) } else { 0 }, key: block.first })
 }
 
-/// The operations of one level, which feeds its sinks by `$feed`.
+/// The operations of one level. They feed their sinks with `$feed`.
 macro_rules! operations {
     ($module:ident, $feed:ident, $level:ident) => {
         mod $module {
@@ -200,7 +201,7 @@ macro_rules! operations {
                     out: &mut Buffer<u32>,
                 ) -> Result<()> {
                     let (gaps, start) = begin::<STREAM>(block);
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { $feed::<STREAM>(body, gaps, start, &mut Store::new(block, out)?) }
                 }
 
@@ -211,7 +212,7 @@ macro_rules! operations {
                     sought: u32,
                 ) -> Result<Found> {
                     let (gaps, mut start) = begin::<STREAM>(block);
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         if !STREAM {
                             start = skip_small(body, gaps, block.first, sought);
@@ -230,7 +231,7 @@ macro_rules! operations {
                 ) -> Result<u32> {
                     let (gaps, start) = begin::<STREAM>(block);
                     let mut sink = Select::new(index);
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.key())
                 }
 
@@ -238,7 +239,7 @@ macro_rules! operations {
                 pub(super) unsafe fn sum<const STREAM: bool>(block: &Block<u32>, body: &[u8]) -> Result<u128> {
                     let (gaps, start) = begin::<STREAM>(block);
                     let mut sink = Sum::new(block.first);
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { $feed::<STREAM>(body, gaps, start, &mut sink) }.map(|()| sink.total())
                 }
             }
@@ -249,14 +250,14 @@ macro_rules! operations {
 operations!(sse4, feed, Sse4);
 operations!(avx512, feed_wide, Avx512);
 
-/// The functions that the codecs call; `None` below SSE4. `STREAM`: StreamVByte, else VarInt-GB.
+/// The functions that the codecs call. They return `None` below SSE4. `STREAM`: StreamVByte, otherwise VarInt-GB.
 pub(super) fn decode<const STREAM: bool>(
     level: Level,
     block: &Block<u32>,
     body: &[u8],
     out: &mut Buffer<u32>,
 ) -> Option<Result<()>> {
-    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    // SAFETY: this machine has the level, and every level but scalar has SSE4.2.
     unsafe {
         match level {
             Level::Scalar => None,
@@ -266,10 +267,10 @@ pub(super) fn decode<const STREAM: bool>(
     }
 }
 
-/// Where `sought` belongs; above the first key. To be compiled inside a function of the level.
+/// Searches for `sought`, which is greater than the first key. The caller must be compiled for the level.
 ///
 /// # Safety
-/// The machine has the level, which is not below SSE4.
+/// The machine must have the level, which is SSE4 or higher.
 #[inline(always)]
 pub(super) unsafe fn search<const STREAM: bool>(
     level: Level,
@@ -279,7 +280,7 @@ pub(super) unsafe fn search<const STREAM: bool>(
 ) -> Result<Found> {
     let gaps = usize::from(block.count) - 1;
     let of_bytes = body.len() == (5 * gaps + 3) >> 2;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match level {
             Level::Vbmi if of_bytes && STREAM => {
@@ -292,14 +293,14 @@ pub(super) unsafe fn search<const STREAM: bool>(
     }
 }
 
-/// The key at `index`, at least 1.
+/// The key at `index`, which is at least 1.
 pub(super) fn select<const STREAM: bool>(
     level: Level,
     block: &Block<u32>,
     body: &[u8],
     index: usize,
 ) -> Option<Result<u32>> {
-    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    // SAFETY: this machine has the level, and every level but scalar has SSE4.2.
     unsafe {
         match level {
             Level::Scalar => None,
@@ -311,7 +312,7 @@ pub(super) fn select<const STREAM: bool>(
 
 /// The sum of all keys.
 pub(super) fn sum<const STREAM: bool>(level: Level, block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
-    // SAFETY: the level is one that this machine has, and every level but scalar has SSE4.2.
+    // SAFETY: this machine has the level, and every level but scalar has SSE4.2.
     unsafe {
         match level {
             Level::Scalar => None,

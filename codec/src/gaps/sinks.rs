@@ -1,5 +1,5 @@
-//! What the vector kernels of the codecs of gaps do with the keys that they find: store them, add them up, or look for
-//! one. No byte layout belongs here.
+//! The sinks of the vector kernels for gaps: they store the keys, add them up, or search for one. Byte layouts must not
+//! be in this file.
 #![allow(clippy::indexing_slicing, reason = "an index below the length")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -9,25 +9,25 @@ use crate::avx512::sums_of_pairs;
 use crate::error::ENDS_BELOW;
 use crate::{Block, Buffer, Error, Found, Result};
 
-/// What is done with the keys, in order from the second on.
+/// A consumer of keys. It gets them in order, from the second key of the block on.
 ///
 /// # Safety
 /// `four` needs SSE4.2.
 pub(super) unsafe trait Sink {
-    /// Four keys; true to stop.
+    /// Takes four keys. Returns true to stop.
     unsafe fn four(&mut self, keys: __m128i) -> bool;
-    /// One key; true to stop.
+    /// Takes one key. Returns true to stop.
     fn one(&mut self, key: u32) -> bool;
 }
 
-/// Writes the keys after the first.
+/// Stores the keys after the first.
 pub(super) struct Store<'a> {
     to: &'a mut [u32],
     at: usize,
 }
 
 impl<'a> Store<'a> {
-    /// Writes the first key at once.
+    /// Stores the first key at once.
     #[inline(always)]
     pub(super) fn new(block: &Block<u32>, out: &'a mut Buffer<u32>) -> Result<Store<'a>> {
         let (first, rest) = out.split_first_mut().ok_or(Error::OutOfRange)?;
@@ -36,12 +36,12 @@ impl<'a> Store<'a> {
     }
 }
 
-// SAFETY: SSE2 only; the slice is as long as the keys that come, and is checked.
+// SAFETY: SSE2 only. The slice is as long as the number of keys, and is checked.
 unsafe impl Sink for Store<'_> {
     #[inline(always)]
     unsafe fn four(&mut self, keys: __m128i) -> bool {
         let Some(to) = self.to.get_mut(self.at..self.at + 4) else { return true };
-        // SAFETY: four keys of room.
+        // SAFETY: there is room for four keys.
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), keys) };
         self.at += 4;
         false
@@ -63,7 +63,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// A sum that has the first key.
+    /// Starts with the first key.
     #[inline(always)]
     pub(super) fn new(first: u32) -> Sum {
         // SAFETY: SSE2.
@@ -73,7 +73,7 @@ impl Sum {
     #[inline(always)]
     pub(super) fn total(&self) -> u128 {
         let mut halves = [0u64; 2];
-        // SAFETY: SSE2; two sums of room.
+        // SAFETY: SSE2, and there is room for two sums.
         unsafe { _mm_storeu_si128(halves.as_mut_ptr().cast(), self.four) };
         u128::from(halves[0]) + u128::from(halves[1]) + u128::from(self.one)
     }
@@ -97,7 +97,7 @@ unsafe impl Sink for Sum {
     }
 }
 
-/// Stops at the first key not below `sought`.
+/// Stops at the first key that is not less than `sought`.
 pub(super) struct Search {
     sought: u32,
     index: usize,
@@ -106,24 +106,24 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// A search among the keys from `index` on.
+    /// A search in the keys from `index` on.
     #[inline(always)]
     pub(super) fn new(sought: u32, index: usize) -> Search {
         Search { sought, index, exact: false, found: false }
     }
 
-    /// Where the key belongs, once the sink has stopped or there are no more keys.
+    /// The result of the search, after the sink has stopped or there are no more keys.
     #[inline(always)]
     pub(super) fn found(&self) -> Result<Found> {
         if self.found { Ok(Found { index: self.index, exact: self.exact }) } else { Err(ENDS_BELOW) }
     }
 }
 
-// SAFETY: SSE4.1 and less.
+// SAFETY: SSE4.1 and lower only.
 unsafe impl Sink for Search {
     #[inline(always)]
     unsafe fn four(&mut self, keys: __m128i) -> bool {
-        // SAFETY: the caller has SSE4.2. `max(keys, sought) == keys` where a key is not below what is sought.
+        // SAFETY: the caller has SSE4.2. `max(keys, sought) == keys` if a key is not less than `sought`.
         let (reached, equal) = unsafe {
             let sought = _mm_set1_epi32(self.sought as i32);
             let reached = _mm_cmpeq_epi32(_mm_max_epu32(keys, sought), keys);
@@ -149,14 +149,14 @@ unsafe impl Sink for Search {
     }
 }
 
-/// Stops at the key that `left` others come before.
+/// Stops at the key with `left` other keys before it.
 pub(super) struct Select {
     left: usize,
     key: u32,
 }
 
 impl Select {
-    /// The key at `index` of the block, at least 1.
+    /// Selects the key at `index` of the block, which is at least 1.
     #[inline(always)]
     pub(super) fn new(index: usize) -> Select {
         Select { left: index - 1, key: 0 }
@@ -177,7 +177,7 @@ unsafe impl Sink for Select {
             return false;
         }
         let mut four = [0u32; 4];
-        // SAFETY: four keys of room.
+        // SAFETY: there is room for four keys.
         unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), keys) };
         self.key = four[self.left & 3];
         true
@@ -191,27 +191,27 @@ unsafe impl Sink for Select {
     }
 }
 
-/// What is done with up to sixteen keys at a time, in order from the second on.
+/// A consumer of up to sixteen keys at a time. It gets them in order, from the second key of the block on.
 ///
 /// # Safety
 /// `upto_sixteen` needs AVX-512.
 pub(super) unsafe trait WideSink {
-    /// The first `count` keys, 1 to 16; true to stop.
+    /// Takes the first `count` keys, 1 to 16. Returns true to stop.
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool;
 }
 
-/// The first `count` lanes.
+/// A mask of the first `count` lanes.
 #[inline(always)]
 pub(super) fn first_lanes(count: usize) -> u16 {
     ((1u32 << count) - 1) as u16
 }
 
-// SAFETY: the slice is as long as the keys that come, and is checked.
+// SAFETY: AVX-512. The slice is as long as the number of keys, and is checked.
 unsafe impl WideSink for Store<'_> {
     #[inline(always)]
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
         let Some(to) = self.to.get_mut(self.at..self.at + count) else { return true };
-        // SAFETY: as many keys of room as the mask lets through.
+        // SAFETY: there is room for as many keys as the mask stores.
         unsafe {
             if count == 16 {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
@@ -228,7 +228,7 @@ unsafe impl WideSink for Store<'_> {
 unsafe impl WideSink for Sum {
     #[inline(always)]
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let keys = _mm512_maskz_mov_epi32(first_lanes(count), keys);
             let sums = sums_of_pairs(keys);
@@ -244,7 +244,7 @@ unsafe impl WideSink for Sum {
 unsafe impl WideSink for Search {
     #[inline(always)]
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (below, equal) = unsafe {
             let sought = _mm512_set1_epi32(self.sought as i32);
             (_mm512_cmplt_epu32_mask(keys, sought), _mm512_cmpeq_epi32_mask(keys, sought))
@@ -266,7 +266,7 @@ unsafe impl WideSink for Select {
             return false;
         }
         let mut sixteen = [0u32; 16];
-        // SAFETY: sixteen keys of room.
+        // SAFETY: there is room for sixteen keys.
         unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), keys) };
         self.key = sixteen[self.left & 15];
         true

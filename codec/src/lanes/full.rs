@@ -1,5 +1,6 @@
-//! AVX-512 kernels for full blocks, one for each width: with rows and width known, every shift is an immediate and
-//! every word's place a constant. Blocks that are not full, and smaller vectors, take the kernels of `kernels.rs`.
+//! AVX-512 kernels for full blocks, one for each width. Rows and width are constants, so every shift is an immediate
+//! and the position of every word is a constant. The kernels in `kernels.rs` are for blocks that are not full and for
+//! smaller vectors.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::arch::x86_64::*;
@@ -8,7 +9,7 @@ use core::marker::PhantomData;
 use super::vector::{Avx512x32, Avx512x64, Vector};
 use crate::{Found, Int};
 
-/// A stream of `R` rows of `W` bits whose vectors are whole rows.
+/// A stream of `R` rows of `W` bits. A vector has a whole row.
 struct Full<V: Vector, const W: u32, const R: usize> {
     base: *const u8,
     /// The partial last word, if there is one.
@@ -23,10 +24,10 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     const TAIL: usize = Self::LANE_BYTES % V::Key::BYTES;
 
     /// # Safety
-    /// `body` has `LANE_BYTES` bytes a lane.
+    /// `body` has `LANE_BYTES` bytes for each lane.
     #[inline(always)]
     unsafe fn new(body: *const u8) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut tail = V::splat(V::Key::default());
             let mut byte = 0;
@@ -46,7 +47,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
         if word < Self::WORDS { unsafe { V::load(self.base.add(word * 64)) } } else { self.tail }
     }
 
-    /// The fields of `row`, under bits that the mask takes away.
+    /// The fields of `row`. The mask must still be applied to them.
     ///
     /// # Safety
     /// `row < R`.
@@ -69,10 +70,10 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     #[inline(always)]
     unsafe fn row(&self, row: usize) -> V {
         let bit = row * W as usize;
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let fields = self.unmasked(row);
-            // A shift has taken the other bits away already.
+            // The shift has already removed the other bits.
             let whole = bit % V::Key::BITS as usize + W as usize == V::Key::BITS as usize;
             if W == 0 || whole { fields } else { fields.and(self.mask) }
         }
@@ -100,7 +101,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
 
     #[inline(always)]
     unsafe fn first_word(&self, word: usize) -> u64 {
-        // SAFETY: the word, or what there is of it, is inside the stream.
+        // SAFETY: the bytes of the word are inside the stream, also if it is partial.
         unsafe {
             let at = self.base.add(word * 64);
             if word < Self::WORDS {
@@ -115,7 +116,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
         }
     }
 
-    /// The fields of a row that is not known before: `tail` is where the partial last word has been stored.
+    /// The fields of a row whose number is not a constant. `tail` points to the partial last word.
     ///
     /// # Safety
     /// `row < R`.
@@ -135,28 +136,28 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     }
 }
 
-/// What a search in a column needs.
+/// The vector operations that only the search in a column needs.
 trait Columns: Vector {
-    /// Keys that `column` takes at once.
+    /// The number of keys in one `column`.
     const TALL: usize = 8;
 
-    /// The lane `from` of eight vectors, in the first eight lanes.
+    /// Collects lane `from` of eight vectors in the first eight lanes.
     ///
     /// # Safety
-    /// AVX-512; `from` has the lane's number in every lane; there are eight rows.
+    /// The machine must have AVX-512. `from` has the number of the lane in every lane. There are eight rows.
     unsafe fn column(rows: *const Self, from: Self) -> Self;
 
-    /// The lane `from` in every lane.
+    /// Copies lane `from` to every lane.
     ///
     /// # Safety
-    /// AVX-512; as for `column`.
-    unsafe fn spread(self, from: Self) -> Self;
+    /// The same as for `column`.
+    unsafe fn broadcast(self, from: Self) -> Self;
 }
 
 impl Columns for Avx512x32 {
     #[inline(always)]
     unsafe fn column(rows: *const Self, from: Self) -> Self {
-        // SAFETY: the caller's. No pair waits for another.
+        // SAFETY: guaranteed by the caller. No pair depends on another.
         unsafe {
             let from = _mm512_add_epi32(from.0, _mm512_set1_epi64(16 << 32));
             let pair = |row: usize| {
@@ -170,8 +171,8 @@ impl Columns for Avx512x32 {
     }
 
     #[inline(always)]
-    unsafe fn spread(self, from: Self) -> Self {
-        // SAFETY: the caller's.
+    unsafe fn broadcast(self, from: Self) -> Self {
+        // SAFETY: guaranteed by the caller.
         Self(unsafe { _mm512_permutexvar_epi32(from.0, self.0) })
     }
 }
@@ -179,7 +180,7 @@ impl Columns for Avx512x32 {
 impl Columns for Avx512x64 {
     #[inline(always)]
     unsafe fn column(rows: *const Self, from: Self) -> Self {
-        // SAFETY: the caller's. No pair waits for another.
+        // SAFETY: guaranteed by the caller. No pair depends on another.
         unsafe {
             let from = _mm512_add_epi64(from.0, _mm512_setr_epi64(0, 8, 0, 8, 0, 8, 0, 8));
             let pair = |row: usize| _mm512_permutex2var_epi64(rows.add(row).read().0, from, rows.add(row + 1).read().0);
@@ -190,13 +191,13 @@ impl Columns for Avx512x64 {
     }
 
     #[inline(always)]
-    unsafe fn spread(self, from: Self) -> Self {
-        // SAFETY: the caller's.
+    unsafe fn broadcast(self, from: Self) -> Self {
+        // SAFETY: guaranteed by the caller.
         Self(unsafe { _mm512_permutexvar_epi64(from.0, self.0) })
     }
 }
 
-/// Runs a statement for each of the first 8, 16 or 32 rows, with the row a constant.
+/// Evaluates an expression for each of the first 8, 16 or 32 rows. The row is a constant in it.
 macro_rules! each_row {
     (8, $row:ident => $do:expr) => {
         each_row!(@ $row, $do, 0 1 2 3 4 5 6 7)
@@ -212,7 +213,7 @@ macro_rules! each_row {
     };
 }
 
-/// The functions of one key type. `$features` is on in all of them.
+/// The kernels of one key type.
 macro_rules! full_kernels {
     ($module:ident, $vector:ty, $key:ty, $frame:tt, $gap:tt, $($width:literal)*) => {
         pub(super) mod $module {
@@ -223,9 +224,9 @@ macro_rules! full_kernels {
 
             compiled_for! { Avx512,
                 /// # Safety
-                /// AVX-512; `body` is a full frame of width `W`, `out` has room for 256 keys.
+                /// The machine must have AVX-512. `body` is a full frame of width `W`, and `out` has room for 256 keys.
                 unsafe fn frame_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $frame>::new(body);
                         let first = V::splat(first);
@@ -233,13 +234,13 @@ macro_rules! full_kernels {
                     }
                 }
 
-                /// Where `sought` belongs among 256 increasing fields: three of them say in which quarter.
+                /// Searches for `sought` in 256 increasing fields. Three of them select a quarter.
                 ///
                 /// # Safety
-                /// As for `frame_decode_of`.
+                /// The same as for `frame_decode_of`.
                 unsafe fn frame_search_of<const W: u32>(body: *const u8, sought: $key) -> Found {
                     const QUARTER: usize = $frame / 4;
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $frame>::new(body);
                         let mut tail = [0; LANES];
@@ -264,9 +265,9 @@ macro_rules! full_kernels {
                 }
 
                 /// # Safety
-                /// As for `frame_decode_of`.
+                /// The same as for `frame_decode_of`.
                 unsafe fn frame_sum_of<const W: u32>(body: *const u8) -> u128 {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $frame>::new(body);
                         let mut sum = V::splat(0);
@@ -276,9 +277,9 @@ macro_rules! full_kernels {
                 }
 
                 /// # Safety
-                /// As for `frame_decode_of`, with a full block of 128 gaps.
+                /// The same as for `frame_decode_of`, with a full block of 128 gaps.
                 unsafe fn gap_decode_of<const W: u32>(body: *const u8, first: $key, out: *mut $key) {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $gap>::new(body);
                         let mut run = [V::splat(0); $gap];
@@ -287,7 +288,7 @@ macro_rules! full_kernels {
                             totals = totals.step(rows.unmasked(ROW), rows.mask);
                             run[ROW] = totals;
                         });
-                        // Field 0 is zero, so the first key would come out one too large.
+                        // Field 0 is zero, so the first key would be one too large.
                         let before = V::splat(first.wrapping_sub(1));
                         let base = totals.prefix_sums().sub(totals).add(before);
                         each_row!($gap, ROW => run[ROW] = run[ROW].add(base));
@@ -303,12 +304,13 @@ macro_rules! full_kernels {
                     }
                 }
 
-                /// Which lane, by the lanes' first keys, and then where in it.
+                /// Selects a lane by the first keys of the lanes, and then searches in it.
                 ///
                 /// # Safety
-                /// As for `gap_decode_of`; no key is beyond the key type, and `sought` is above the first.
+                /// The same as for `gap_decode_of`. No key is beyond the key type, and `sought` is greater than the
+                /// first key.
                 unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $gap>::new(body);
                         let mut run = [V::splat(0); $gap];
@@ -319,11 +321,11 @@ macro_rules! full_kernels {
                         });
                         let base = totals.prefix_sums().sub(totals).add(V::splat(first.wrapping_sub(1)));
                         let target = V::splat(sought);
-                        // Hostile gaps wrap round, and may put every lane above.
+                        // With hostile gaps, keys may wrap around, and all lanes may begin with a greater key.
                         let above = target.less(run[0].add(base)).count_ones() as usize;
                         let lane = (LANES - above).saturating_sub(1);
                         let from = V::splat(lane as $key);
-                        let base = base.spread(from);
+                        let base = base.broadcast(from);
                         let (mut below, mut equal) = (0, 0);
                         for column in 0..$gap / V::TALL {
                             let keys = V::column(run.as_ptr().add(column * V::TALL), from).add(base);
@@ -335,9 +337,9 @@ macro_rules! full_kernels {
                 }
 
                 /// # Safety
-                /// As for `gap_decode_of`.
+                /// The same as for `gap_decode_of`.
                 unsafe fn gap_sums_of<const W: u32>(body: *const u8) -> [u128; 2] {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         let rows = Full::<V, W, $gap>::new(body);
                         let mut total = V::splat(0);
@@ -361,13 +363,13 @@ macro_rules! full_kernels {
     };
     (@entry $name:ident $of:ident [$($param:tt)*] $call:tt -> $result:ty, $($width:literal)*) => {
         compiled_for! { Avx512,
-            /// The kernel of a width; an impossible width takes the widest.
+            /// Calls the kernel of a width. For an impossible width, it calls the widest kernel.
             ///
             /// # Safety
-            /// As for the kernel.
+            /// The same as for the kernel.
             #[inline]
             pub(in crate::lanes) unsafe fn $name(width: u32, $($param)*) -> $result {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     match width {
                         $($width => $of::<$width> $call,)*

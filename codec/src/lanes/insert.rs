@@ -1,5 +1,5 @@
-//! The kernel that inserts a field into a frame in place: the rows before its place stay, the rows behind it move up by
-//! one lane, row by row. Making a stream longer must not be in this file.
+//! The kernel that inserts a field into a frame in place. The rows before its place do not change, and the fields after
+//! it move up by one lane. Code that makes a stream longer must not be in this file.
 #![allow(clippy::indexing_slicing, clippy::needless_range_loop, reason = "parts of a row, four at the most")]
 
 use super::Lanes;
@@ -11,10 +11,10 @@ use crate::bits::mask;
 /// The most vectors of a row.
 const PARTS: usize = 4;
 
-/// A row, or a word of every lane, in as many vectors as it takes.
+/// A row, or the same word of every lane, in as many vectors as it needs.
 type Row<V> = [V; PARTS];
 
-/// The vectors of a row, each by its number.
+/// Assigns each vector of a row.
 macro_rules! each_part {
     ($row:ident, $part:ident => $vector:expr) => {
         for $part in 0..Lanes::<V::Key>::COUNT / V::LANES {
@@ -23,40 +23,40 @@ macro_rules! each_part {
     };
 }
 
-/// A stream that is read and written row by row, each row read before it is written.
+/// A stream that is read and written row by row. Each row is read before it is written.
 struct Rows<V: Vector> {
     body: *mut u8,
     words: usize,
-    /// What comes behind the whole words, as it was.
+    /// The partial last word before the change.
     tail: Row<V>,
     width: u32,
     mask: V,
-    /// Where the next row begins.
+    /// The position of the next row: its word, and its first bit there.
     word: usize,
     shift: u32,
-    /// That word as it was, and what is known of what it becomes.
+    /// The old content of this word, and the known bits of its new content.
     old: Row<V>,
     new: Row<V>,
 }
 
 impl<V: Vector> Rows<V> {
-    /// The stream from `row` on.
+    /// Begins at `row`.
     ///
     /// # Safety
-    /// The vector's level, for this and all methods; `body` is as long as `lanes` says and outlives the result; the row is
-    /// inside, and no more rows are read and written than there are from it on.
+    /// The machine must have the vector's level, for this and all methods. `body` has the length of `lanes` and
+    /// outlives the result. The row is inside the stream, and no rows after its end are read or written.
     #[inline(always)]
     unsafe fn from_row(lanes: &Lanes<V::Key>, body: &mut [u8], row: usize) -> Rows<V> {
         let (words, (word, shift)) = (lanes.words(), lanes.place(row));
         let body = body.as_mut_ptr();
-        // SAFETY: the caller's: the tail's byte rows follow the whole words.
+        // SAFETY: guaranteed by the caller: the byte rows of the tail follow the whole words.
         unsafe {
             let mut tail = [V::splat(V::Key::default()); PARTS];
             each_part!(tail, part => partial_word::<V>(lanes, body.add(words * 64), part));
             let mask = V::splat(V::Key::narrow(mask(lanes.width)));
             let mut rows = Rows { body, words, tail, width: lanes.width, mask, word, shift, old: tail, new: tail };
             rows.old = rows.at(word);
-            // The bits below the row stay.
+            // The bits before the row do not change.
             let (new, up) = (&mut rows.new, V::Key::BITS - shift);
             each_part!(new, part => rows.old[part].shl(up).shr(up));
             rows
@@ -76,7 +76,7 @@ impl<V: Vector> Rows<V> {
         row
     }
 
-    /// The next row's fields, as they were.
+    /// The old fields of the next row.
     #[inline(always)]
     unsafe fn read(&self) -> Row<V> {
         let mut row = self.old;
@@ -92,10 +92,10 @@ impl<V: Vector> Rows<V> {
         row
     }
 
-    /// Writes the fields of the next row. A word is stored once no row has bits in it that have not been read.
+    /// Writes the fields of the next row. A word is stored only when all rows with bits in it have been read.
     #[inline(always)]
     unsafe fn write(&mut self, row: &Row<V>) {
-        // SAFETY: a word all of whose bits rows have is a whole one, inside the body.
+        // SAFETY: a word that rows fill completely is a whole word inside the body.
         unsafe {
             let new = &mut self.new;
             each_part!(new, part => new[part].or(row[part].shl(self.shift)));
@@ -124,13 +124,13 @@ impl<V: Vector> Rows<V> {
         }
     }
 
-    /// Writes what is left behind the last row.
+    /// Stores the bits that are left after the last row.
     ///
     /// # Safety
-    /// `lanes` are those of [`Rows::from_row`].
+    /// `lanes` is the one of [`Rows::from_row`].
     #[inline(always)]
     unsafe fn finish(&self, lanes: &Lanes<V::Key>) {
-        // SAFETY: the place is a whole word, or the tail's byte rows, inside the body.
+        // SAFETY: the position is a whole word, or the byte rows of the tail, inside the body.
         unsafe {
             if self.shift == 0 {
                 return;
@@ -145,17 +145,17 @@ impl<V: Vector> Rows<V> {
     }
 }
 
-/// Moves the fields from `index` on up by one place and puts `field` there; what was in the last place is lost. False, and
-/// nothing changed, where `field` does not belong between its neighbours.
+/// Moves the fields from `index` on up by one place and writes `field` to `index`. The last field is lost. Returns
+/// false and changes nothing if `field` does not belong between its neighbours.
 ///
 /// # Safety
-/// The vector's level; `body` is as long as `lanes` says, and `index` inside.
+/// The machine must have the vector's level. `body` has the length of `lanes`, and `index` is inside the stream.
 #[inline(always)]
 pub(super) unsafe fn insert<V: Vector>(lanes: &Lanes<V::Key>, body: &mut [u8], index: usize, field: V::Key) -> bool {
     let per_row = Lanes::<V::Key>::COUNT;
     let (row, lane) = (index / per_row, index % per_row);
     let row_before_is_below = lane > 0 || row > 0 && lanes.get(body, row - 1, per_row - 1) < field.widen();
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut rows = Rows::<V>::from_row(lanes, body, row);
         let (there, target) = (rows.read(), V::splat(field));
@@ -164,7 +164,7 @@ pub(super) unsafe fn insert<V: Vector>(lanes: &Lanes<V::Key>, body: &mut [u8], i
             below |= there[part].less(target) << (part * V::LANES);
             above |= target.less(there[part]) << (part * V::LANES);
         }
-        // A bit a lane, and one more for the lane before the first.
+        // One bit for each lane, and before them one bit for the last lane of the row before.
         let belongs = (below << 1 | u32::from(row_before_is_below)) & above;
         if belongs >> lane & 1 == 0 {
             return false;
@@ -181,11 +181,11 @@ pub(super) unsafe fn insert<V: Vector>(lanes: &Lanes<V::Key>, body: &mut [u8], i
     true
 }
 
-/// The row one lane further up, behind the last lane of the row before.
+/// The row moved up by one lane. Its first lane is the last lane of the row before.
 #[inline(always)]
 unsafe fn moved<V: Vector>(row: &Row<V>, before: &Row<V>) -> Row<V> {
     let mut moved = *row;
-    // SAFETY: the caller's level.
+    // SAFETY: the caller has the level.
     unsafe {
         let mut left = before[Lanes::<V::Key>::COUNT / V::LANES - 1];
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
@@ -196,14 +196,15 @@ unsafe fn moved<V: Vector>(row: &Row<V>, before: &Row<V>) -> Row<V> {
     moved
 }
 
-/// Ones, and behind them zeros: a row from the middle less some lanes on has ones in so many.
+/// Ones, then zeros. A vector that is loaded some lanes before the middle has ones in that many lanes.
 static ONES: [[u8; 64]; 2] = [[0xFF; 64], [0; 64]];
 
-/// The row with a field, which `field` has in all lanes, in `lane`, those from there on moved up.
+/// The row with the field inserted in `lane`. The lanes from there on move up. `field` has the field in all lanes.
 #[inline(always)]
 unsafe fn with_field<V: Vector>(row: &Row<V>, lane: usize, field: V) -> Row<V> {
     let mut with = *row;
-    // SAFETY: the caller's level; with fewer lanes below than a row has, the rows of ones are inside `ONES`.
+    // SAFETY: the caller has the level. `lane` is less than the number of lanes of a row, so all loads are inside
+    // `ONES`.
     unsafe {
         let up = moved(row, row);
         let ones = ONES.as_ptr().cast::<u8>().add(64 - lane * V::Key::BYTES);

@@ -1,7 +1,7 @@
-//! The kernels over lane streams, once for every vector size, and their `#[target_feature]` entries.
+//! The kernels for lane streams, generic over the vector size, and their `#[target_feature]` functions.
 //!
-//! No kernel looks at a key's meaning beyond this: SIMD FOR adds the first key to every field, BP128 sums fields by
-//! column. The safe functions at the end assert everything that the kernels rely on.
+//! The kernels know little about the meaning of fields: SIMD FOR adds the first key to every field, and BP128 adds
+//! fields by column. The safe functions at the end assert everything that the kernels rely on.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::mem::MaybeUninit;
@@ -16,10 +16,10 @@ use crate::bits::mask;
 use crate::{Block, Buffer, Found, Int, Level};
 
 /// # Safety
-/// As for `Words`; `out` has room for all rows.
+/// The same as for `Words`. `out` has room for all rows.
 #[inline(always)]
 unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::Key, out: *mut V::Key) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
@@ -33,16 +33,17 @@ unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::
     }
 }
 
-/// How many of the `count` fields are below `sought`, and whether the next one equals it. Fields are increasing. The first
-/// fields of three rows, which do not wait for one another, say in which quarter of the rows to look.
+/// The number of fields, of the `count` increasing ones, that are less than `sought`, and whether the next field is
+/// equal to it. The first fields of three rows select a quarter of the rows. The three loads do not depend on each
+/// other.
 ///
 /// # Safety
-/// As for `Words`; `count > 0`.
+/// The same as for `Words`. `count > 0`.
 #[inline(always)]
 unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usize, sought: V::Key) -> Found {
     let (per_row, rows) = (Lanes::<V::Key>::COUNT, lanes.rows);
     let quarter = rows.div_ceil(4);
-    // SAFETY: the caller's; the rows are inside.
+    // SAFETY: guaranteed by the caller; the rows are inside the stream.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
@@ -52,7 +53,8 @@ unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usi
             let begins_below = words.first_of(row.min(rows - 1)) <= sought.widen();
             quarters += usize::from(row < rows) & usize::from(begins_below);
         }
-        // As many rows for every quarter: rows before it are below anyway.
+        // The same number of rows for every quarter. If this adds rows before the quarter, their fields are all less
+        // than `sought`.
         let start = (quarters * quarter).min(rows - quarter);
         let (mut index, mut equal) = (start * per_row, 0);
         let target = V::splat(sought);
@@ -63,7 +65,7 @@ unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usi
                 below |= fields.less(target) << (part * V::LANES);
                 above |= target.less(fields) << (part * V::LANES);
             }
-            // Unused places are zero, below everything.
+            // Unused places are zero and would count as less.
             let used = mask((count - row * per_row).min(per_row) as u32) as u32;
             index += (below & used).count_ones() as usize;
             equal |= !(below | above) & used;
@@ -72,14 +74,14 @@ unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usi
     }
 }
 
-/// The sum of all fields; that of a lane is within the key type.
+/// The sum of all fields. The sum of a lane is within the key type.
 ///
 /// # Safety
-/// As for `Words`.
+/// The same as for `Words`.
 #[inline(always)]
 unsafe fn frame_sum<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> u128 {
     let mut all = 0;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
@@ -94,16 +96,17 @@ unsafe fn frame_sum<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> u128 {
     all
 }
 
-/// The most rows of a BP128 block, rounded up to what `store_columns` takes at once.
+/// The most rows of a BP128 block, rounded up to the number that `store_columns` stores at once.
 const MAX_RUN: usize = 16;
 
-/// Rows of one part, each field plus one added to those above it, into `run`; gives their totals.
+/// Writes the rows of one part to `run`. Each field plus one is added to those above it in its lane. Returns the
+/// totals.
 ///
 /// # Safety
-/// As for `Words`; `run` has room for `rows`, at most 16.
+/// The same as for `Words`. `run` has room for `rows`, which is at most 16.
 #[inline(always)]
 unsafe fn run_sums<V: Vector>(words: &Words<V>, rows: usize, part: usize, run: *mut V) -> V {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let one = V::splat(V::Key::narrow(1));
         let mut sum = V::splat(V::Key::default());
@@ -116,7 +119,7 @@ unsafe fn run_sums<V: Vector>(words: &Words<V>, rows: usize, part: usize, run: *
 }
 
 /// # Safety
-/// As for `Words`; the stream has at most 128 fields and `rows` rows.
+/// The same as for `Words`. The stream has at most 128 fields and `rows` rows.
 #[inline(always)]
 unsafe fn gap_decode<V: Vector>(
     lanes: &Lanes<V::Key>,
@@ -126,13 +129,14 @@ unsafe fn gap_decode<V: Vector>(
     out: &mut Buffer<V::Key>,
 ) {
     let out = out.as_mut_ptr();
-    // SAFETY: the caller's. A lane's keys end at most `ROWS` keys beyond the 128th: `Buffer` has 256.
+    // SAFETY: guaranteed by the caller. The keys of a lane end at most `ROWS` keys after the 128th, and `Buffer` has
+    // 256.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
         let mut run = MaybeUninit::<[V; MAX_RUN]>::uninit();
         let run = run.as_mut_ptr().cast::<V>();
-        // Field 0 is zero, so the first key would come out one too large.
+        // Field 0 is zero, so the first key would be one too large.
         let mut before = V::splat(V::Key::narrow(first.widen().wrapping_sub(1)));
         for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
             let totals = run_sums(&words, rows, part, run);
@@ -145,7 +149,7 @@ unsafe fn gap_decode<V: Vector>(
             for row in rows..rows.next_multiple_of(V::ROWS) {
                 run.add(row).write(base);
             }
-            // Later rows first: what a lane stores beyond its rows is overwritten by the lane after it.
+            // Later rows first: the keys that a lane stores after its last row are overwritten by the next lane.
             let to = out.add(part * V::LANES * rows);
             for chunk in (0..rows.div_ceil(V::ROWS)).rev() {
                 V::store_columns(run.add(chunk * V::ROWS), to.add(chunk * V::ROWS), rows);
@@ -154,10 +158,10 @@ unsafe fn gap_decode<V: Vector>(
     }
 }
 
-/// How many of the `count` keys are below `sought`, and whether the next one equals it.
+/// The number of keys, of the `count` ones, that are less than `sought`, and whether the next key is equal to it.
 ///
 /// # Safety
-/// As for `gap_decode`; no key, unused places included, is beyond the key type.
+/// The same as for `gap_decode`. No key is beyond the key type, also not those of unused places.
 #[inline(always)]
 unsafe fn gap_search<V: Vector>(
     lanes: &Lanes<V::Key>,
@@ -169,7 +173,7 @@ unsafe fn gap_search<V: Vector>(
     let mut keys = MaybeUninit::<[V::Key; 128]>::uninit();
     let keys = keys.as_mut_ptr().cast::<V::Key>();
     let mut index = 0;
-    // SAFETY: the caller's. Every row of `keys` that is read has been written.
+    // SAFETY: guaranteed by the caller. Every row of `keys` that is read has been written.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
@@ -194,14 +198,14 @@ unsafe fn gap_search<V: Vector>(
     }
 }
 
-/// The sum of all prefix sums within lanes, and that of what lies in the lanes before each.
+/// The sum of all prefix sums within lanes, and the sum, over all lanes, of the gaps in the lanes before.
 ///
 /// # Safety
-/// As for `frame_sum`.
+/// The same as for `frame_sum`.
 #[inline(always)]
 unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> [u128; 2] {
     let [mut within, mut before] = [0; 2];
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut tail = Tail::uninit();
         let words = Words::<V>::new(lanes, body, &mut tail);
@@ -225,14 +229,14 @@ unsafe fn gap_sums<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> [u128; 2] {
 /// The sum of the fields 0 to `index`, by column.
 ///
 /// # Safety
-/// As for `gap_decode`.
+/// The same as for `gap_decode`.
 #[inline(always)]
 unsafe fn gap_select<V: Vector>(lanes: &Lanes<V::Key>, rows: usize, body: &[u8], index: usize) -> V::Key {
     let (lane, last) = (index / rows, index % rows);
     let mut sums = MaybeUninit::<[[V::Key; 16]; 2]>::uninit();
     let upto = sums.as_mut_ptr().cast::<V::Key>();
     let mut key = 0u64;
-    // SAFETY: the caller's. Both rows of `sums` are written before they are read.
+    // SAFETY: guaranteed by the caller. Both rows of `sums` are written before they are read.
     unsafe {
         let whole = upto.add(16);
         let mut tail = Tail::uninit();
@@ -254,15 +258,15 @@ unsafe fn gap_select<V: Vector>(lanes: &Lanes<V::Key>, rows: usize, body: &[u8],
     }
 }
 
-/// Packs `rows * COUNT` fields, row by row, into `body`.
+/// Packs `rows * COUNT` fields, row by row, to `body`.
 ///
 /// # Safety
-/// As for `Words`; `fields` has all rows; no field is wider than the stream's width.
+/// The same as for `Words`. `fields` has all rows, and no field is wider than the width of the stream.
 #[inline(always)]
 unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V::Key, body: &mut [u8]) {
     let out = body.as_mut_ptr();
     let count = Lanes::<V::Key>::COUNT;
-    // SAFETY: the caller's: `words` whole words and `tail` byte rows are inside `body`.
+    // SAFETY: guaranteed by the caller: `words` whole words and `tail` byte rows are inside `body`.
     unsafe {
         let below = V::splat(base);
         for part in 0..count / V::LANES {
@@ -279,7 +283,7 @@ unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V:
                     word = field.shr(lanes.width - filled);
                 }
             }
-            // Seven bits or fewer short of a word still make one: streams are whole bytes.
+            // The last word is also whole if up to seven of its bits are unused, because a lane has whole bytes.
             if at / 64 < lanes.words() {
                 word.store(out.add(at).cast());
                 continue;
@@ -289,38 +293,38 @@ unsafe fn pack<V: Vector>(lanes: &Lanes<V::Key>, fields: *const V::Key, base: V:
     }
 }
 
-/// The entries for one key type and level.
+/// The functions for one key type and level.
 macro_rules! entries {
     ($module:ident, $vector:ty, $key:ty, $level:ident) => {
         mod $module {
             use super::*;
 
-            /// Rows of a full BP128 block, for which the loops are unrolled.
+            /// The rows of a full BP128 block. The loops are unrolled for them.
             const FULL: usize = 128 / Lanes::<$key>::COUNT;
 
             compiled_for! { $level,
                 pub(super) unsafe fn frame_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: *mut $key) {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::frame_decode::<$vector>(lanes, body, first, out) }
                 }
 
                 pub(super) unsafe fn frame_search(lanes: &Lanes<$key>, body: &[u8], count: usize, sought: $key) -> Found {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::frame_search::<$vector>(lanes, body, count, sought) }
                 }
 
                 pub(super) unsafe fn frame_insert(lanes: &Lanes<$key>, body: &mut [u8], index: usize, field: $key) -> bool {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { insert::<$vector>(lanes, body, index, field) }
                 }
 
                 pub(super) unsafe fn frame_sum(lanes: &Lanes<$key>, body: &[u8]) -> u128 {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::frame_sum::<$vector>(lanes, body) }
                 }
 
                 pub(super) unsafe fn gap_decode(lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         match lanes.rows {
                             FULL => super::gap_decode::<$vector>(lanes, FULL, body, first, out),
@@ -330,7 +334,7 @@ macro_rules! entries {
                 }
 
                 pub(super) unsafe fn gap_search(lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Found {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         match lanes.rows {
                             FULL => super::gap_search::<$vector>(lanes, FULL, body, first, sought),
@@ -340,12 +344,12 @@ macro_rules! entries {
                 }
 
                 pub(super) unsafe fn gap_sums(lanes: &Lanes<$key>, body: &[u8]) -> [u128; 2] {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::gap_sums::<$vector>(lanes, body) }
                 }
 
                 pub(super) unsafe fn gap_select(lanes: &Lanes<$key>, body: &[u8], index: usize) -> $key {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         match lanes.rows {
                             FULL => super::gap_select::<$vector>(lanes, FULL, body, index),
@@ -355,7 +359,7 @@ macro_rules! entries {
                 }
 
                 pub(super) unsafe fn pack(lanes: &Lanes<$key>, fields: *const $key, base: $key, body: &mut [u8]) {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { super::pack::<$vector>(lanes, fields, base, body) }
                 }
             }
@@ -370,13 +374,13 @@ entries!(avx2x64, Avx2x64, u64, Avx2);
 entries!(avx512x32, Avx512x32, u32, Avx512);
 entries!(avx512x64, Avx512x64, u64, Avx512);
 
-/// Runs the kernel of `$level`; `$none` without one.
+/// Runs the kernel of `$level`. Returns `$none` if there is none.
 macro_rules! at_level {
     ($level:expr, $none:expr, $($module:ident)* => $name:ident ( $($arg:expr),* )) => {
         at_level!(@ $level, $none, $name ( $($arg),* ), $($module)*)
     };
     (@ $level:expr, $none:expr, $name:ident ( $($arg:expr),* ), $sse:ident $avx2:ident $avx512:ident) => {
-        // SAFETY: a level is only ever one that this machine has; the lengths were asserted just before.
+        // SAFETY: a `Level` is always one that this machine has, and the lengths were asserted just before.
         unsafe {
             match $level {
                 Level::Scalar => return $none,
@@ -395,7 +399,7 @@ macro_rules! lane_kernels {
             fn frame_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= out.len());
                 if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     unsafe { $full::frame_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
                     return true;
                 }
@@ -409,13 +413,13 @@ macro_rules! lane_kernels {
                     if level < Level::Vbmi {
                         return None;
                     }
-                    // SAFETY: the level is one that this machine has.
+                    // SAFETY: this machine has the level.
                     unsafe { search::$find(block, bytes, key) }
                 }
 
                 #[inline(always)]
                 fn frame_find_among(level: Level, block: &Block<$key>, body: &[u8], key: $key) -> Option<Found> {
-                    // SAFETY: the level is one that this machine has.
+                    // SAFETY: this machine has the level.
                     if level < Level::Vbmi { None } else { unsafe { search::$find_among(block, body, key) } }
                 }
             )?
@@ -427,7 +431,7 @@ macro_rules! lane_kernels {
                 if level < Level::Avx512 || !is_full || bytes.len() < lanes.size() {
                     return None;
                 }
-                // SAFETY: the level is one that this machine has; the block is full and its bytes are there.
+                // SAFETY: this machine has the level, the block is full, and its bytes can be read.
                 Some(unsafe { $full::gap_search(lanes.width, bytes.as_ptr(), block.first, key) })
             }
 
@@ -437,7 +441,7 @@ macro_rules! lane_kernels {
                 assert!(lanes.rows > 0 && count <= lanes.rows * Lanes::<$key>::COUNT);
                 assert!(count > (lanes.rows - 1) * Lanes::<$key>::COUNT);
                 if level >= Level::Avx512 && count == 256 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     return Some(unsafe { $full::frame_search(lanes.width, body.as_ptr(), sought) });
                 }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => frame_search(lanes, body, count, sought)))
@@ -453,7 +457,7 @@ macro_rules! lane_kernels {
             fn frame_sum(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<u128> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 256);
                 if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 256 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     return Some(unsafe { $full::frame_sum(lanes.width, body.as_ptr()) });
                 }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => frame_sum(lanes, body)))
@@ -463,7 +467,7 @@ macro_rules! lane_kernels {
             fn gap_decode(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, out: &mut Buffer<$key>) -> bool {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
                 if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     unsafe { $full::gap_decode(lanes.width, body.as_ptr(), first, out.as_mut_ptr()) }
                     return true;
                 }
@@ -475,7 +479,7 @@ macro_rules! lane_kernels {
             fn gap_search(level: Level, lanes: &Lanes<$key>, body: &[u8], first: $key, sought: $key) -> Option<Found> {
                 assert!(body.len() == lanes.size() && lanes.rows > 0 && lanes.rows * Lanes::<$key>::COUNT <= 128);
                 if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     return Some(unsafe { $full::gap_search(lanes.width, body.as_ptr(), first, sought) });
                 }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => gap_search(lanes, body, first, sought)))
@@ -485,7 +489,7 @@ macro_rules! lane_kernels {
             fn gap_sums(level: Level, lanes: &Lanes<$key>, body: &[u8]) -> Option<[u128; 2]> {
                 assert!(body.len() == lanes.size() && lanes.rows * Lanes::<$key>::COUNT <= 128);
                 if level >= Level::Avx512 && lanes.rows * Lanes::<$key>::COUNT == 128 {
-                    // SAFETY: as below, and the block is full.
+                    // SAFETY: the same as below, and the block is full.
                     return Some(unsafe { $full::gap_sums(lanes.width, body.as_ptr()) });
                 }
                 Some(at_level!(level, None, $sse $avx2 $avx512 => gap_sums(lanes, body)))

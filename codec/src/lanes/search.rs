@@ -1,7 +1,7 @@
 //! Searches a frame of 32-bit keys. The code is the same for all widths and looks only at the 32 fields around the
-//! likely place. It has one form for full frames, of which all but the width is known, and one for others. Neighbouring
-//! blocks differ in width, so that the processor often predicts wrongly a jump to a kernel of one width. Other searches
-//! must not be in this file.
+//! likely place of the key. There is one function for full frames, in which only the width varies, and one for others.
+//! With one kernel for each width, the processor would often mispredict the jump to the kernel, because neighbouring
+//! blocks differ in width. Other searches must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 #![allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
 
@@ -11,17 +11,18 @@ use core::mem::transmute;
 use crate::bits::width;
 use crate::{Block, Found, guess};
 
-/// Rows of a full frame, fields of a row, and rows that are looked at.
+/// The rows of a full frame, the fields of a row, and the rows of a window.
 const ROWS: usize = 16;
 const LANES: usize = 16;
 const WINDOW: usize = 2;
 
-/// The widths that are looked at so: lanes of narrower frames have no whole word. 256 different keys have 8 bits or more.
+/// The widths that these functions support. In narrower frames, a lane has no whole word. 256 different keys have 8
+/// bits or more.
 const LEAST: u32 = 7;
 const MOST: u32 = 32;
 
-/// Where a row's fields end: in the word at `high`, moved up by `up`, they are the top bits; what is missing of them comes from
-/// the top of the word before, at `low`.
+/// The end of a row's fields. In the word at `high`, shifted up by `up`, the fields are the top bits. If bits are
+/// missing there, they are the top bits of the word before, at `low`.
 #[derive(Clone, Copy)]
 struct Ending {
     high: u16,
@@ -29,17 +30,17 @@ struct Ending {
     up: u32,
 }
 
-/// The rows that are looked at together.
+/// The rows that are searched together.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct RowWindow {
     rows: [Ending; WINDOW],
-    /// Fields in the rows before.
+    /// The number of fields in the rows before.
     before: u16,
-    /// Whether a row ends in the stream's partial last word, and where that lies.
+    /// Whether a row ends in the partial last word of the stream, and the position of that word.
     in_tail: bool,
     tail: u16,
-    /// Of each row: all lanes where the word at `high` is a whole one, none where it is the partial one.
+    /// For each row: all lanes if the word at `high` is whole, no lane if it is the partial one.
     whole: [u16; WINDOW],
 }
 
@@ -64,7 +65,8 @@ impl RowWindow {
     }
 }
 
-/// Of each width the windows by their first row; the last row begins none, and has the one before.
+/// The windows of each width by their first row. A window cannot begin with the last row, which has the window of the
+/// row before.
 static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
     let mut windows = [[RowWindow::of(LEAST, 0); ROWS]; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;
@@ -80,7 +82,8 @@ static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
     windows
 };
 
-/// Where the bytes of the partial word's lanes lie, in up to three rows of bytes and zeros behind them.
+/// The positions of the bytes of the partial word's lanes. The word is in up to three rows of bytes, with zeros after
+/// them.
 const TAIL_BYTES: __m512i = {
     let mut places = [63u8; 64];
     let mut lane = 0;
@@ -90,12 +93,12 @@ const TAIL_BYTES: __m512i = {
         places[4 * lane + 2] = (2 * LANES + lane) as u8;
         lane += 1;
     }
-    // SAFETY: a vector is as good as its bytes.
+    // SAFETY: every vector of bytes is valid.
     unsafe { transmute::<[u8; 64], __m512i>(places) }
 };
 
 compiled_for! { Vbmi,
-    /// The words that the window's rows end in.
+    /// The words in which the rows of the window end.
     ///
     /// # Safety
     /// `body` is a full frame of the window's width.
@@ -103,7 +106,7 @@ compiled_for! { Vbmi,
     unsafe fn high_words(window: &RowWindow, body: *const u8) -> [__m512i; WINDOW] {
         let at = |offset: u16| body.wrapping_add(usize::from(offset));
         let [first, second] = [window.rows[0].high, window.rows[1].high];
-        // SAFETY: whole words are inside the body, and so are the 32 bytes of the partial one, which is not read as a whole.
+        // SAFETY: whole words are inside the body, and so are the 32 bytes that are read of the partial word.
         unsafe {
             if !window.in_tail {
                 return [_mm512_loadu_si512(at(first).cast()), _mm512_loadu_si512(at(second).cast())];
@@ -117,14 +120,16 @@ compiled_for! { Vbmi,
         }
     }
 
-    /// As [`high_words`] for a frame of any count, with so many whole words and so many bytes of the partial one in a lane.
+    /// Like [`high_words`], for a frame with any number of keys. A lane has `words` whole words and `tail` bytes of the
+    /// partial one.
     ///
     /// # Safety
-    /// `body` is a frame of the window's width that has its rows, and `words` and `tail` are that frame's.
+    /// `body` is a frame of the window's width that has the window's rows, and `words` and `tail` are the ones of this
+    /// frame.
     #[inline]
     unsafe fn high_words_of(window: &RowWindow, body: *const u8, words: usize, tail: usize) -> [__m512i; WINDOW] {
         let [first, second] = [window.rows[0].high, window.rows[1].high].map(usize::from);
-        // SAFETY: whole words are inside the body, and the mask keeps the bytes of the partial one there.
+        // SAFETY: whole words are inside the body, and the mask keeps the load of the partial one inside.
         unsafe {
             let load = |offset: usize| _mm512_loadu_si512(body.add(offset).cast());
             if second < 64 * words {
@@ -136,17 +141,18 @@ compiled_for! { Vbmi,
         }
     }
 
-    /// Which fields of the window are below the one that is sought, and which not above it.
+    /// Compares the fields of the window: a mask of those less than `sought`, and a mask of those not greater than it.
     ///
     /// # Safety
-    /// `body` is a frame of the window's width, with a whole word, that has its rows; `high` is what they end in.
+    /// `body` is a frame of the window's width with at least one whole word, and it has the window's rows. `high` has
+    /// the words in which they end.
     #[inline]
     unsafe fn compare(window: &RowWindow, high: [__m512i; WINDOW], body: *const u8, sought: u32, width: u32) -> (u32, u32) {
         // Fields are compared at the top of their lanes, with other bits below them.
         let rest = 32 - width;
         let least = sought << rest;
         let most = least | !(u32::MAX << rest);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let (least, most) = (_mm512_set1_epi32(least as i32), _mm512_set1_epi32(most as i32));
             let compare = |row: usize| {
@@ -161,8 +167,9 @@ compiled_for! { Vbmi,
         }
     }
 
-    /// As [`crate::Codec::lower_bound`], for a key above the first and not above the last one, if the block is full, its bytes
-    /// are there and the key is where it would be if keys were evenly spread, or near.
+    /// Like [`crate::Codec::lower_bound`], for a key that is greater than the first key and not greater than the last
+    /// one. Returns `None` unless the block is full, all its bytes can be read, and the key is at or near the place
+    /// that it would have if the keys were evenly spread.
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
@@ -173,16 +180,16 @@ compiled_for! { Vbmi,
         let sought = key - block.first;
         let likely = guess::place(sought.into(), range.into(), claimed, ROWS * LANES);
         let window = &WINDOWS[(claimed - LEAST) as usize][likely.saturating_sub(LANES / 2) / LANES % ROWS];
-        // SAFETY: this function has the level, and the body is whole.
+        // SAFETY: this function is compiled for the level, and the body is complete.
         let (below, not_above) =
             unsafe { compare(window, high_words(window, bytes.as_ptr()), bytes.as_ptr(), sought, claimed) };
-        // Field 0 is below all that are sought. Otherwise it may belong before the window, or behind it.
+        // Field 0 is less than any `sought`. Otherwise the key may belong before the window or after it.
         let inside = below != 0 && below != u32::MAX;
         let index = usize::from(window.before) + below.count_ones() as usize;
         inside.then_some(Found { index, exact: below != not_above })
     }
 
-    /// The same for a frame of any other count, whose bytes `body` is.
+    /// Like [`find`], for a frame with any other number of keys. `body` has the bytes of the block.
     #[inline]
     pub(super) fn find_among(block: &Block<u32>, body: &[u8], key: u32) -> Option<Found> {
         let (claimed, range, count) = (u32::from(block.extent), block.last - block.first, usize::from(block.count));
@@ -197,7 +204,7 @@ compiled_for! { Vbmi,
         let likely = guess::place(sought.into(), range.into(), claimed, count);
         let row = (likely.saturating_sub(LANES / 2) / LANES).min(rows - WINDOW);
         let window = &WINDOWS[(claimed - LEAST) as usize][row];
-        // SAFETY: this function has the level, the body is whole and has a whole word.
+        // SAFETY: this function is compiled for the level, the body is complete, and it has a whole word.
         let (below, not_above) = unsafe {
             compare(window, high_words_of(window, body.as_ptr(), words, tail), body.as_ptr(), sought, claimed)
         };

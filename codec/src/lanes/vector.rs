@@ -1,8 +1,8 @@
-//! One vector of lanes, whatever its size: the few operations that lane-stream kernels are written in, for SSE4,
-//! AVX2 and AVX-512 and both key types. No kernel belongs here.
+//! A vector of lanes of any size: the operations that the kernels of lane streams need, for SSE4, AVX2 and AVX-512 and
+//! both key types. Kernels must not be in this file.
 //!
-//! Every function is `#[inline(always)]`, so that it is compiled inside the `#[target_feature]` function of
-//! `kernels.rs` that calls it and never as a function of its own.
+//! Every function is `#[inline(always)]`, so it is compiled inside the `#[target_feature]` function of `kernels.rs`
+//! that calls it, and never as a separate function.
 #![allow(clippy::missing_safety_doc, reason = "one contract for all, on the trait")]
 #![allow(clippy::cast_possible_truncation, reason = "bytes of keys are what it is for")]
 
@@ -15,32 +15,32 @@ macro_rules! common {
     ($loadu:ident $storeu:ident $and:ident $or:ident $add:ident $sub:ident) => {
         #[inline(always)]
         unsafe fn load(from: *const u8) -> Self {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             Self(unsafe { $loadu(from.cast()) })
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut Self::Key) {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             unsafe { $storeu(to.cast(), self.0) }
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             Self(unsafe { $and(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             Self(unsafe { $or(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn add(self, other: Self) -> Self {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             Self(unsafe { $add(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn sub(self, other: Self) -> Self {
-            // SAFETY: the trait's contract.
+            // SAFETY: guaranteed by the trait's contract.
             Self(unsafe { $sub(self.0, other.0) })
         }
     };
@@ -58,22 +58,23 @@ pub(crate) use self::sse::{Sse32, Sse64};
 ///
 /// # Safety
 /// Every function needs the processor features of the vector's level. `load`, `load_bytes`, `store` and `store_bytes`
-/// need `LANES` readable or writable keys (bytes for those of bytes) at the pointer, at any alignment.
+/// need `LANES` keys at the pointer that are readable or writable, at any alignment; `load_bytes` and `store_bytes`
+/// need `LANES` bytes.
 pub(crate) unsafe trait Vector: Copy {
     type Key: Int;
     const LANES: usize;
 
     unsafe fn splat(key: Self::Key) -> Self;
     unsafe fn load(from: *const u8) -> Self;
-    /// A byte per lane, zero-extended.
+    /// Loads one byte for each lane, zero-extended.
     unsafe fn load_bytes(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut Self::Key);
-    /// The low byte of every lane, side by side.
+    /// Stores the low byte of every lane, without space between the bytes.
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
         let mut keys = MaybeUninit::<[Self::Key; 16]>::uninit();
         let keys = keys.as_mut_ptr().cast::<Self::Key>();
-        // SAFETY: the caller's; a vector has 16 lanes at the most.
+        // SAFETY: guaranteed by the caller; a vector has at most 16 lanes.
         unsafe {
             self.store(keys);
             for lane in 0..Self::LANES {
@@ -81,7 +82,7 @@ pub(crate) unsafe trait Vector: Copy {
             }
         }
     }
-    /// Shifts every lane; by the key's bits: zero.
+    /// Shifts every lane. A shift by the bits of a key gives zero.
     unsafe fn shr(self, by: u32) -> Self;
     unsafe fn shl(self, by: u32) -> Self;
     unsafe fn and(self, other: Self) -> Self;
@@ -91,36 +92,37 @@ pub(crate) unsafe trait Vector: Copy {
     /// `self + (field & mask) + 1`.
     #[inline(always)]
     unsafe fn step(self, field: Self, mask: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.add(field.and(mask)).add(Self::splat(Self::Key::narrow(1))) }
     }
-    /// A bit per lane, lane 0 lowest: unsigned `self < other`.
+    /// One bit for each lane, lane 0 in the lowest bit: unsigned `self < other`.
     unsafe fn less(self, other: Self) -> u32;
     /// Lane `i` becomes the sum of lanes `0..=i`.
     unsafe fn prefix_sums(self) -> Self;
-    /// Every lane moves up by one; the last lane of `before` becomes lane 0.
+    /// Moves every lane up by one. Lane 0 becomes the last lane of `before`.
     unsafe fn behind(self, before: Self) -> Self;
-    /// The last lane, in every lane.
+    /// Copies the last lane to every lane.
     unsafe fn last(self) -> Self;
     /// The sum of all lanes.
     unsafe fn total(self) -> u128;
-    /// `ROWS` vectors, in place, as a matrix, transposed; lanes come out in the order that `store_columns` wants.
+    /// Transposes `ROWS` vectors in place, as a matrix. The lanes are in the order that `store_columns` needs.
     unsafe fn transpose(rows: *mut Self);
 
-    /// Rows that `store_columns` takes at once.
+    /// The number of rows that `store_columns` stores at once.
     const ROWS: usize = Self::LANES;
 
-    /// Stores `ROWS` vectors by column, lane 0 first, without room between the lanes. Overwrites `rows`.
+    /// Stores `ROWS` vectors by column, lane 0 first, without space between the lanes. Overwrites `rows`.
     #[inline(always)]
     unsafe fn store_runs(rows: *mut Self, to: *mut Self::Key) {
-        // SAFETY: the caller's: `ROWS` rows, and room for their keys.
+        // SAFETY: guaranteed by the caller: `ROWS` rows, and room for their keys.
         unsafe { Self::store_columns(rows, to, Self::ROWS) }
     }
 
-    /// Stores `ROWS` vectors by column: the keys of lane `i` from `to + i * stride` on, lane 0 first. Overwrites `rows`.
+    /// Stores `ROWS` vectors by column: the keys of lane `i` from `to + i * stride` on, lane 0 first. Overwrites
+    /// `rows`.
     #[inline(always)]
     unsafe fn store_columns(rows: *mut Self, to: *mut Self::Key, stride: usize) {
-        // SAFETY: the caller's: `ROWS` rows, and room for the last lane's keys.
+        // SAFETY: guaranteed by the caller: `ROWS` rows, and room for the last lane's keys.
         unsafe {
             Self::transpose(rows);
             for lane in 0..Self::LANES {

@@ -1,4 +1,4 @@
-//! The words of a lane stream, the last of which may be partial: they are loaded and stored alike. The meaning of
+//! The words of a lane stream. The last word may be partial; it is loaded and stored like the others. The meaning of
 //! fields must not be in this file.
 #![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
@@ -9,13 +9,13 @@ use super::vector::Vector;
 use crate::Int;
 use crate::bits::mask;
 
-/// Room for the word that is completed.
+/// A buffer for the completed last word.
 pub(super) type Tail = MaybeUninit<[u8; 64]>;
 
-/// A lane stream whose last, partial word has been completed beside it, so that every word can be loaded alike.
+/// A lane stream with a completed copy of its partial last word, so that all words can be loaded in the same way.
 pub(super) struct Words<V: Vector> {
     base: *const u8,
-    /// Whole words of the stream, and where what comes behind them lies.
+    /// The number of whole words in the stream, and the position of the completed last word.
     whole: u32,
     tail: *const u8,
     width: u32,
@@ -23,15 +23,15 @@ pub(super) struct Words<V: Vector> {
 }
 
 impl<V: Vector> Words<V> {
-    /// The stream in `body`; its last word, where that is partial, in `tail`.
+    /// The stream in `body`. If its last word is partial, `tail` gets the completed word.
     ///
     /// # Safety
-    /// `body` is as long as `lanes` says; `body` and `tail` outlive the result.
+    /// `body` has the length of `lanes`. `body` and `tail` outlive the result.
     #[inline(always)]
     pub(super) unsafe fn new(lanes: &Lanes<V::Key>, body: &[u8], tail: &mut Tail) -> Words<V> {
         let whole = lanes.words();
         let tail = tail.as_mut_ptr().cast::<u8>();
-        // SAFETY: the body has `whole` words and the tail's byte rows, `tail` the bytes of a word.
+        // SAFETY: the body has `whole` words and the byte rows of the tail, and `tail` has the bytes of a word.
         unsafe {
             let from = body.as_ptr().add(whole * 64);
             for part in 0..Lanes::<V::Key>::COUNT / V::LANES {
@@ -62,7 +62,7 @@ impl<V: Vector> Words<V> {
         unsafe {
             let low = self.word(word).cast::<V::Key>().read_unaligned().widen();
             let high = self.word(next).cast::<V::Key>().read_unaligned().widen();
-            // In two steps: no shift is by all bits of a word.
+            // In two steps, so that no shift is by all bits of a word.
             (low >> shift | high << (V::Key::BITS - 1 - shift) << 1) & mask(self.width)
         }
     }
@@ -75,7 +75,8 @@ impl<V: Vector> Words<V> {
     pub(super) unsafe fn row(&self, row: usize, part: usize) -> V {
         let bit = row as u32 * self.width;
         let (word, shift) = (bit / V::Key::BITS, bit % V::Key::BITS);
-        // Where the row ends. Without a row in two words this is the same word again, and what it brings is masked.
+        // The word in which the row ends. If the row is in one word, this is the same word again, and the mask removes
+        // its bits.
         let next = (bit + self.width.max(1) - 1) / V::Key::BITS;
         // SAFETY: both words are inside the completed stream.
         unsafe {
@@ -87,19 +88,21 @@ impl<V: Vector> Words<V> {
     }
 }
 
-/// What is read in the place of bytes that are not there.
+/// The bytes that are read in place of missing ones.
 static NO_BYTES: [u8; 16] = [0; 16];
 
-/// The word in the lanes of `part` whose bytes, as many as the stream's tail has, lie from `from` on.
+/// Loads the partial word in the lanes of `part`. Its byte rows, as many as the tail of the stream has, begin at
+/// `from`.
 ///
 /// # Safety
-/// The tail's byte rows are readable there.
+/// The byte rows of the tail are readable there.
 #[inline(always)]
 pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const u8, part: usize) -> V {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut word = V::splat(V::Key::default());
-        // How many there are has no pattern to guess: those that are not there are zeros from elsewhere.
+        // The number of bytes varies, so a branch would be mispredicted. Missing bytes are loaded as zeros from
+        // elsewhere.
         for i in 0..V::Key::BYTES - 1 {
             let at = from.wrapping_add(i * Lanes::<V::Key>::COUNT + part * V::LANES);
             let bytes = V::load_bytes(if i < lanes.tail() { at } else { NO_BYTES.as_ptr() });
@@ -109,17 +112,17 @@ pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const
     }
 }
 
-/// Stores the bytes that the stream's tail has of a word in the lanes of `part` from `to` on.
+/// Stores the partial word in the lanes of `part`. Its byte rows, as many as the tail of the stream has, begin at `to`.
 ///
 /// # Safety
-/// The tail's byte rows are writable there.
+/// The byte rows of the tail are writable there.
 #[inline(always)]
 pub(super) unsafe fn store_partial<V: Vector>(lanes: &Lanes<V::Key>, word: V, to: *mut u8, part: usize) {
     let mut nowhere = MaybeUninit::<[u8; 16]>::uninit();
     for byte in 0..V::Key::BYTES - 1 {
         let at = to.wrapping_add(byte * Lanes::<V::Key>::COUNT + part * V::LANES);
         let at = if byte < lanes.tail() { at } else { nowhere.as_mut_ptr().cast() };
-        // SAFETY: the caller's; a vector has 16 lanes at the most.
+        // SAFETY: guaranteed by the caller; a vector has at most 16 lanes.
         unsafe { word.shr(8 * byte as u32).store_bytes(at) }
     }
 }

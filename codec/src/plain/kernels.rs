@@ -1,15 +1,16 @@
-//! How many keys of an array are below another: the one vector kernel of plain blocks. Where to look is for `plain.rs` to say.
+//! The only vector kernel of plain blocks: it counts the keys of an array that are less than another key. The choice of
+//! the array must not be in this file.
 
 use super::PlainKernels;
 use crate::Level;
 use crate::lanes::vector::{Avx2x32, Avx2x64, Avx512x32, Avx512x64, Sse32, Sse64, Vector};
 
 /// # Safety
-/// The vector's level; the keys fill whole vectors of 64 bytes, and are at most 64.
+/// The machine must have the vector's level. The keys fill whole vectors of 64 bytes, and there are at most 64.
 #[inline(always)]
 unsafe fn below<V: Vector>(keys: &[u8], key: V::Key) -> usize {
     let mut mask = 0u64;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let key = V::splat(key);
         for n in 0..keys.len() / size_of::<V>() {
@@ -26,7 +27,7 @@ macro_rules! kernels {
             compiled_for! { $level,
                 #[inline]
                 unsafe fn $function(keys: &[u8], key: $key) -> usize {
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { below::<$vector>(keys, key) }
                 }
             }
@@ -36,7 +37,7 @@ macro_rules! kernels {
             #[inline(always)]
             fn below(level: Level, keys: &[u8], key: Self) -> Option<usize> {
                 assert!(keys.len().is_multiple_of(64) && keys.len() <= 64 * size_of::<$key>());
-                // SAFETY: a level is only ever one that this machine has; the lengths are as they must be.
+                // SAFETY: a `Level` is always one that this machine has, and the assertion checks the length.
                 Some(unsafe {
                     match level {
                         Level::Scalar => return None,

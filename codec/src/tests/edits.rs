@@ -1,4 +1,5 @@
-//! Edits against a sorted `Vec`, and what they refuse. No reading operation's own test belongs here.
+//! Tests edits against a sorted `Vec`, and which edits are refused. Tests of reading operations must not be in this
+//! file.
 
 use proptest::prelude::*;
 
@@ -25,7 +26,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// Applies `step` to the block and to the keys, and says that they still agree.
+/// Applies `step` to the block and to the keys, and checks that they still agree.
 fn apply<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8], keys: &mut Vec<T>, step: &Step) {
     let before = codec.used(block).expect("sound");
     let full = keys.len() == codec.max_count();
@@ -93,7 +94,7 @@ pub(super) fn assert_edits<T: Int>(codec: Codec, keys: &[T], steps: &[Step]) {
     }
 }
 
-/// One byte less than needed is refused, and refusing changes nothing.
+/// Tests that an insert is refused if one byte is missing, and that it then changes nothing.
 pub(super) fn assert_refuses_without_room<T: Int>(codec: Codec, keys: &[T], key: T) {
     let keys = &keys[..keys.len().min(codec.max_count() - 1)];
     let (block, bytes) = encoded(codec, keys);
@@ -121,7 +122,8 @@ fn bp128_may_grow_by_a_removal() {
     assert_eq!(Codec::Bp128.used(&block), Ok(16));
 }
 
-/// Every level puts a key where it belongs just as an encoder does, and nowhere else.
+/// Tests at every level that a key is inserted at its own index with the bytes that an encoder writes, and at no other
+/// index.
 pub(super) fn assert_inserts_at<T: Int>(codec: Codec, keys: &[T], key: T, wrong: usize) {
     let (block, mut bytes) = encoded(codec, keys);
     let used = codec.used(&block).expect("sound");

@@ -1,11 +1,11 @@
-//! Bytes and descriptors that no encoder writes. No sound block's own test belongs here.
+//! Tests with bytes and descriptors that no encoder writes. Tests of sound blocks must not be in this file.
 
 use super::{assert_holds, encoded, keys_from};
 use crate::{Block, Codec, Error, Found, Int, Level, MAX_BLOCK};
 
-/// Whatever the bytes and the descriptor, nothing panics, every level accepts the same blocks and decodes them to the
-/// same keys, and every other operation agrees with those: on a block that an encoder could have written all do, on
-/// others those whose result no bit decides that a key does not have.
+/// Tests that nothing panics, whatever the bytes and the descriptor are. Every level accepts the same blocks and
+/// decodes them to the same keys. All other operations agree with these keys if the block could be from an encoder.
+/// Otherwise only those operations agree whose result does not depend on bits that belong to no key.
 pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8], probe: u64) {
     let probe = T::narrow(probe);
     let mut reference = [T::MAX; MAX_BLOCK];
@@ -31,7 +31,8 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
             let key = expected.get(index).copied().ok_or(Error::OutOfRange);
             assert_eq!(selected, key, "{codec} {level:?} select {index}");
         }
-        // Packed codecs sum up distances or gaps: of places that no key has too, and beyond the largest key.
+        // In packed codecs the sum adds distances or gaps, also those of unused places, and also beyond the largest
+        // key.
         if exact || codec.edits_in_place() {
             let total = expected.iter().map(|key| u128::from(key.widen())).sum();
             assert_eq!(sum, Ok(total), "{codec} {level:?}");
@@ -46,7 +47,7 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
         let (mut block, mut bytes) = (block, bytes.to_vec());
         let index = usize::from(block.count) / 2;
         if codec.insert_at_level(level, &mut block, &mut bytes, index, probe) == Ok(true) && exact {
-            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec} {level:?}: an insert spoilt a sound block");
+            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec} {level:?}: an insert damaged a sound block");
         }
     }
     for edit in 0..4 {
@@ -58,12 +59,12 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
             _ => codec.remove_at(&mut block, &mut bytes, middle),
         };
         if exact && done.is_ok() {
-            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} spoilt a sound block");
+            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} damaged a sound block");
         }
     }
 }
 
-/// Every byte but those of a block's own keys, changed one bit at a time: `check` accepts none of them as the same keys.
+/// A block of some keys has only one encoding: `check` does not accept the same keys with any bit of the bytes changed.
 #[test]
 fn a_block_has_one_encoding() {
     for codec in Codec::ALL {
@@ -78,7 +79,7 @@ fn a_block_has_one_encoding() {
     }
 }
 
-/// Flips every bit of the block's last 80 bytes: what is still accepted has other keys.
+/// Flips every bit of the block's last 80 bytes. If `check` accepts the result, it has other keys.
 fn one_encoding<T: Int>(codec: Codec, keys: &[T]) {
     let (block, mut bytes) = encoded(codec, keys);
     bytes.truncate(codec.used(&block).expect("sound"));
@@ -97,7 +98,7 @@ fn one_encoding<T: Int>(codec: Codec, keys: &[T]) {
     }
 }
 
-/// Bits of a lane behind its last row would become fields of the row that an append adds.
+/// If the bits of a lane after its last row were not zero, they would become fields of the row that an append adds.
 #[test]
 fn bits_behind_a_lanes_last_row_are_refused() {
     let mut keys: Vec<u32> = (0..16).map(|i| i * 20).collect();
@@ -125,12 +126,12 @@ fn a_gap_in_more_bytes_than_it_needs_is_refused() {
     refused(Codec::MaskedVByte, 9, &[0, 0x80, 0x80, 0]);
     refused(Codec::VarIntGb, 9, &[0, 0, 0, 0b01_00]);
     refused(Codec::StreamVByte, 9, &[0b01_00, 0, 0, 0]);
-    // The codes of the third and fourth gap, which are not there.
+    // The codes of the third and fourth gap, which do not exist.
     refused(Codec::VarIntGb, 9, &[0, 0, 0b01_00_00]);
     refused(Codec::StreamVByte, 9, &[0b1100_0000, 0, 0]);
 }
 
-/// More bits than the keys need, and bits behind the last key.
+/// A width that is greater than necessary, and bits after the last key.
 #[test]
 fn a_width_beyond_the_keys_is_refused() {
     for codec in [Codec::For, Codec::SimdFor, Codec::Bp128] {
@@ -143,7 +144,7 @@ fn a_width_beyond_the_keys_is_refused() {
     assert!(Codec::For.check(&block, &bytes).is_err());
 }
 
-/// Gaps that lead beyond the largest key, in the kernel that takes gaps of several bytes.
+/// Gaps that lead beyond the largest key, in the kernel for gaps of several bytes.
 #[test]
 fn gaps_beyond_the_largest_key_wrap_round() {
     let bytes = [0xFF, 0xFF, 0x7F].repeat(19);
@@ -168,7 +169,7 @@ fn many_bytes_after_the_last_gap_are_refused() {
     }
 }
 
-/// Every bit of blocks whose gaps take one byte, or one to five, changed, and the bytes cut at every length.
+/// Blocks with gaps of one byte, and of one to five bytes, with every bit flipped, and cut at every length.
 #[test]
 fn every_changed_bit_and_every_cut_of_gaps_in_bytes_is_survived() {
     for codec in [Codec::MaskedVByte, Codec::VarIntGb, Codec::StreamVByte] {

@@ -1,12 +1,13 @@
-//! Masked VByte where gaps take more than a byte or two: the top bits of 64 bytes at once say where gaps end, and each
-//! gap is then one load and one `pext`. Gaps' places come from the mask alone, so that no gap waits for the one before.
+//! Decodes Masked VByte blocks in which most gaps have more than two bytes. The top bits of 64 bytes at once give the
+//! ends of the gaps, and each gap then needs one load and one `pext`. The positions of the gaps follow from the mask
+//! alone, so no gap depends on the gap before it.
 
 use core::arch::x86_64::*;
 
 use crate::error::{CUT, LEFT_OVER};
 use crate::{Block, Buffer, Error, Result};
 
-/// The bits that count in a gap's bytes, by its length in bytes.
+/// The bits of a gap in its bytes, by the number of its bytes.
 static BITS: [u64; 73] = {
     let mut bits = [0; 73];
     bits[1] = 0x7F;
@@ -16,41 +17,43 @@ static BITS: [u64; 73] = {
     bits
 };
 
-/// Bytes before a chunk in which a gap may have begun.
+/// The number of bytes before a chunk in which a gap may begin.
 const BEFORE: usize = 8;
 
-/// Bytes that are read from a chunk's start on.
+/// The number of bytes that are read from the start of a chunk on.
 const READ: usize = 64 + 9;
 
-/// The sums of gaps so far.
+/// The prefix sums of the gaps.
 struct Sums<'a> {
-    /// Room for one a gap.
+    /// The sums, one for each gap.
     to: &'a mut [u32],
     count: usize,
     sum: u32,
-    /// Of the chunk before: its top bits, and those that follow another.
+    /// Of the chunk before: its top bits, and those of them that follow another top bit.
     more: u64,
     pairs: u64,
-    /// Where the last gap ended, from the chunk's start.
+    /// The end of the last gap, relative to the start of the chunk.
     end: isize,
 }
 
-/// Why a chunk was not taken.
+/// The reason why a chunk was not decoded.
 enum Refused {
-    /// A gap of five bytes or more: rare, and for others to judge.
+    /// A gap has five bytes or more. This is rare, and another kernel decodes the block.
     Long,
     Error(Error),
 }
 
 impl Sums<'_> {
-    /// Takes the gaps that end in the first `valid` bytes of a chunk.
+    /// Adds the gaps that end in the first `valid` bytes of a chunk.
     ///
     /// # Safety
-    /// AVX-512; `READ` bytes from `chunk` on are readable, and where it is not the first, `BEFORE` bytes before it.
+    /// The machine must have AVX-512. `READ` bytes from `chunk` on are readable, and if it is not the first chunk,
+    /// `BEFORE` bytes before it.
     #[inline(always)]
     unsafe fn chunk(&mut self, chunk: *const u8, valid: usize) -> core::result::Result<(), Refused> {
-        // SAFETY: the caller's. No gap that gets here is longer than four bytes, so none begins earlier than `BEFORE`;
-        // after the last end, `tzcnt` gives 64, where a load still is inside. `to` has room for the gaps, counted first.
+        // SAFETY: guaranteed by the caller. No gap here is longer than four bytes, so none begins earlier than
+        // `BEFORE`. After the last end, `tzcnt` gives 64, and a load from there is still inside `READ`. `to` has room
+        // for the gaps, which are counted before.
         unsafe {
             let valid = _bzhi_u64(u64::MAX, valid as u32);
             let more = _mm512_movepi8_mask(_mm512_loadu_si512(chunk.cast())) & valid;
@@ -74,7 +77,7 @@ impl Sums<'_> {
                 to.add(place).write(sum);
                 end = next;
             };
-            // Four at a time; what the last four have too many is written over.
+            // Four at a time. The last four may write too many sums, which the next chunk overwrites.
             if self.count + n + 4 <= self.to.len() {
                 for place in (0..n).step_by(4) {
                     one(place);
@@ -94,22 +97,22 @@ impl Sums<'_> {
     }
 }
 
-/// All keys; `None` where a gap has five bytes or more.
+/// Decodes all keys. Returns `None` if a gap has five bytes or more.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
     let (first, rest) = out.split_first_mut()?;
     *first = block.first;
     let to = rest.get_mut(..usize::from(block.count) - 1)?;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     match unsafe { sums(body, Sums { to, count: 0, sum: 0, more: 0, pairs: 0, end: -1 }) } {
         Ok(()) => {}
         Err(Refused::Long) => return None,
         Err(Refused::Error(error)) => return Some(Err(error)),
     }
-    // A step is a gap and one. Hostile gaps may lead beyond the largest key.
+    // The distance between two keys is the gap plus one. With hostile gaps, keys may be beyond the largest key.
     let mut before = block.first;
     for key in to {
         before = before.wrapping_add(1);
@@ -118,21 +121,21 @@ pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u3
     Some(Ok(()))
 }
 
-/// The sums of a body's gaps.
+/// Computes the prefix sums of the gaps in `body`.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 unsafe fn sums(body: &[u8], mut sums: Sums<'_>) -> core::result::Result<(), Refused> {
     let mut at = 0;
-    // SAFETY: the caller's; `READ` bytes are there, and after the first chunk 64 before it.
+    // SAFETY: guaranteed by the caller; `READ` bytes can be read, and 64 bytes before every chunk but the first.
     unsafe {
         while at + READ <= body.len() {
             sums.chunk(body.as_ptr().add(at), 64)?;
             at += 64;
         }
     }
-    // The rest, with the bytes before it and zeros after it.
+    // The rest is copied, with the bytes before it and zeros after it.
     let mut copy = [0; BEFORE + 2 * 64 + READ];
     let from = at.saturating_sub(BEFORE);
     let rest = body.get(from..).unwrap_or_default();
@@ -141,7 +144,7 @@ unsafe fn sums(body: &[u8], mut sums: Sums<'_>) -> core::result::Result<(), Refu
     }
     let (mut left, mut place) = (body.len() - at, BEFORE);
     while left > 0 {
-        // SAFETY: the caller's; at most `READ - 1` bytes are left, so there are two chunks at most.
+        // SAFETY: guaranteed by the caller; at most `READ - 1` bytes are left, so there are two chunks at most.
         unsafe { sums.chunk(copy.as_ptr().add(place), left.min(64))? };
         left = left.saturating_sub(64);
         place += 64;

@@ -1,5 +1,5 @@
-//! The AVX-512 kernels of VarInt-GB and StreamVByte: four groups at a time where they share a control byte, as they do
-//! in long runs of gaps of one length. Where they do not, the groups are taken one by one.
+//! The AVX-512 kernels of VarInt-GB and StreamVByte. They read four groups at a time if these have the same control
+//! byte, as in long runs of gaps of one length. Otherwise they read the groups one by one.
 
 use core::arch::x86_64::*;
 
@@ -9,24 +9,24 @@ use crate::avx512::{join, keys_of_gaps};
 use crate::error::{CUT, LEFT_OVER};
 use crate::gaps::sinks::{WideSink, first_lanes};
 
-/// The bytes of four groups, `step` apart, a group's in each quarter.
+/// The bytes of four groups, one group in each quarter of the vector. The groups are `step` bytes apart.
 ///
 /// # Safety
-/// AVX-512; 16 bytes are readable from each group on.
+/// The machine must have AVX-512, and 16 bytes must be readable from each group on.
 #[inline(always)]
 unsafe fn four_groups(from: *const u8, step: usize) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { join([0, 1, 2, 3].map(|group| _mm_loadu_si128(from.add(group * step).cast()))) }
 }
 
-/// The most bytes of a group, with its control byte: what loading one may read.
+/// The most bytes of a group, with its control byte. A load of a group may read as many.
 const GROUP: usize = 17;
 
 /// The most control bytes of a block.
 const CONTROLS: usize = 64;
 
-/// How the gaps under one control byte lie. Most groups have that of the ones before: to guess that is faster than to
-/// wait for it.
+/// The lengths of the gaps under one control byte. Most groups have the same control byte as the groups before. A
+/// predicted branch is faster than waiting for the control byte.
 struct Shape {
     control: u8,
     len: usize,
@@ -35,23 +35,23 @@ struct Shape {
 
 impl Shape {
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn new() -> Shape {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let shuffle = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast())) };
         Shape { control: 0, len: 4, shuffle }
     }
 
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn set(&mut self, control: u8) {
         if control != self.control {
             let shuffle = SHUFFLES[usize::from(control)].as_ptr();
             self.control = control;
             self.len = usize::from(LENGTHS[usize::from(control)]);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             self.shuffle = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(shuffle.cast())) };
         }
     }
@@ -59,38 +59,38 @@ impl Shape {
 
 /// A block's groups, read sixteen gaps at a time.
 struct Groups<'a, const STREAM: bool> {
-    /// StreamVByte: the control bytes, and zeros.
+    /// For StreamVByte: the control bytes, and zeros after them.
     controls: &'a [u8; CONTROLS + 4],
     data: &'a [u8],
     gap: usize,
     at: usize,
-    /// Where the last of the groups that were read one by one starts.
+    /// The start of the last group that was read by `mixed`.
     group: usize,
     /// The last key, in every lane.
     before: __m512i,
 }
 
 impl<const STREAM: bool> Groups<'_, STREAM> {
-    /// Keys from gaps: these and those before.
+    /// Computes keys from gaps and the last key before them.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn keys(&mut self, gaps: __m512i) -> __m512i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (keys, last) = unsafe { keys_of_gaps(gaps, self.before) };
         self.before = last;
         keys
     }
 
-    /// Up to four groups, each by its own control byte, up to the gap `end`.
+    /// Reads up to four groups, each with its own control byte, up to the gap `end`.
     ///
     /// # Safety
-    /// AVX-512; `data` has four groups' most bytes from `at` on.
+    /// The machine must have AVX-512. `data` has the most bytes of four groups from `at` on.
     #[inline(always)]
     unsafe fn mixed(&mut self, end: usize) -> __m512i {
         let mut quarters = [[0u8; 16]; 4];
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             for (i, quarter) in quarters.iter_mut().enumerate().take((end - self.gap).div_ceil(4).min(4)) {
                 self.group = self.at;
@@ -105,30 +105,32 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
         }
     }
 
-    /// The control bytes from the next group on; where they lie apart, what they are apart is for the caller to know.
+    /// The first control byte of the next group. In VarInt-GB the distance to the next control byte depends on the
+    /// lengths of the gaps.
     ///
     /// # Safety
     /// The next group has its control byte.
     #[inline(always)]
     unsafe fn controls(&self) -> *const u8 {
-        // SAFETY: the caller's; StreamVByte's control bytes have zeros after them.
+        // SAFETY: guaranteed by the caller; StreamVByte's control bytes have zeros after them.
         unsafe {
             if STREAM { self.controls.as_ptr().add(self.gap / 4 % CONTROLS) } else { self.data.as_ptr().add(self.at) }
         }
     }
 
-    /// The next four groups, if they have one control byte in common.
+    /// Reads the next four groups if they all have the same control byte.
     ///
     /// # Safety
-    /// AVX-512; `data` has four groups as long as the first, and 16 bytes from the last one's gaps on.
+    /// The machine must have AVX-512. `data` has four groups as long as the first one, and 16 bytes from the gaps of
+    /// the last one on.
     #[inline(always)]
     unsafe fn alike(&mut self, shape: &mut Shape) -> Option<__m512i> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let (from, controls) = (self.data.as_ptr().add(self.at), self.controls());
             shape.set(*controls);
-            let (step, apart) = if STREAM { (shape.len, 1) } else { (shape.len + 1, shape.len + 1) };
-            let (one, two, three) = (*controls.add(apart), *controls.add(2 * apart), *controls.add(3 * apart));
+            let (step, stride) = if STREAM { (shape.len, 1) } else { (shape.len + 1, shape.len + 1) };
+            let (one, two, three) = (*controls.add(stride), *controls.add(2 * stride), *controls.add(3 * stride));
             if (one ^ shape.control) | (two ^ shape.control) | (three ^ shape.control) != 0 {
                 return None;
             }
@@ -137,53 +139,53 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
         }
     }
 
-    /// Whether `data` has what `alike` reads.
+    /// Whether `data` has the bytes that `alike` reads.
     #[inline(always)]
     fn has_four_alike(&self) -> bool {
         if self.at + GROUP > self.data.len() {
             return false;
         }
-        // SAFETY: the control byte is there.
+        // SAFETY: the control byte can be read.
         let len = usize::from(LENGTHS[usize::from(unsafe { *self.controls() })]);
         self.at + 3 * (len + usize::from(!STREAM)) + GROUP <= self.data.len()
     }
 
-    /// Feeds sixteen keys; true to stop.
+    /// Feeds sixteen keys to `sink`. Returns true if `sink` stops.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn feed(&mut self, gaps: __m512i, sink: &mut impl WideSink) -> bool {
         self.gap += 16;
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let keys = self.keys(gaps);
             sink.upto_sixteen(keys, 16)
         }
     }
 
-    /// Feeds the groups that `data` has whole, sixteen gaps at a time; true if `sink` stopped it.
+    /// Feeds the groups that are completely in `data`, sixteen gaps at a time. Returns true if `sink` has stopped.
     ///
     /// # Safety
-    /// AVX-512.
+    /// The machine must have AVX-512.
     #[inline(always)]
     unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
-        // SAFETY: the caller's; groups' bytes are read only where `data` has them.
+        // SAFETY: guaranteed by the caller; the bytes of a group are read only if `data` has them.
         unsafe {
             let mut shape = Shape::new();
             while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
-                let spread = match self.alike(&mut shape) {
-                    Some(spread) => spread,
+                let unpacked = match self.alike(&mut shape) {
+                    Some(unpacked) => unpacked,
                     None => self.mixed(gaps),
                 };
-                if self.feed(spread, sink) {
+                if self.feed(unpacked, sink) {
                     return true;
                 }
             }
-            // Short groups are still there.
+            // At the end of `data`, short groups may still be complete.
             while self.gap + 16 <= gaps && self.has_four_alike() {
-                let Some(spread) = self.alike(&mut shape) else { return false };
-                if self.feed(spread, sink) {
+                let Some(unpacked) = self.alike(&mut shape) else { return false };
+                if self.feed(unpacked, sink) {
                     return true;
                 }
             }
@@ -195,7 +197,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
 /// Feeds every key to `sink`, from `start` on.
 ///
 /// # Safety
-/// AVX-512.
+/// The machine must have AVX-512.
 #[inline(always)]
 pub(super) unsafe fn feed_wide<const STREAM: bool>(
     body: &[u8],
@@ -212,7 +214,7 @@ pub(super) unsafe fn feed_wide<const STREAM: bool>(
             *last &= first_lanes(2 * (gaps % 4)) as u8;
         }
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let before = _mm512_set1_epi32(start.key as i32);
         let mut groups =
@@ -222,12 +224,13 @@ pub(super) unsafe fn feed_wide<const STREAM: bool>(
         }
         let left = body.get(groups.at..).unwrap_or_default();
         let mut copy = [0; 9 * GROUP];
-        // Fewer than four groups' most bytes are left where these ended the loop, four groups where the gaps did.
+        // If the loop ended at the end of the body, fewer than four groups of the greatest length are left. If it ended
+        // at the last gaps, at most four groups are left.
         let Some(to) = copy.get_mut(..left.len()).filter(|to| to.len() <= 4 * GROUP) else { return Err(LEFT_OVER) };
         to.copy_from_slice(left);
         let (partial, mut last) = (gaps % 4, None);
         if !STREAM && partial > 0 {
-            // The control byte of the last group goes before its gaps, as in the others.
+            // The control byte of a partial last group is moved before its gaps, as in the other groups.
             let control = *left.last().ok_or(CUT)? & first_lanes(2 * partial) as u8;
             let len = usize::from(LENGTHS[usize::from(control)]) - (4 - partial);
             let at = left.len().checked_sub(1 + len).ok_or(CUT)?;
@@ -242,8 +245,8 @@ pub(super) unsafe fn feed_wide<const STREAM: bool>(
                 return Err(CUT);
             }
             let count = (gaps - rest.gap).min(16);
-            let spread = rest.mixed(gaps);
-            let keys = rest.keys(spread);
+            let unpacked = rest.mixed(gaps);
+            let keys = rest.keys(unpacked);
             rest.gap += 16;
             if sink.upto_sixteen(keys, count) {
                 return Ok(());

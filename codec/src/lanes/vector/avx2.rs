@@ -1,4 +1,4 @@
-//! Vectors of 256 bits: 8 or 4 keys, for AVX2. No other vectors belong here.
+//! Vectors of 256 bits: 8 or 4 keys, for AVX2. Other vectors must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 #![allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
 
@@ -11,7 +11,7 @@ pub(crate) struct Avx2x32(__m256i);
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2x64(__m256i);
 
-// SAFETY: each function is the one the trait names, on 8 lanes.
+// SAFETY: each function does what the trait says, on 8 lanes.
 unsafe impl Vector for Avx2x32 {
     type Key = u32;
     const LANES: usize = 8;
@@ -19,27 +19,27 @@ unsafe impl Vector for Avx2x32 {
 
     #[inline(always)]
     unsafe fn splat(key: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_set1_epi32(key as i32) })
     }
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> Self {
-        // SAFETY: the trait's contract: 8 bytes.
+        // SAFETY: guaranteed by the trait's contract: 8 bytes.
         Self(unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())) })
     }
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
-        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        // SAFETY: guaranteed by the trait's contract. With flipped sign bits, a signed comparison compares unsigned.
         unsafe {
             let sign = _mm256_set1_epi32(i32::MIN);
             let mask = _mm256_cmpgt_epi32(_mm256_xor_si256(other.0, sign), _mm256_xor_si256(self.0, sign));
@@ -48,7 +48,7 @@ unsafe impl Vector for Avx2x32 {
     }
     #[inline(always)]
     unsafe fn prefix_sums(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let pairs = _mm256_add_epi32(self.0, _mm256_slli_si256::<4>(self.0));
             let halves = _mm256_add_epi32(pairs, _mm256_slli_si256::<8>(pairs));
@@ -58,17 +58,17 @@ unsafe impl Vector for Avx2x32 {
     }
     #[inline(always)]
     unsafe fn behind(self, before: Self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_alignr_epi8::<12>(self.0, _mm256_permute2x128_si256::<0x03>(self.0, before.0)) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_permutevar8x32_epi32(self.0, _mm256_set1_epi32(7)) })
     }
     #[inline(always)]
     unsafe fn total(self) -> u128 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let [low, high] = sums_of_halves(self.0);
             u128::from(low + high)
@@ -76,7 +76,7 @@ unsafe impl Vector for Avx2x32 {
     }
     #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
-        // SAFETY: the trait's contract; 8 rows.
+        // SAFETY: guaranteed by the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m256i; 8]>().read();
             let (a, b) = (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
@@ -101,7 +101,7 @@ unsafe impl Vector for Avx2x32 {
     }
 }
 
-// SAFETY: each function is the one the trait names, on 4 lanes.
+// SAFETY: each function does what the trait says, on 4 lanes.
 unsafe impl Vector for Avx2x64 {
     type Key = u64;
     const LANES: usize = 4;
@@ -109,27 +109,27 @@ unsafe impl Vector for Avx2x64 {
 
     #[inline(always)]
     unsafe fn splat(key: u64) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_set1_epi64x(key as i64) })
     }
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> Self {
-        // SAFETY: the trait's contract: 4 bytes.
+        // SAFETY: guaranteed by the trait's contract: 4 bytes.
         Self(unsafe { _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(from.cast::<i32>().read_unaligned())) })
     }
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
-        // SAFETY: the trait's contract. Flipping the sign bits makes the signed comparison unsigned.
+        // SAFETY: guaranteed by the trait's contract. With flipped sign bits, a signed comparison compares unsigned.
         unsafe {
             let sign = _mm256_set1_epi64x(i64::MIN);
             let mask = _mm256_cmpgt_epi64(_mm256_xor_si256(other.0, sign), _mm256_xor_si256(self.0, sign));
@@ -138,7 +138,7 @@ unsafe impl Vector for Avx2x64 {
     }
     #[inline(always)]
     unsafe fn prefix_sums(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let pairs = _mm256_add_epi64(self.0, _mm256_slli_si256::<8>(self.0));
             let low = _mm256_permute2x128_si256::<0x08>(pairs, pairs);
@@ -147,17 +147,17 @@ unsafe impl Vector for Avx2x64 {
     }
     #[inline(always)]
     unsafe fn behind(self, before: Self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_alignr_epi8::<8>(self.0, _mm256_permute2x128_si256::<0x03>(self.0, before.0)) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm256_permute4x64_epi64::<0xFF>(self.0) })
     }
     #[inline(always)]
     unsafe fn total(self) -> u128 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let [low, high] = sums_of_halves(self.0);
             u128::from(low) + (u128::from(high) << 32)
@@ -165,7 +165,7 @@ unsafe impl Vector for Avx2x64 {
     }
     #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
-        // SAFETY: the trait's contract; 4 rows.
+        // SAFETY: guaranteed by the trait's contract; 4 rows.
         unsafe {
             let [a, b, c, d] = rows.cast::<[__m256i; 4]>().read();
             let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
@@ -180,10 +180,10 @@ unsafe impl Vector for Avx2x64 {
     }
 }
 
-/// The sums of the lower and of the upper halves of all lanes of 64 bits.
+/// The sum of the lower halves of all 64-bit lanes, and the sum of the upper halves.
 #[inline(always)]
 unsafe fn sums_of_halves(lanes: __m256i) -> [u64; 2] {
-    // SAFETY: called in AVX2 code only.
+    // SAFETY: called from AVX2 code only.
     unsafe {
         let low = _mm256_and_si256(lanes, _mm256_set1_epi64x(0xFFFF_FFFF));
         let high = _mm256_srli_epi64::<32>(lanes);

@@ -1,4 +1,4 @@
-//! Vectors of 512 bits: 16 or 8 keys, for AVX-512. No other vectors belong here.
+//! Vectors of 512 bits: 16 or 8 keys, for AVX-512. Other vectors must not be in this file.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 #![allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
 
@@ -11,7 +11,7 @@ pub(crate) struct Avx512x32(pub(crate) __m512i);
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512x64(pub(crate) __m512i);
 
-// SAFETY: each function is the one the trait names, on 16 lanes.
+// SAFETY: each function does what the trait says, on 16 lanes.
 unsafe impl Vector for Avx512x32 {
     type Key = u32;
     const LANES: usize = 16;
@@ -19,76 +19,77 @@ unsafe impl Vector for Avx512x32 {
 
     #[inline(always)]
     unsafe fn splat(key: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_set1_epi32(key as i32) })
     }
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> Self {
-        // SAFETY: the trait's contract: 16 bytes.
+        // SAFETY: guaranteed by the trait's contract: 16 bytes.
         Self(unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) })
     }
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(self.0)) }
     }
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_srl_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_sll_epi32(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn step(self, field: Self, mask: Self) -> Self {
-        // SAFETY: the trait's contract. `a - !b` is `a + b + 1`, and the and-not comes in one instruction.
+        // SAFETY: guaranteed by the trait's contract. `a - !b` is `a + b + 1`, and one instruction computes
+        // `!(field & mask)`.
         Self(unsafe { _mm512_sub_epi32(self.0, _mm512_ternarylogic_epi32::<0x3F>(field.0, mask.0, mask.0)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         u32::from(unsafe { _mm512_cmplt_epu32_mask(self.0, other.0) })
     }
     #[inline(always)]
     unsafe fn prefix_sums(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { crate::avx512::prefix_sums(self.0) })
     }
     #[inline(always)]
     unsafe fn behind(self, before: Self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_alignr_epi32::<15>(self.0, before.0) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_permutexvar_epi32(_mm512_set1_epi32(15), self.0) })
     }
     const ROWS: usize = 8;
 
     #[inline(always)]
     unsafe fn total(self) -> u128 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let [low, high] = sums_of_halves(self.0);
             u128::from(low + high)
         }
     }
-    /// Vector `i` comes to hold 8 keys each of the lanes `i` and `4 + i`, vector `4 + i` of the lanes `8 + i` and
+    /// Vector `i` gets 8 keys each of the lanes `i` and `4 + i`, and vector `4 + i` those of the lanes `8 + i` and
     /// `12 + i`.
     #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
-        // SAFETY: the trait's contract; 8 rows.
+        // SAFETY: guaranteed by the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m512i; 8]>().read();
             let (a, b) = (_mm512_unpacklo_epi32(r[0], r[1]), _mm512_unpackhi_epi32(r[0], r[1]));
             let (c, d) = (_mm512_unpacklo_epi32(r[2], r[3]), _mm512_unpackhi_epi32(r[2], r[3]));
             let (e, f) = (_mm512_unpacklo_epi32(r[4], r[5]), _mm512_unpackhi_epi32(r[4], r[5]));
             let (g, h) = (_mm512_unpacklo_epi32(r[6], r[7]), _mm512_unpackhi_epi32(r[6], r[7]));
-            // Quarter q of the i-th pair: rows 0 to 3, and rows 4 to 7, of lane 4q + i.
+            // Quarter q of the i-th pair has rows 0 to 3, and rows 4 to 7, of lane 4q + i.
             let (ac, eg) = (_mm512_unpacklo_epi64(a, c), _mm512_unpacklo_epi64(e, g));
             let (ca, ge) = (_mm512_unpackhi_epi64(a, c), _mm512_unpackhi_epi64(e, g));
             let (bd, fh) = (_mm512_unpacklo_epi64(b, d), _mm512_unpacklo_epi64(f, h));
@@ -108,10 +109,11 @@ unsafe impl Vector for Avx512x32 {
         }
     }
 
-    /// Each step halves the lanes of a vector and doubles the rows, so that the last gives whole vectors of keys in order.
+    /// Each step halves the lanes of a vector and doubles the rows, so the last step gives whole vectors of keys in
+    /// order.
     #[inline(always)]
     unsafe fn store_runs(rows: *mut Self, to: *mut u32) {
-        // SAFETY: the caller's: 8 rows, and room for 128 keys.
+        // SAFETY: guaranteed by the caller: 8 rows, and room for 128 keys.
         unsafe {
             let r = rows.cast::<[__m512i; 8]>().read();
             let near = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -139,7 +141,7 @@ unsafe impl Vector for Avx512x32 {
 
     #[inline(always)]
     unsafe fn store_columns(rows: *mut Self, to: *mut u32, stride: usize) {
-        // SAFETY: the caller's: 8 rows, and room for the last lane's keys.
+        // SAFETY: guaranteed by the caller: 8 rows, and room for the keys of the last lane.
         unsafe {
             Self::transpose(rows);
             for half in 0..2 {
@@ -157,7 +159,7 @@ unsafe impl Vector for Avx512x32 {
     }
 }
 
-// SAFETY: each function is the one the trait names, on 8 lanes.
+// SAFETY: each function does what the trait says, on 8 lanes.
 unsafe impl Vector for Avx512x64 {
     type Key = u64;
     const LANES: usize = 8;
@@ -165,42 +167,43 @@ unsafe impl Vector for Avx512x64 {
 
     #[inline(always)]
     unsafe fn splat(key: u64) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_set1_epi64(key as i64) })
     }
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> Self {
-        // SAFETY: the trait's contract: 8 bytes.
+        // SAFETY: guaranteed by the trait's contract: 8 bytes.
         Self(unsafe { _mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast())) })
     }
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe { _mm_storel_epi64(to.cast(), _mm512_cvtepi64_epi8(self.0)) }
     }
     #[inline(always)]
     unsafe fn shr(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_srl_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn shl(self, by: u32) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_sll_epi64(self.0, _mm_cvtsi32_si128(by as i32)) })
     }
     #[inline(always)]
     unsafe fn step(self, field: Self, mask: Self) -> Self {
-        // SAFETY: the trait's contract. As for 16 lanes.
+        // SAFETY: guaranteed by the trait's contract. The same computation as for 16 lanes.
         Self(unsafe { _mm512_sub_epi64(self.0, _mm512_ternarylogic_epi64::<0x3F>(field.0, mask.0, mask.0)) })
     }
     #[inline(always)]
     unsafe fn less(self, other: Self) -> u32 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         u32::from(unsafe { _mm512_cmplt_epu64_mask(self.0, other.0) })
     }
     #[inline(always)]
     unsafe fn prefix_sums(self) -> Self {
-        // SAFETY: the trait's contract. Each step adds the lanes 1, 2 and 4 below; `alignr` brings zeros in.
+        // SAFETY: guaranteed by the trait's contract. The steps add the lane that is 1, 2 and 4 lanes lower. `alignr`
+        // shifts in zeros.
         unsafe {
             let zero = _mm512_setzero_si512();
             let mut sums = _mm512_add_epi64(self.0, _mm512_alignr_epi64::<7>(self.0, zero));
@@ -210,17 +213,17 @@ unsafe impl Vector for Avx512x64 {
     }
     #[inline(always)]
     unsafe fn behind(self, before: Self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_alignr_epi64::<7>(self.0, before.0) })
     }
     #[inline(always)]
     unsafe fn last(self) -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         Self(unsafe { _mm512_permutexvar_epi64(_mm512_set1_epi64(7), self.0) })
     }
     #[inline(always)]
     unsafe fn total(self) -> u128 {
-        // SAFETY: the trait's contract.
+        // SAFETY: guaranteed by the trait's contract.
         unsafe {
             let [low, high] = sums_of_halves(self.0);
             u128::from(low) + (u128::from(high) << 32)
@@ -228,10 +231,10 @@ unsafe impl Vector for Avx512x64 {
     }
     #[inline(always)]
     unsafe fn transpose(rows: *mut Self) {
-        // SAFETY: the trait's contract; 8 rows.
+        // SAFETY: guaranteed by the trait's contract; 8 rows.
         unsafe {
             let r = rows.cast::<[__m512i; 8]>().read();
-            // Quarter q of pair i: rows 2i and 2i + 1 of lane 2q (even) or 2q + 1 (odd).
+            // Quarter q of pair i has rows 2i and 2i + 1 of lane 2q (even) or 2q + 1 (odd).
             let (a, b) = (_mm512_unpacklo_epi64(r[0], r[1]), _mm512_unpacklo_epi64(r[2], r[3]));
             let (c, d) = (_mm512_unpacklo_epi64(r[4], r[5]), _mm512_unpacklo_epi64(r[6], r[7]));
             let (e, f) = (_mm512_unpackhi_epi64(r[0], r[1]), _mm512_unpackhi_epi64(r[2], r[3]));
@@ -242,10 +245,10 @@ unsafe impl Vector for Avx512x64 {
     }
 }
 
-/// The sums of the lower and of the upper halves of all lanes of 64 bits.
+/// The sum of the lower halves of all 64-bit lanes, and the sum of the upper halves.
 #[inline(always)]
 unsafe fn sums_of_halves(lanes: __m512i) -> [u64; 2] {
-    // SAFETY: called in AVX-512 code only.
+    // SAFETY: called from AVX-512 code only.
     unsafe {
         let low = _mm512_and_si512(lanes, _mm512_set1_epi64(0xFFFF_FFFF));
         let high = _mm512_srli_epi64::<32>(lanes);
@@ -253,10 +256,10 @@ unsafe fn sums_of_halves(lanes: __m512i) -> [u64; 2] {
     }
 }
 
-/// The 128-bit quarters of four vectors as a square matrix, transposed.
+/// Transposes the 128-bit quarters of four vectors, as a square matrix.
 #[inline(always)]
 unsafe fn quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
-    // SAFETY: called in AVX-512 code only.
+    // SAFETY: called from AVX-512 code only.
     unsafe {
         let (p, q) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
         let (s, t) = (_mm512_shuffle_i64x2::<0xEE>(a, b), _mm512_shuffle_i64x2::<0xEE>(c, d));
