@@ -1,25 +1,27 @@
-//! SVG charts of bars beside each other. What they show is not known here.
+//! SVG bar charts. The meaning of the bars must not be known here.
 
-use crate::chart::{BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, tick};
+use crate::chart::{BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, linear};
 use std::fmt::Write;
 
-/// A bar of a chart, of one part or of several, one upon the other.
+/// A bar of a chart, with one part or several parts on top of each other.
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<f64>,
-    /// What somebody else says of it: drawn as a mark across.
+    /// The value from the paper, drawn as a dashed line across the bar.
     pub(crate) claimed: Option<f64>,
 }
 
-/// Bars beside each other.
+/// A bar chart.
 pub(crate) struct Bars {
     pub(crate) title: String,
-    /// What the parts of the bars are, from the foot up; nothing where there is one.
+    /// The meaning of the heights, if the title does not say it.
+    pub(crate) height: String,
+    /// The names of the parts of the bars, from the bottom up. Empty if bars have one part.
     pub(crate) parts: Vec<String>,
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Text at a place; its end or middle is there if the anchor says so.
+/// Adds a text. `anchor` says which point of the text is at `place`.
 fn text(svg: &mut String, place: (f64, f64), anchor: &str, fill: &str, text: &str) {
     let (x, y) = place;
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{fill}\">{text}</text>");
@@ -29,9 +31,9 @@ impl Bars {
     /// The chart as a file.
     pub(crate) fn svg(&self) -> String {
         let whole = |bar: &Bar| bar.parts.iter().sum::<f64>().max(bar.claimed.unwrap_or(0.0));
-        let step = tick(self.bars.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max));
-        let y = |value: f64| HEIGHT - BOTTOM - value / (4.0 * step) * (HEIGHT - TOP - BOTTOM);
-        let mut svg = frame(&self.title, "", step, y);
+        let ticks = linear(self.bars.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max));
+        let y = |value: f64| HEIGHT - BOTTOM - value / ticks[ticks.len() - 1] * (HEIGHT - TOP - BOTTOM);
+        let mut svg = frame(&self.title, "", &self.height, &ticks, y);
         let room = (WIDTH - LEFT - RIGHT) / self.bars.len().max(1) as f64;
         for (i, bar) in self.bars.iter().enumerate() {
             let x = LEFT + room * (i as f64 + 0.15);
@@ -50,7 +52,7 @@ impl Bars {
                 let dashes = "stroke=\"black\" stroke-width=\"2\" stroke-dasharray=\"4 2\"";
                 let _ = writeln!(svg, "<path d=\"M{from:.1} {y:.1}H{to:.1}\" {dashes}/>");
             }
-            // Names of neighbours on two lines, so that they do not run into each other.
+            // The names of neighbours are on two lines, so that they do not overlap.
             let line = HEIGHT - BOTTOM + if i % 2 == 0 { 14.0 } else { 28.0 };
             text(&mut svg, (x + room * 0.35, line), "middle", "black", &bar.name);
         }
@@ -70,10 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_bar_stand_upon_each_other() {
+    fn parts_of_a_bar_are_on_top_of_each_other() {
         let bar = |parts: &[f64], claimed| Bar { name: "b".to_owned(), parts: parts.to_vec(), claimed };
         let parts = vec!["lower".to_owned(), "upper".to_owned()];
-        let bars = Bars { title: String::new(), parts, bars: vec![bar(&[1.0, 3.0], None), bar(&[2.0], Some(4.0))] };
+        let bars = Bars {
+            title: String::new(),
+            height: String::new(),
+            parts,
+            bars: vec![bar(&[1.0, 3.0], None), bar(&[2.0], Some(4.0))],
+        };
         let svg = bars.svg();
         assert!(svg.contains("y=\"276.0\" width=\"157.5\" height=\"80.0\""), "{svg}");
         assert!(svg.contains("y=\"36.0\" width=\"157.5\" height=\"240.0\""), "{svg}");

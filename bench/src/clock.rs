@@ -1,6 +1,6 @@
 //! The clock of benchmarks that keep one thread busy.
 
-/// The time this thread has spent running, in seconds: what others do on the machine is not measured.
+/// The CPU time of this thread, in seconds. The work of other processes is not measured.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

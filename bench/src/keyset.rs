@@ -1,20 +1,20 @@
-//! The keys of a run: made or read before anything is timed, kept sorted, named by their rank. Their use must not be
-//! in this file.
+//! The keys of a run. They are made or read before anything is timed, are sorted, and are identified by their rank.
+//! Their use must not be in this file.
 
 use crate::Result;
 use fastrand::Rng;
 use std::io::BufRead;
 use std::path::Path;
 
-/// Sorted keys without duplicates, one behind the other.
+/// Sorted keys without duplicates.
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// Where each key begins, and where the last ends.
+    /// The start of each key, and the end of the last one.
     starts: Vec<usize>,
 }
 
 impl Keys {
-    /// What `push` is handed, sorted and without duplicates; never none at all.
+    /// The keys that `make` passes to `push`, sorted and without duplicates. An error if there are none.
     pub(crate) fn collect(make: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<()>) -> Result<Keys> {
         let mut found = Keys { bytes: Vec::new(), starts: vec![0] };
         make(&mut |key| {
@@ -29,7 +29,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// `n` keys of `len` bytes, each byte one of `domain`, from `0` on; duplicates are dropped.
+    /// `n` keys of `len` bytes. Each byte is one of `domain` bytes from `0` on. Duplicates are removed.
     pub(crate) fn uniform(n: usize, len: usize, domain: u8, rng: &mut Rng) -> Result<Keys> {
         Keys::collect(|push| {
             let mut key = vec![0; len];
@@ -66,12 +66,12 @@ impl Keys {
         keys
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all keys.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -82,7 +82,7 @@ impl Keys {
         &self.bytes[self.starts[rank]..self.starts[rank + 1]]
     }
 
-    /// Replaces `out` by the keys of `ranks`, one behind the other in that order.
+    /// Replaces `out` by the keys of `ranks`, in that order.
     pub(crate) fn gather(&self, ranks: &[u32], out: &mut Gathered) {
         out.bytes.clear();
         out.ends.clear();
@@ -92,7 +92,7 @@ impl Keys {
         }
     }
 
-    /// The length of each, if it is the same for all.
+    /// The length of a key, if all have the same length.
     pub(crate) fn width(&self) -> Option<usize> {
         let width = self.get(0).len();
         self.starts.windows(2).all(|pair| pair[1] - pair[0] == width).then_some(width)
@@ -106,7 +106,7 @@ impl Keys {
     }
 }
 
-/// Some keys in the order of their use: reading them costs no trip to memory that would be none of the store's.
+/// Keys in the order of their use. Reading them causes no cache misses that would be counted for the store.
 #[derive(Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Workloads, and what runs and measures them: shared by `duramen-bench` and by the programs that set other stores
-//! beside Duramen. No other store is in here.
+//! Workloads and their measurement, shared by `duramen-bench` and by the programs that measure other stores beside
+//! Duramen. This crate contains no other store.
 
 mod bars;
 pub mod basic;
@@ -7,14 +7,16 @@ mod chart;
 mod clock;
 pub mod codecs;
 pub mod integers;
+pub mod kept;
 pub mod keys;
 mod keyset;
 mod options;
 mod page;
+pub mod progress;
 mod random;
 mod stats;
 mod value;
 pub mod writes;
 
-/// What goes wrong in a benchmark ends it; the words are for whoever started it.
+/// An error ends a benchmark. Its message is for the user.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,15 +1,15 @@
-//! Options that several benchmarks have. What only one asks for stays with that one.
+//! Options of several benchmarks. An option of only one benchmark belongs in that benchmark.
 
 use clap::ValueEnum;
 
-/// How the results of several contestants are printed.
+/// The format of the results of several contestants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
     /// For people.
     Table,
-    /// An array of objects, one a contestant.
+    /// An array of objects, one for each contestant.
     Json,
-    /// A line a contestant.
+    /// A line for each contestant.
     Csv,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum KeyType {
     U64,
 }
 
-/// Makes the folder that figures go to, before anything is measured for them. Errors name it.
+/// Creates the folder for figures before anything is measured. Errors name the folder.
 pub(crate) fn make_folder(folder: &std::path::Path) -> crate::Result<()> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()).into())
 }

@@ -1,36 +1,44 @@
-//! The page that sets what a paper says beside what was found: one file that needs no other. What is measured and asked
-//! is not known here.
+//! The page that compares the claims of a paper with the results: a single file. The meaning of the measurements and
+//! claims must not be known here.
 
 use std::fmt::Write;
 
-/// What the results say to a claim.
+/// The result for a claim.
 pub(crate) struct Finding {
     pub(crate) ours: String,
-    /// `None`: what it speaks of was not measured.
+    /// `None` if the values of the claim were not measured.
     pub(crate) agrees: Option<bool>,
 }
 
 /// A figure or table on the page.
 pub(crate) struct Section {
-    /// Its number; of a table `table` and its number.
+    /// The number of the figure. For a table `table` and its number.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// What is different here.
+    /// The differences from the paper.
     pub(crate) note: &'static str,
-    /// Claims and what was found.
+    /// The claims and their results.
     pub(crate) findings: Vec<(&'static str, Finding)>,
     /// The numbers as an HTML table.
     pub(crate) table: String,
-    /// Names of charts and what is in them.
+    /// The names and the contents of charts.
     pub(crate) charts: Vec<(String, String)>,
 }
 
-/// The name of the files of a figure or table, and of its place on the page.
+/// The name of the files of a figure or table, and of its anchor on the page.
 pub(crate) fn name(id: &str) -> String {
     if id.starts_with("table") { id.to_owned() } else { format!("figure{id}") }
 }
 
-/// Text as HTML takes it.
+/// The heading of a figure or table.
+pub(crate) fn heading(id: &str) -> String {
+    match id.strip_prefix("table") {
+        Some(number) => format!("Table {number}"),
+        None => format!("Figure {id}"),
+    }
+}
+
+/// Text with escapes for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -51,7 +59,7 @@ pub(crate) fn html(title: &str, about: &str, sections: &[Section]) -> String {
     let count = |agrees: Option<bool>| all.iter().filter(|finding| finding.agrees == agrees).count();
     let _ = writeln!(
         html,
-        "<p>{about}</p>\n<p>Of {} claims {} hold here, {} do not, {} could not be asked.</p>",
+        "<p>{about}</p>\n<p>Of {} claims {} hold here, {} do not, {} could not be compared.</p>",
         all.len(),
         count(Some(true)),
         count(Some(false)),
@@ -71,9 +79,8 @@ pub(crate) fn html(title: &str, about: &str, sections: &[Section]) -> String {
 }
 
 fn section_html(section: &Section, html: &mut String) {
-    let sort = if section.id.starts_with("table") { "Table" } else { "Figure" };
-    let number = section.id.trim_start_matches("table");
-    let _ = writeln!(html, "<h2 id=\"{}\">{sort} {number}. {}</h2>", name(section.id), escape(section.title));
+    let (heading, title) = (heading(section.id), escape(section.title));
+    let _ = writeln!(html, "<h2 id=\"{}\">{heading}. {title}</h2>", name(section.id));
     if !section.note.is_empty() {
         let _ = writeln!(html, "<p>{}</p>", escape(section.note));
     }
@@ -83,7 +90,7 @@ fn section_html(section: &Section, html: &mut String) {
             let (class, verdict) = match finding.agrees {
                 Some(true) => ("yes", "holds"),
                 Some(false) => ("no", "does not hold"),
-                None => ("none", "not asked"),
+                None => ("none", "not compared"),
             };
             let (says, ours) = (escape(says), escape(&finding.ours));
             let _ = writeln!(html, "<tr><td>{says}</td><td>{ours}</td><td class=\"{class}\">{verdict}</td></tr>");

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same on every machine (SplitMix64). What they are for is not known here.
+//! Pseudo-random numbers that are the same on every machine (SplitMix64). Their use must not be known here.
 
 /// A small generator.
 pub(crate) struct Random(u64);
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// A bijection that looks random.
+/// A pseudo-random bijection.
 #[inline]
 pub(crate) fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,6 +1,6 @@
-//! What is made of several rounds. Nothing is measured here.
+//! Statistics of several rounds. Nothing is measured here.
 
-/// The middle of some figures, of an even number of them the average of the middle two; 0 of none.
+/// The median. For an even number of values it is the average of the middle two. 0 if there are none.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     match values.len() {

@@ -1,17 +1,17 @@
-//! The values of a run: each follows from the rank of its key and from how often it was written, so that whatever is
-//! read can be checked without keeping it.
+//! The values of a run. A value is computed from the rank of its key and from how often it was written, so every value
+//! that is read can be checked without storing it.
 
 use crate::random::mix;
 
-/// How the values of a run are made.
+/// The rule for the values of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Values {
-    /// Bytes of each.
+    /// The length of a value in bytes.
     pub(crate) width: usize,
 }
 
 impl Values {
-    /// Replaces `out` by the value that the key of `rank` has after being written for the `generation`th time.
+    /// Replaces `out` by the value of the key of `rank` after the write number `generation`.
     #[inline]
     pub(crate) fn make(self, rank: usize, generation: u64, out: &mut Vec<u8>) {
         out.clear();
@@ -21,7 +21,7 @@ impl Values {
         }
     }
 
-    /// Whether a value is the one that [`Values::make`] makes.
+    /// True if the value is the one of [`Values::make`].
     #[inline]
     pub(crate) fn are(self, rank: usize, generation: u64, value: &[u8]) -> bool {
         value.len() == self.width

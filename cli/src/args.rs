@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{DeltaBlocks, StoreKind};
+use duramen::db::{Compression, DeltaBlocks, StoreKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -73,9 +73,13 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
-    /// Rebuild full pages and shrink the file
+    /// Rebuild full pages and shrink the file, or convert it
     ///
     /// Each table is rebuilt before its old pages are freed. Meanwhile the file grows by the size of its content.
+    ///
+    /// With --store or --page-size, the database is rebuilt in a new file, even if nothing changes. The new file then takes
+    /// the place of the old one. The device must have space for both. If the command is killed, the old database stays, and
+    /// the next such command removes the unfinished file, NAME.ID.new.
     Compact(Compact),
 }
 
@@ -89,6 +93,17 @@ pub(crate) struct Database {
     pub(crate) cache: Option<ByteSize>,
 }
 
+/// The bounds of the work of a recovery, for commands that make many commits.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Checkpoints {
+    /// A checkpoint begins when a recovery would read so many bytes of log [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) checkpoint_bytes: Option<ByteSize>,
+    /// A checkpoint begins when a recovery would read so many pages [default: as many as the cache holds, at least 65536]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) checkpoint_pages: Option<u64>,
+}
+
 /// The form of keys and values in input and output.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Look {
@@ -100,21 +115,21 @@ pub(crate) struct Look {
     pub(crate) hex: bool,
 }
 
-/// What `--keys` takes, for its help.
+/// The help of `--keys`, with all names.
 fn layouts() -> String {
     let names: Vec<String> = KeyLayout::ALL.into_iter().map(KeyLayout::names).collect();
-    format!("How pages keep keys: {} [default: blocks for u32, u64, i32 and i64, else head]", listed(&names))
+    format!("How pages keep keys: {} [default: blocks for u32, u64, i32 and i64, else head]", or_list(&names))
 }
 
-/// What `--codec` takes, for its help.
+/// The help of `--codec`, with all names.
 fn codecs() -> String {
     let names: Vec<String> = Codec::ALL.iter().map(Codec::to_string).collect();
     let usual = TableOptions::DEFAULT_CODEC;
-    format!("How blocks of u32, u64, i32 or i64 keys are compressed: {} [default: {usual}]", listed(&names))
+    format!("How blocks of u32, u64, i32 or i64 keys are compressed: {} [default: {usual}]", or_list(&names))
 }
 
-/// The names of a list, the last of them behind an "or".
-fn listed(names: &[String]) -> String {
+/// The names as a list with "or" before the last one.
+fn or_list(names: &[String]) -> String {
     match names {
         [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         names => names.join(""),
@@ -134,6 +149,10 @@ pub(crate) struct NewTable {
     pub(crate) keys: Option<KeyLayout>,
     #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,
+    /// How the pages of a new table are compressed in the file: none, lz4, zstd or zlib, the latter two also with a level, such
+    /// as zstd:9 [default: none]
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) compress: Option<Compression>,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
@@ -162,7 +181,7 @@ pub(crate) struct NewFile {
 /// How a file keeps its pages.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Store {
-    /// Pages without their free space at changing places, and a table of these
+    /// Each version of a page at a new place, without its free space, and a table of the places
     Table,
     /// Two slots a page, written in turn; for drives that compress
     Shadow,
@@ -224,6 +243,8 @@ pub(crate) struct Load {
     /// Entries a commit when loading into an existing table
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
+    #[command(flatten)]
+    pub(crate) checkpoints: Checkpoints,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
@@ -461,6 +482,18 @@ pub(crate) struct Restore {
 pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) database: Database,
+    /// Convert the file to this page store [default: as it is]
+    #[arg(long, value_enum)]
+    pub(crate) store: Option<Store>,
+    /// Convert the file to this page size, a power of two from 4K to 64K [default: as it is]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) page_size: Option<ByteSize>,
+    /// How --store shadow writes small changes of a page: threshold and segment in bytes, and delta blocks
+    /// [default: as it is]
+    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
+    pub(crate) delta: Option<DeltaBlocks>,
+    #[command(flatten)]
+    pub(crate) checkpoints: Checkpoints,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
@@ -481,7 +514,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         CommandLine::command().debug_assert();
     }
 }

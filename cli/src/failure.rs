@@ -1,28 +1,28 @@
-//! How a command ends: success, something was not found, or a failure. The exit status follows from it.
+//! The results of a command: success, something was not found, or a failure. Each has an exit code.
 
 use crate::words::words;
 use std::io;
 use std::path::PathBuf;
 
-/// The end of a command that did not fail.
+/// The result of a command that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Completion {
-    /// Exit status 0.
+    /// Exit code 0.
     Done,
-    /// A key, an entry or a table does not exist: exit status 1.
+    /// A key, an entry or a table does not exist: exit code 1.
     NotFound,
 }
 
-/// Why a command failed, in one line: exit status 2.
+/// The reason for a failure, as one line: exit code 2.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum Failure {
-    /// The engine's error, in the program's words.
+    /// An error of the engine, with advice for the command line.
     #[error("{}", words(.0))]
     Engine(#[from] duramen::Error),
-    /// The input, or an argument, says something that cannot be.
+    /// The input or an argument is wrong.
     #[error("{place}: {why}")]
     Input {
-        /// Where, as "line 7".
+        /// The place, such as "line 7".
         place: String,
         /// What is wrong and what to do.
         why: String,
@@ -30,36 +30,36 @@ pub(crate) enum Failure {
     /// Two options, or an option and the database, contradict each other.
     #[error("{0}")]
     Usage(String),
-    /// A table that is there got only a part of what was to be written to it.
+    /// Only a part of the entries was written to an existing table.
     #[error("{cause}; the first {written} entries, by their keys, are in table \"{table}\" already: remove the cause, then load all of them again", table = table.escape_debug())]
     Partly {
-        /// How many entries have been committed.
+        /// The number of committed entries.
         written: u64,
         /// The table.
         table: String,
-        /// What stopped the rest.
+        /// The failure that stopped the rest.
         cause: Box<Failure>,
     },
-    /// What was asked for was written as far as a damaged database has it.
+    /// The output is incomplete, because the database is damaged.
     #[error("{0}")]
     Incomplete(String),
-    /// `check` found something.
+    /// `check` found damage.
     #[error("{0}")]
     Unsound(String),
-    /// A file, or standard input, cannot be read or made.
+    /// A file or standard input cannot be read or created.
     #[error("{action} {path}: {source}", path = path.display())]
     File {
-        /// As "cannot read".
+        /// The action, such as "cannot read".
         action: &'static str,
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Standard output, or the file to write, does not take what is written.
+    /// Standard output or the output file cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
-    /// The reader of standard output has gone: no failure at all, just the end.
+    /// The reader has closed standard output. This is not a failure.
     #[error("standard output was closed")]
     ClosedPipe,
 }

@@ -1,8 +1,8 @@
 //! The program `duramen`: fills, reads, checks and repairs databases from the command line.
 //!
-//! This file parses the command line and turns the end of a command into an exit status: 0 after success, 1 if
-//! something was not found, 2 after an error, which is one line on standard error. If a reader such as `head` closes
-//! standard output early, the program ends without an error.
+//! This file parses the command line and turns the result of a command into an exit code: 0 after success, 1 if
+//! something was not found, 2 after an error, which is printed as one line on standard error. If a reader such as
+//! `head` closes standard output early, the program ends without an error.
 #![cfg_attr(
     not(test),
     deny(
@@ -36,34 +36,34 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
-        Err(error) if error.use_stderr() => return told(&one_line(&error.to_string())),
-        // Help or the version, which someone asked for.
+        Err(error) if error.use_stderr() => return print_error(&one_line(&error.to_string())),
+        // The user asked for the help or the version.
         Err(error) => {
-            return ended(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Completion::Done));
+            return exit_code(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Completion::Done));
         }
     };
-    ended(commands::run(line.command))
+    exit_code(commands::run(line.command))
 }
 
-/// The exit status for the end of a command.
-fn ended(end: Result<Completion, Failure>) -> ExitCode {
-    match end {
+/// The exit code for the result of a command.
+fn exit_code(result: Result<Completion, Failure>) -> ExitCode {
+    match result {
         Ok(Completion::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Completion::NotFound) => ExitCode::from(1),
-        Err(failure) => told(&format!("error: {failure}")),
+        Err(failure) => print_error(&format!("error: {failure}")),
     }
 }
 
-/// Prints an error in one line.
-fn told(line: &str) -> ExitCode {
-    // With standard error closed there is nobody left to tell.
+/// Prints an error as one line and returns its exit code.
+fn print_error(line: &str) -> ExitCode {
+    // If standard error is closed, the error cannot be printed.
     let _ = writeln!(std::io::stderr(), "{}", line.replace('\n', " "));
     ExitCode::from(2)
 }
 
-/// The message of clap for a wrong command line, in one line without the usage, and the command that prints the help.
-fn one_line(told: &str) -> String {
-    let what = told.split("\n\nUsage:").next().unwrap_or(told);
+/// The message of clap for a wrong command line, as one line without the usage, and the command that prints the help.
+fn one_line(message: &str) -> String {
+    let what = message.split("\n\nUsage:").next().unwrap_or(message);
     let what = what.split("\n\nFor more").next().unwrap_or(what);
     let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
     let name = std::env::args().nth(1).filter(|name| CommandLine::command().find_subcommand(name).is_some());

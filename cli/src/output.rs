@@ -51,7 +51,7 @@ impl Output {
         self.out.write_all(&self.line).map_err(Failure::output)
     }
 
-    /// Writes the rest of the buffer. It must be called at the end, because dropping returns no error.
+    /// Writes the rest of the buffer. Call it at the end, because dropping the output returns no error.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(Failure::output)
     }

@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) enum Unit {
     /// Bytes, shown as KiB, MiB, ...
     Bytes,
-    /// Things with this name, such as "pages".
+    /// Items with this name, such as "pages".
     Count(&'static str),
 }
 
@@ -33,7 +33,7 @@ enum Shown {
 }
 
 impl Meter {
-    /// Begins a phase of `total` units, if that is known. With `quiet` it shows nothing.
+    /// Begins a phase. `total` is its number of units, if that is known. With `quiet` nothing is shown.
     pub(crate) fn begin(phase: &'static str, unit: Unit, total: Option<u64>, quiet: bool) -> Meter {
         let shown = if quiet {
             Shown::Nothing
@@ -45,7 +45,7 @@ impl Meter {
         Meter { phase, unit, total, shown }
     }
 
-    /// Shows that `done` units are done, and `note` beside it. It is fast enough for every thousandth entry.
+    /// Shows that `done` units are done, and a note. It is fast enough to be called for every thousandth entry.
     pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         match &mut self.shown {
             Shown::Bar(bar) => {
@@ -55,16 +55,16 @@ impl Meter {
             Shown::Lines { last } if last.elapsed() >= INTERVAL => {
                 *last = Instant::now();
                 let line = line(self.phase, self.unit, self.total, done, &note());
-                // Whoever closed standard error does not want to know.
+                // An error here means that standard error is closed, and is ignored.
                 let _ = writeln!(std::io::stderr(), "{line}");
             }
             Shown::Lines { .. } | Shown::Nothing => {}
         }
     }
 
-    /// Writes a line that is shown even with `quiet`.
-    pub(crate) fn tell(&self, line: &str) {
-        // Whoever closed standard error does not want to know.
+    /// Prints a line, also with `quiet`.
+    pub(crate) fn print(&self, line: &str) {
+        // An error here means that standard error is closed, and is ignored.
         let write = || drop(writeln!(std::io::stderr(), "{line}"));
         match &self.shown {
             Shown::Bar(bar) => bar.suspend(write),
@@ -114,15 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_phase_amount_and_total() {
-        let told = line("reading", Unit::Bytes, Some(4096), 1024, "7 entries");
-        assert_eq!(told, "reading: 1.00 KiB of 4.00 KiB, 7 entries");
+    fn lines_show_phase_amount_and_total() {
+        let text = line("reading", Unit::Bytes, Some(4096), 1024, "7 entries");
+        assert_eq!(text, "reading: 1.00 KiB of 4.00 KiB, 7 entries");
         assert_eq!(line("dumping", Unit::Count("entries"), Some(2000), 1000, ""), "dumping: 1,000 of 2,000 entries");
         assert_eq!(line("checking", Unit::Count("pages"), None, 12_345, ""), "checking: 12,345 pages");
     }
 
     #[test]
-    fn every_template_is_sound() {
+    fn every_template_is_valid() {
         for unit in [Unit::Bytes, Unit::Count("pages")] {
             for total in [None, Some(9)] {
                 let bar = bar("reading", unit, total);

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// Characters of a text that a table shows; JSON has all of them.
+/// The number of characters of a text that a table shows. JSON has all of them.
 const WIDEST: usize = 200;
-/// The same in a table that is printed in parts.
+/// The same for a table that is printed in parts.
 const WIDEST_IN_PARTS: usize = 30;
-/// Characters of a line of a table that is printed in parts.
+/// The number of characters of a line of a table that is printed in parts.
 const LINE: usize = 100;
 
 /// How to print a table in parts.
@@ -33,7 +33,7 @@ pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
     print_with(report, format, None)
 }
 
-/// As [`print`], with tables in parts whose lines have at most [`LINE`] characters.
+/// Like [`print`], with tables in parts whose lines have at most [`LINE`] characters.
 pub(crate) fn print_in_parts(report: &impl Serialize, format: Format, parts: Parts<'_>) -> Result<()> {
     print_with(report, format, Some(parts))
 }
@@ -48,7 +48,7 @@ fn print_with(report: &impl Serialize, format: Format, in_parts: Option<Parts<'_
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::output)
 }
 
-/// The report as text: its plain fields one a row, then the fields that are objects or lists.
+/// The report as text: a row for each plain field, then the fields that are objects or lists.
 fn render(report: &Value, in_parts: Option<Parts<'_>>) -> String {
     match report {
         Value::Object(fields) => {
@@ -108,7 +108,7 @@ fn columns(rows: &[Value], fields: &[Field<'_>], title: fn(&str) -> String, wide
     table
 }
 
-/// The fields of each part: the labels, and as many others as fit in a line.
+/// The fields of each part: the labels, and as many other fields as fit in a line.
 fn parts<'a>(rows: &[Value], all: &[Field<'a>], rule: Parts<'_>) -> Vec<Vec<Field<'a>>> {
     let width = |field: &Field<'_>| {
         let widths = columns(rows, &[*field], stacked, WIDEST_IN_PARTS).column_max_content_widths();
@@ -133,12 +133,12 @@ fn parts<'a>(rows: &[Value], all: &[Field<'a>], rule: Parts<'_>) -> Vec<Vec<Fiel
     parts
 }
 
-/// Characters around each column.
+/// The number of spaces around each column.
 const SPACE: usize = 2;
 
 fn empty() -> Table {
     let mut table = Table::new();
-    // A table that is wider than the window is not cut: its reader can scroll.
+    // A table that is wider than the window is not cut: the reader can scroll.
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
@@ -147,12 +147,12 @@ fn alignment(value: &Value) -> CellAlignment {
     if value.is_number() { CellAlignment::Right } else { CellAlignment::Left }
 }
 
-/// A field's name for people.
+/// The name of a field for people.
 fn title(name: &str) -> String {
     name.strip_suffix("_bytes").unwrap_or(name).replace('_', " ")
 }
 
-/// The same in two lines, if it has several words.
+/// The name of a field for people, in two lines if it has several words.
 fn stacked(name: &str) -> String {
     let title = title(name);
     let middle = title.len() / 2;
@@ -163,7 +163,7 @@ fn stacked(name: &str) -> String {
     }
 }
 
-/// A field's value for people, a text with at most `widest` characters.
+/// The value of a field for people. A text has at most `widest` characters.
 fn shown(name: &str, value: &Value, widest: usize) -> String {
     match value {
         Value::Null => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! Sizes in bytes as options take them: `8192`, `64K`, `2 GiB`.
+//! Sizes in bytes, as in options: `8192`, `64K`, `2 GiB`.
 
 use bytesize::ByteSize;
 
@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str) -> Result<ByteSize, String> {
     fits.ok_or_else(|| format!("\"{text}\" is not a size: write bytes as 65536, 64K, 512M or 2G"))
 }
 
-/// A size as a length in memory; a size beyond the address space becomes the greatest length.
+/// A size as a length in memory. If it is beyond the address space, it is the greatest length.
 pub(crate) fn length(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
@@ -41,9 +41,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_by_its_text() {
+    fn an_error_for_a_wrong_size_shows_the_text() {
         for text in ["", "K", "-1", "1.5.2G", "12X", "99999999999G", "é"] {
-            assert!(parse(text).is_err_and(|told| told.contains(&format!("\"{text}\""))), "{text}");
+            assert!(parse(text).is_err_and(|message| message.contains(&format!("\"{text}\""))), "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use duramen::db::types::DynType;
 use duramen::{Error, Result};
 
-/// Reads and writes one of the two halves of an entry.
+/// Converts one of the two halves of an entry, its key or its value.
 pub(crate) struct Half {
     type_: DynType,
     hex: bool,
@@ -15,12 +15,12 @@ impl Half {
         Half { type_, hex }
     }
 
-    /// The type's name in the catalog.
+    /// The name of the type in the catalog.
     pub(crate) fn type_name(&self) -> String {
         self.type_.to_string()
     }
 
-    /// The stored bytes of what `text` says.
+    /// The stored bytes of the value that `text` describes.
     pub(crate) fn encode(&self, text: &[u8]) -> Result<Vec<u8>> {
         if !self.hex {
             return self.type_.encode_text(text);
@@ -30,7 +30,7 @@ impl Half {
         Ok(bytes)
     }
 
-    /// The stored bytes that begin what begins with `text`.
+    /// The prefix that exactly the stored bytes of those values have that begin with `text`.
     pub(crate) fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
         if self.hex { unhex(text) } else { self.type_.encode_prefix(text) }
     }
@@ -47,8 +47,8 @@ impl Half {
     }
 }
 
-/// A key that bounds a range of keys of the type of that name: as text, or in hexadecimal where it is only a part of one, or
-/// has characters that nobody sees.
+/// A bound of a key range as text, or in hexadecimal if it is only a part of a key or has unprintable characters.
+/// `key_type` is the name of the type.
 pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
     let mut text = Vec::new();
     let read = Half::new(DynType::named(key_type, None), false).decode(bytes, &mut text);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_texts_where_they_can_be() {
+    fn bounds_are_texts_if_possible() {
         assert_eq!(bound(b"oak", "bytes"), "oak");
         assert_eq!(bound(&[0, 0, 0, 7], "u32"), "7");
         assert_eq!(bound(&[0, 7], "u32"), "0x0007");

@@ -1,9 +1,9 @@
-//! Messages for the engine's errors. The engine says what is wrong. Where its advice names a function of the library, the
-//! program gives its own advice, which names commands and options.
+//! Messages for errors of the engine. If the advice of the engine names a function of the library, the program gives
+//! its own advice, which names commands and options.
 
 use duramen::Error;
 
-/// The message for an error, in one line, with what to do about it on the command line.
+/// The message for an error, as one line, with advice for the command line.
 pub(crate) fn words(error: &Error) -> String {
     if let Error::Option { option, value, expected } = error {
         return refused(option, value, expected);
@@ -14,13 +14,13 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
-/// What is wrong, as the engine says it.
+/// The message of the engine, without its advice.
 fn what(error: &Error) -> String {
     let message = error.to_string();
     message.strip_suffix(error.advice()).map_or(message.clone(), str::to_owned)
 }
 
-/// What to do about an error, if that is not what the library says.
+/// The advice for an error, if it differs from the advice of the library.
 fn advice(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::NotFound { .. } => ": load, put and push make a new one, and restore makes one from a dump",
@@ -47,7 +47,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         }
         Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --most-numbers",
         Error::CacheFull { .. } => ": use a larger --cache",
-        Error::TooManyPages { .. } => ": dump it, and restore the dump with a larger --page-size",
+        Error::TooManyPages { .. } => ": convert it with `duramen compact` and a larger --page-size",
         _ => return None,
     })
 }
@@ -59,6 +59,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "keys" => "--keys",
         "codec" => "--codec",
         "separators" => "--separators",
+        "compression" => "--compress",
         "auto_increment" => "--auto-increment",
         "key_width" => "the length of keys",
         "value_width" => "the length of values",
@@ -77,7 +78,7 @@ mod tests {
     use duramen::base::PageId;
 
     #[test]
-    fn options_are_told_as_the_command_line_has_them() {
+    fn messages_name_the_options_of_the_command_line() {
         let refused = |option, value: &str, expected: &str| {
             words(&Error::Option { option, value: value.into(), expected: expected.into() })
         };
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_something_that_the_program_can() {
+    fn advice_names_what_the_program_can_do() {
         let path = || "t.duramen".into();
         for (error, advised) in [
             (Error::NotFound { path: path() }, "restore makes one"),
@@ -97,10 +98,10 @@ mod tests {
             (Error::NeedsRecovery { path: path() }, "run any command"),
             (Error::CacheFull { frames: 7 }, "--cache"),
         ] {
-            let told = words(&error);
-            assert!(told.contains(advised) && told.starts_with(&error.without_advice()), "{told}");
-            assert!(!told.contains(error.advice()), "{told}");
-            assert!(!told.contains("open it") && !told.contains("create it"), "{told}");
+            let message = words(&error);
+            assert!(message.contains(advised) && message.starts_with(&error.without_advice()), "{message}");
+            assert!(!message.contains(error.advice()), "{message}");
+            assert!(!message.contains("open it") && !message.contains("create it"), "{message}");
         }
         assert_eq!(words(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
         let damaged = Error::corrupt(PageId(7), "its checksum is wrong");

@@ -2,6 +2,7 @@
 //! all. `DURAMEN_GOLDEN=write cargo test -p duramen --test golden` writes those that are not there: for a new layout or codec.
 //! Until the first release a change of the format removes the files and writes them anew; from then on none may be written again.
 
+use duramen::db::Compression;
 use duramen::db::types::KeyLayout;
 use duramen::{Codec, Database, Result, TableOptions};
 use std::fs;
@@ -32,7 +33,20 @@ fn files() -> Vec<(String, Vec<Golden>)> {
     let (first, newer) = Codec::ALL.split_at(FIRST_CODECS);
     let layouts = KeyLayout::ALL.map(|layout| (layout.to_string().replace(':', "-"), tables(layout, first)));
     let codecs = newer.iter().map(|codec| (format!("blocks-{codec}"), tables(KeyLayout::Blocks, &[*codec])));
-    layouts.into_iter().chain(codecs).collect()
+    layouts.into_iter().chain(codecs).chain([("compression".to_owned(), compressed())]).collect()
+}
+
+/// A table of each kind of compression.
+fn compressed() -> Vec<Golden> {
+    let all = [Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
+    all.map(|compression| Golden {
+        name: compression.to_string(),
+        key_type: "bytes",
+        value_type: "bytes",
+        entries: ENTRIES,
+        options: TableOptions { keys: Some(KeyLayout::Head), compression, ..TableOptions::default() },
+    })
+    .into()
 }
 
 fn tables(layout: KeyLayout, codecs: &[Codec]) -> Vec<Golden> {

@@ -4,6 +4,7 @@
 #[path = "workload/layouts.rs"]
 mod layouts;
 
+use duramen::db::Compression;
 use duramen::db::types::{Separators, TableOptions};
 use duramen::{Database, Durability, Result};
 use proptest::prelude::*;
@@ -271,9 +272,13 @@ impl Run {
 fn bytes_table() -> impl Strategy<Value = Kind> {
     let keys = layouts::for_keys_of_any_length().into_iter().map(Some).chain([None]);
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
-    (prop::sample::select(keys.collect::<Vec<_>>()), separators).prop_map(|(keys, separators)| {
-        Kind::bytes(TableOptions { keys, separators: Some(separators), ..TableOptions::default() })
-    })
+    let compression =
+        prop::sample::select(vec![Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)]);
+    (prop::sample::select(keys.collect::<Vec<_>>()), separators, compression).prop_map(
+        |(keys, separators, compression)| {
+            Kind::bytes(TableOptions { keys, separators: Some(separators), compression, ..TableOptions::default() })
+        },
+    )
 }
 
 fn run(ops: &[Op], page_size: usize, in_memory: bool, table: Kind) -> Result<()> {

@@ -1,13 +1,16 @@
 //! Promise: what reads many pages from the device says ahead which ones, so that the device can read them together; what
 //! is in the cache is not asked for, and a look at one key asks for nothing.
 
+#[path = "workload/killed.rs"]
+mod killed;
 #[path = "workload/stores.rs"]
 mod stores;
 
 use duramen::db::StoreKind;
-use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::io::MemoryVolume;
 use duramen::{Builder, Database, Result, TableDef};
 use duramen_sim::{HookedVolume, Hooks};
+use killed::killed;
 use std::sync::{Arc, Mutex};
 use stores::STORES;
 
@@ -21,22 +24,29 @@ struct Watch {
     hinted: Mutex<Vec<(u64, u64)>>,
     /// Reads, and those of them inside a hint.
     reads: Mutex<(usize, usize)>,
+    /// Hinted bytes when the first of them were read: so much the device can read together.
+    together: Mutex<Option<u64>>,
 }
 
 impl Hooks for Watch {
     fn before_read(&self, name: &str, offset: u64, len: usize) -> Result<()> {
         if name == NAME {
             let inside = |&(from, to): &(u64, u64)| from <= offset && offset + len as u64 <= to;
-            let hinted = self.hinted.lock().unwrap().iter().any(inside);
+            let hints = self.hinted.lock().unwrap();
+            let hinted = hints.iter().any(inside);
+            if hinted {
+                self.together.lock().unwrap().get_or_insert(hints.iter().map(|(from, to)| to - from).sum());
+            }
             let mut reads = self.reads.lock().unwrap();
             *reads = (reads.0 + 1, reads.1 + usize::from(hinted));
         }
         Ok(())
     }
 
-    fn will_read(&self, name: &str, offset: u64, len: u64) {
+    fn will_read(&self, name: &str, offset: u64, len: u64) -> bool {
         assert_eq!(name, NAME);
         self.hinted.lock().unwrap().push((offset, offset + len));
+        true
     }
 }
 
@@ -133,17 +143,11 @@ fn hint_recovery(store: StoreKind) -> Result<()> {
     let memory = built(store)?;
     let db = options(64 << 20).open_on(memory.clone(), NAME)?;
     (0..5).try_for_each(|value| put(&db, 7, value))?;
-    // As a killed process leaves it.
-    let killed = MemoryVolume::new();
-    for file in memory.list(NAME)? {
-        let disk = memory.open(&file, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-        disk.read_at(0, &mut bytes)?;
-        killed.open(&file, OpenMode::CreateNew)?.write_at(0, &bytes)?;
-    }
-    let (volume, watch) = watched(Arc::new(killed));
+    let (volume, watch) = watched(killed(&memory, NAME)?);
     let (db, reads, hinted, _) = watch.during(|| options(64 << 20).open_on(volume, NAME))?;
     assert!(reads > 300 && hinted * 10 > reads * 8, "{store:?}, recovery: {hinted} of {reads} reads were hinted");
+    let together = watch.together.lock().unwrap().unwrap();
+    assert!(together > 100 * 2048, "{store:?}: {together} bytes of pages were asked for together");
     let tx = db.begin_read()?;
     let table = tx.open_table(TABLE)?;
     assert_eq!(table.get(7)?.unwrap().value(), [4; 100]);

@@ -3,7 +3,7 @@
 //! the whole database, and no entry is a wrong one.
 
 use duramen::db::types::KeyLayout;
-use duramen::db::{Damage, ReadOnlyUntypedTable, Salvaged, StoreKind};
+use duramen::db::{Compression, Damage, ReadOnlyUntypedTable, Salvaged, StoreKind};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Codec, Database, Error, Result, TableOptions};
 use duramen_sim::{HookedVolume, Hooks};
@@ -34,6 +34,16 @@ fn tables() -> Vec<(&'static str, TableOptions, Entries)> {
     ]
 }
 
+/// How the pages of a table are compressed, if the page store compresses pages.
+fn compression_of(table: &str) -> Compression {
+    match table {
+        "names" => Compression::Lz4,
+        "numbers" => Compression::Zlib(6),
+        "long" => Compression::Zstd(3),
+        _ => Compression::None,
+    }
+}
+
 fn types(name: &str) -> (&'static str, &'static str) {
     if name == "numbers" { ("u32", "u32") } else { ("bytes", "bytes") }
 }
@@ -47,6 +57,8 @@ fn build(store: StoreKind) -> Result<(Arc<MemoryVolume>, Database)> {
     for (name, options, entries) in tables() {
         let tx = db.begin_write()?;
         {
+            let compression = if store == StoreKind::Table { compression_of(name) } else { Compression::None };
+            let options = TableOptions { compression, ..options };
             let mut table = tx.create_untyped(name, types(name).0, types(name).1, options)?;
             entries.iter().try_for_each(|(key, value)| table.put(key, &wrong(name, value)).map(drop))?;
             table.put(&[7; 4], &wrong(name, b""))?;
@@ -168,7 +180,7 @@ const PAGE_HAS: [usize; 4] = [30, 2700, 100, 3];
 
 #[test]
 fn wherever_a_sector_is_damaged_no_more_than_its_page_is_lost() -> Result<()> {
-    damage_sectors(StoreKind::Table, 5)?;
+    damage_sectors(StoreKind::Table, 4)?;
     // Half of that file are holes, and its pages are not packed.
     damage_sectors(StoreKind::Shadow, 17)
 }
@@ -276,7 +288,8 @@ fn a_file_cut_short_loses_what_was_behind_the_cut() -> Result<()> {
     for part in 1..8 {
         let copy = damaged(&volume, NAME, 0, b"");
         copy.open(NAME, OpenMode::Write)?.resize((size * part / 8) as u64)?;
-        rescue(copy, Old::Never, &format!("{part} of 8"))?;
+        // Of a page whose image was behind the cut there may be an older one before it.
+        rescue(copy, Old::MayBe, &format!("{part} of 8"))?;
     }
     Ok(())
 }

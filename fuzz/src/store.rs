@@ -5,10 +5,17 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::fuzzing;
 use duramen::store::superblock::choose;
-use duramen::store::{self, Meta, PageStore, StoreKind, Trust, WriteTotals};
+use duramen::store::{self, Compression, Meta, PageStore, StoreKind, Trust, WriteTotals};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The table of the pages made here.
+const TABLE: TableId = TableId(1);
+
+/// How they are compressed.
+const COMPRESSIONS: [Compression; 4] =
+    [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
 
 /// The page size of the files made here.
 pub const PAGE_SIZE: usize = 4096;
@@ -34,9 +41,9 @@ pub fn page_table(data: &[u8]) -> bool {
 pub fn image(data: &[u8]) -> bool {
     let id = PageId(bytes::get_u32(data, 0));
     let image = data.get(8..).unwrap_or_default();
-    let Ok(packed) = fuzzing::open_image(image, id, bytes::get_u32(data, 4)) else { return false };
+    let Ok(packed) = fuzzing::open_image(image, id, bytes::get_u32(data, 4), PAGE_SIZE) else { return false };
     let mut page = vec![0; PAGE_SIZE];
-    unpack(packed, &mut page).is_ok()
+    unpack(&packed, &mut page).is_ok()
 }
 
 /// Opens `data` as a file, reads every page, and if it opened, writes and makes a checkpoint in it. Returns how many
@@ -71,6 +78,7 @@ pub fn damage_store(data: &[u8]) -> usize {
     let mut input = data.iter().copied();
     for (version, step) in (1u64..).zip(input.by_ref().take_while(|&step| step != 255)) {
         let id = u32::from(step % 16) * 40;
+        store.set_compression(TABLE, COMPRESSIONS[usize::from(step) % COMPRESSIONS.len()]);
         match step {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
             200.. => store.drop_page(PageId(id)),

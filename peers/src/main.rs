@@ -1,6 +1,7 @@
 //! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` has Duramen beside the other store
 //! in the same run and at the same durability.
 
+mod figures;
 mod redb;
 mod writes;
 
@@ -30,6 +31,14 @@ enum Command {
     /// Overwrites records at random and counts what that writes, by kind, before and after compression
     #[command(args_override_self = true)]
     Writes(writes::Args),
+    /// Measures other stores for the figures of a paper
+    #[command(subcommand)]
+    Figures(Figures),
+}
+
+#[derive(Subcommand)]
+enum Figures {
+    Writes(figures::Writes),
 }
 
 /// The stores that can be measured.
@@ -45,6 +54,7 @@ fn run(command: &Command) -> Result<()> {
             basic::main(args, &[basic::Entrant::of::<basic::Duramen>(), basic::Entrant::of::<redb::Redb>()])
         }
         Command::Writes(args) => writes::run(args),
+        Command::Figures(Figures::Writes(args)) => figures::writes(args),
     }
 }
 

@@ -1,12 +1,13 @@
-//! `writes`: the workload of `duramen-bench writes` on RocksDB and WiredTiger, behind a meter of their write calls. Builds
-//! the programs of the folder `writes` and runs one of them. What is measured must not be decided here.
+//! `writes`: the workload of `duramen-bench writes` on RocksDB and WiredTiger, behind a meter of their calls. Builds the
+//! programs of the folder `writes` and runs them. What is measured must not be decided here.
 
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen_bench::Result;
-use std::ffi::OsString;
+use duramen_bench::writes::figures::{self, PeerRun};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// Measures what random overwrites write to a drive that compresses
 #[derive(clap::Args, Clone, Debug)]
@@ -15,7 +16,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     peer: Peer,
     /// How many records
-    #[arg(long, default_value_t = 350_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, default_value_t = 460_800, value_parser = clap::value_parser!(u64).range(1000..))]
     records: u64,
     /// Bytes of a record, of which 8 are its key
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// Seconds between flushes of the log; 0: it is flushed with each commit
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     flush_seconds: u32,
+    /// Bytes of the data set that this one is a small one of: RocksDB's memtables, files and levels become as much smaller
+    #[arg(long, default_value = "150GB", value_name = "BYTES")]
+    stands_for: ByteSize,
     /// Where the store's files are while it is measured
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     dir: PathBuf,
@@ -46,32 +50,74 @@ enum Peer {
     Wiredtiger,
 }
 
-/// Runs the workload, which prints its result as JSON.
+/// Runs the workload, and prints its result as JSON.
 ///
 /// # Errors
 /// What the compiler or the store says.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let peer = match args.peer {
-        Peer::Rocksdb => "rocksdb",
-        Peer::Wiredtiger => "wiredtiger",
+    let run = PeerRun {
+        peer: match args.peer {
+            Peer::Rocksdb => figures::Peer::RocksDb,
+            Peer::Wiredtiger => figures::Peer::WiredTiger,
+        },
+        stands_for: args.stands_for.0,
+        page_size: args.page_size.0,
+        record_size: args.record_size,
+        records: args.records,
+        cache: args.cache.0,
+        flush_seconds: args.flush_seconds,
+        threads: args.threads,
     };
-    let built = tempfile::tempdir()?;
-    let meter = build_meter(built.path())?;
-    let program = built.path().join(peer);
-    compile(&program, &["workload.c", &format!("{peer}.c")], &meter, &[&format!("-l{peer}"), "-lpthread"])?;
+    let programs = Programs::build([run.peer])?;
     let folder = tempfile::tempdir_in(&args.dir)?;
-    let numbers = [
-        args.records,
-        u64::from(args.record_size),
-        args.page_size.0,
-        args.cache.0,
-        u64::from(args.threads),
-        u64::from(args.flush_seconds),
-    ];
-    let mut arguments: Vec<OsString> = vec![folder.path().into()];
-    arguments.extend(numbers.map(|number| number.to_string().into()));
-    print!("{}", finished(metered(&program, &meter).args(arguments).output()?, peer)?);
+    programs.populate(folder.path(), &run)?;
+    print!("{}", programs.measure(folder.path(), &run)?);
     Ok(())
+}
+
+/// The programs of the stores and the meter, built.
+pub(crate) struct Programs {
+    folder: TempDir,
+    meter: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn build(peers: impl IntoIterator<Item = figures::Peer>) -> Result<Programs> {
+        let folder = tempfile::tempdir()?;
+        let meter = build_meter(folder.path())?;
+        for peer in peers {
+            let name = peer.name();
+            let program = folder.path().join(name);
+            compile(&program, &["workload.c", &format!("{name}.c")], &meter, &[&format!("-l{name}"), "-lpthread"])?;
+        }
+        Ok(Programs { folder, meter })
+    }
+
+    /// Makes the database that a run measures.
+    pub(crate) fn populate(&self, folder: &Path, run: &PeerRun) -> Result<()> {
+        self.work("populate", folder, run).map(drop)
+    }
+
+    /// Measures a database that has been populated. Returns the result as JSON.
+    pub(crate) fn measure(&self, folder: &Path, run: &PeerRun) -> Result<String> {
+        self.work("measure", folder, run)
+    }
+
+    fn work(&self, what: &str, folder: &Path, run: &PeerRun) -> Result<String> {
+        let name = run.peer.name();
+        let numbers = [
+            run.records,
+            u64::from(run.record_size),
+            run.page_size,
+            run.cache,
+            u64::from(run.threads),
+            u64::from(run.flush_seconds),
+            run.stands_for,
+        ];
+        let mut program = metered(&self.folder.path().join(name), &self.meter);
+        program.arg(what).arg(folder).args(numbers.map(|number| number.to_string()));
+        finished(program.output()?, name)
+    }
 }
 
 /// The C sources.

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct meter_counts counts[METER_KINDS];
-
 static void expect(const char *what, unsigned long long found, unsigned long long expected) {
     if (found == expected) return;
     printf("%s: %llu, not %llu\n", what, found, expected);
@@ -46,11 +44,19 @@ int main(int count, char **arguments) {
     fdatasync(log);
     if (pwrite(log, zeros, 10, 8000) != 10 || write(other, noise, 4096) != 4096) return 1;
     close(other);
-    expect("syncs", meter_end(counts), 2);
+    // The end of one block and the beginning of the next; nothing behind the end.
+    if (pread(pages, noise, 200, 4000) != 200 || pread(pages, noise, 10, 100000) != 0) return 1;
+    struct meter_result result = meter_end();
+    const struct meter_counts *counts = result.written;
+    expect("syncs", result.syncs, 2);
+    expect("calls that read", result.read_calls, 1);
+    expect("bytes read", result.read_bytes, 2 * 4096);
     expect("calls of the log", counts[METER_LOG].calls, 9);
     expect("bytes of the log", counts[METER_LOG].logical, 3 * 4096);
     expect("bytes of pages", counts[METER_PAGE].logical, 6 * 4096);
     expect("bytes of other files", counts[METER_OTHER].logical, 4096);
+    if (pread(pages, noise, 200, 0) != 200) return 1;
+    expect("calls while nothing is counted", meter_end().read_calls, 1);
     expect("noise is not compressed", counts[METER_OTHER].physical, 4096);
     expect("zeros are", counts[METER_LOG].physical <= 3 * 64, 1);
     return 0;

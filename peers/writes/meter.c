@@ -1,10 +1,11 @@
-// Counts what a program writes to files, as a drive with built-in compression gets it. It is loaded before the C library
-// (LD_PRELOAD) and stands before its calls that write, sync and close.
+// Counts what a program writes to files, as a drive with built-in compression gets it, and what it reads. It is loaded
+// before the C library (LD_PRELOAD) and stands before its calls that read, write, sync and close.
 //
 // A write at an offset counts at once, with each block of 4 KiB that it covers in part or whole. Writes to a log, and
 // writes that append to a file, go through the system's cache: their blocks count when the file is synced or closed, or
 // when the counts are read, once, however often they were written until then. The physical bytes of a block are those of
-// zlib, level 1, and no more than its own. So does `duramen_sim::DriveVolume`, which counts the writes of Duramen.
+// zlib, level 1, and no more than its own. A read at an offset counts at once, too. So does `duramen_sim::DriveVolume`,
+// which counts for Duramen.
 // Which files are of which kind is decided here; what the counts mean must not be.
 
 #define _GNU_SOURCE
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,9 @@ struct file {
 static struct file files[MOST_FILES];
 static struct meter_counts counts[METER_KINDS];
 static unsigned long long syncs;
-static int counting;
+static atomic_int counting;
+static atomic_ullong read_calls, read_bytes;
+static atomic_uint sync_time;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *next(const char *name) {
@@ -110,7 +114,8 @@ static void settle(int fd) {
                 NEXT(int, "open", const char *, int, ...);
                 reader = real(path, O_RDONLY | O_CLOEXEC);
             }
-            ssize_t got = pread(reader, block, BLOCK, (off_t)(8 * at + bit) * BLOCK);
+            NEXT(ssize_t, "pread64", int, void *, size_t, off_t);
+            ssize_t got = real(reader, block, BLOCK, (off_t)(8 * at + bit) * BLOCK);
             if (got < 0) got = 0;
             memset(block + got, 0, BLOCK - got);
             counts[file->kind].logical += BLOCK;
@@ -148,24 +153,30 @@ static void synced(int fd) {
     pthread_mutex_unlock(&lock);
 }
 
+void meter_sync_time(unsigned microseconds) { sync_time = microseconds; }
+
 void meter_begin(void) {
     pthread_mutex_lock(&lock);
     memset(counts, 0, sizeof counts);
     syncs = 0;
+    read_calls = read_bytes = 0;
     counting = 1;
     pthread_mutex_unlock(&lock);
 }
 
-unsigned long long meter_end(struct meter_counts result[METER_KINDS]) {
+struct meter_result meter_end(void) {
+    struct meter_result result;
     pthread_mutex_lock(&lock);
     for (int fd = 0; fd < MOST_FILES; fd++) {
         if (files[fd].open) settle(fd);
     }
-    memcpy(result, counts, sizeof counts);
-    unsigned long long found = syncs;
+    memcpy(result.written, counts, sizeof counts);
+    result.read_calls = read_calls;
+    result.read_bytes = read_bytes;
+    result.syncs = syncs;
     counting = 0;
     pthread_mutex_unlock(&lock);
-    return found;
+    return result;
 }
 
 unsigned long long meter_stored(const char *path) {
@@ -243,12 +254,24 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
 PWRITE(pwrite)
 PWRITE(pwrite64)
 
+#define PREAD(name)                                                                                                    \
+    ssize_t name(int fd, void *bytes, size_t len, off_t offset) {                                                      \
+        NEXT(ssize_t, #name, int, void *, size_t, off_t);                                                              \
+        ssize_t done = real(fd, bytes, len, offset);                                                                   \
+        if (counting && done > 0) {                                                                                    \
+            read_calls++;                                                                                              \
+            read_bytes += ((offset + done - 1) / BLOCK - offset / BLOCK + 1) * BLOCK;                                  \
+        }                                                                                                              \
+        return done;                                                                                                   \
+    }
+PREAD(pread)
+PREAD(pread64)
+
 #define SYNC(name)                                                                                                     \
     int name(int fd) {                                                                                                 \
-        NEXT(int, #name, int);                                                                                         \
-        int done = real(fd);                                                                                           \
-        if (!done) synced(fd);                                                                                         \
-        return done;                                                                                                   \
+        synced(fd);                                                                                                    \
+        if (sync_time) usleep(sync_time);                                                                              \
+        return 0;                                                                                                      \
     }
 SYNC(fsync)
 SYNC(fdatasync)

@@ -9,9 +9,19 @@ struct meter_counts {
     unsigned long long logical, physical;
 };
 
+// What was counted.
+struct meter_result {
+    struct meter_counts written[METER_KINDS];
+    // Calls that read at an offset, and the bytes of the blocks that they touch.
+    unsigned long long read_calls, read_bytes;
+    unsigned long long syncs;
+};
+
+// How long a sync takes. No sync reaches the device: what is measured is what is written, and no power fails.
+void meter_sync_time(unsigned microseconds);
 // Begins to count, from zero.
 void meter_begin(void);
-// Ends counting, with all that was written so far. Returns the number of syncs.
-unsigned long long meter_end(struct meter_counts counts[METER_KINDS]);
+// Ends counting, with all that was written so far.
+struct meter_result meter_end(void);
 // Bytes of a file's blocks after compression; blocks of zeros take none.
 unsigned long long meter_stored(const char *path);

@@ -1,5 +1,5 @@
 // RocksDB for `workload.c`: leveled compaction without compression, with memtables, files and levels that are to the data
-// set what the defaults are to the 150 GB of the B-minus-tree paper.
+// set what the defaults are to the data set that this one stands for.
 
 #include "store.h"
 #include <rocksdb/c.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-// The default memtable of 64 MiB is this part of the paper's 150 GB; RocksDB takes no smaller one than 64 KiB.
-#define DATA_OF_A_MEMTABLE 2235
+#define DEFAULT_MEMTABLE (64 << 20)
+// RocksDB takes no smaller one.
 #define LEAST_MEMTABLE (64 << 10)
 
 static rocksdb_t *db;
@@ -20,7 +20,7 @@ static void check(char *error, const char *what) {
 }
 
 void store_open(const struct settings *settings) {
-    size_t memtable = settings->records * settings->record_size / DATA_OF_A_MEMTABLE;
+    size_t memtable = (double)settings->records * settings->record_size / settings->stands_for * DEFAULT_MEMTABLE;
     if (memtable < LEAST_MEMTABLE) memtable = LEAST_MEMTABLE;
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
@@ -30,6 +30,8 @@ void store_open(const struct settings *settings) {
     rocksdb_options_set_target_file_size_base(options, memtable);
     rocksdb_options_set_max_bytes_for_level_base(options, 4 * memtable);
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_WRITERS);
+    // A compaction reads files one after the other. Without this each of its blocks would be a call.
+    rocksdb_options_compaction_readahead_size(options, memtable);
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, rocksdb_cache_create_lru(settings->cache));
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(10));

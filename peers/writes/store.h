@@ -10,6 +10,8 @@ struct settings {
     unsigned threads;
     // Each commit is flushed; otherwise the log is flushed when `store_flush_log` is called.
     int flush_each;
+    // The bytes of the data set that this one is a small one of.
+    uint64_t stands_for;
 };
 
 #define KEY_BYTES 8

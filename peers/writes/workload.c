@@ -2,8 +2,9 @@
 // until each page has been rewritten twice, do twice as many overwrites and a checkpoint, which are measured; then read and
 // scan. Prints one JSON object. `docs/benchmarks/writes.md` says what its figures mean.
 //
-// usage: workload FOLDER RECORDS RECORD_SIZE PAGE_SIZE CACHE THREADS FLUSH_SECONDS
-// FLUSH_SECONDS is 0 to flush the log with each commit.
+// usage: workload populate|measure FOLDER RECORDS RECORD_SIZE PAGE_SIZE CACHE THREADS FLUSH_SECONDS STANDS_FOR
+// `populate` only inserts; `measure` does the rest, with a folder that was populated. FLUSH_SECONDS is 0 to flush the log
+// with each commit. STANDS_FOR: the bytes of the data set that this one is a small one of.
 
 #include "meter.h"
 #include "store.h"
@@ -20,6 +21,7 @@
 #define READS 20000
 #define SCANS 2000
 #define SCANNED 100
+#define SYNC_MICROSECONDS 200
 
 static struct settings settings;
 static uint64_t *keys;
@@ -175,8 +177,9 @@ static void measure_space(unsigned long long *logical, unsigned long long *physi
     if (folder) closedir(folder);
 }
 
-static void print_kinds(const char *name, const struct meter_counts *counts, int physical, double user) {
+static void print_kinds(const char *name, const struct meter_result *result, int physical, double user) {
     const char *kinds[METER_KINDS] = {"log", "page", "other"};
+    const struct meter_counts *counts = result->written;
     double total = 0;
     for (int kind = 0; kind < METER_KINDS; kind++) total += physical ? counts[kind].physical : counts[kind].logical;
     printf("  \"%s\": {\"total\": %.4f", name, total / user);
@@ -185,20 +188,25 @@ static void print_kinds(const char *name, const struct meter_counts *counts, int
     printf("},\n");
 }
 
-int main(int count, char **arguments) {
-    if (count != 8) fail("usage", "workload FOLDER RECORDS RECORD_SIZE PAGE_SIZE CACHE THREADS FLUSH_SECONDS");
-    uint64_t numbers[6];
-    for (int at = 0; at < 6; at++) numbers[at] = strtoull(arguments[at + 2], NULL, 10);
-    flush_seconds = numbers[5];
-    settings = (struct settings){arguments[1], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], !flush_seconds};
-    make_keys();
+// What a part of the workload did to the drive.
+static void print_part(const char *name, uint64_t operations, const struct meter_result *result) {
+    unsigned long long logical = 0, physical = 0;
+    for (int kind = 0; kind < METER_KINDS; kind++) {
+        logical += result->written[kind].logical;
+        physical += result->written[kind].physical;
+    }
+    printf("  \"%s\": {\"operations\": %llu, \"read_calls\": %llu, \"read_bytes\": %llu, \"written_logical\": %llu, "
+           "\"written_physical\": %llu, \"syncs\": %llu},\n",
+           name, (unsigned long long)operations, result->read_calls, result->read_bytes, logical, physical, result->syncs);
+}
+
+static void measure(void) {
     uint64_t overwrites = 2 * cycle();
-    store_open(&settings);
-    populate();
+    // Commits of other threads gather meanwhile.
+    if (settings.flush_each && settings.threads > 1) meter_sync_time(SYNC_MICROSECONDS);
     in_threads(overwrites / 2, 3, overwrite);
     pthread_t flusher;
     if (flush_seconds && pthread_create(&flusher, NULL, flush_at_intervals, NULL)) fail("no thread", "to flush the log");
-    struct meter_counts counts[METER_KINDS];
     meter_begin();
     double started = now();
     in_threads(overwrites, 4, overwrite);
@@ -206,21 +214,53 @@ int main(int count, char **arguments) {
     double seconds = now() - started;
     done = 1;
     if (flush_seconds) pthread_join(flusher, NULL);
-    unsigned long long syncs = meter_end(counts), logical = 0, physical = 0;
+    struct meter_result overwriting = meter_end();
+    unsigned long long logical = 0, physical = 0;
     measure_space(&logical, &physical);
+    meter_begin();
     in_threads(READS, 5, read_one);
+    struct meter_result reading = meter_end();
+    meter_begin();
     in_threads(SCANS, 6, scan_some);
-    store_close();
+    struct meter_result scanning = meter_end();
     double user = (double)overwrites * settings.record_size;
     printf("{\n  \"store\": \"%s\",\n", store_name());
-    print_kinds("wa_physical", counts, 1, user);
-    print_kinds("wa_logical", counts, 0, user);
-    printf("  \"overwrites\": %llu,\n  \"tps\": %.1f,\n  \"syncs\": %llu,\n", (unsigned long long)overwrites,
-           overwrites / seconds, syncs);
-    printf("  \"physical_bytes\": %llu,\n  \"logical_bytes\": %llu,\n", physical, logical);
+    print_kinds("wa_physical", &overwriting, 1, user);
+    print_kinds("wa_logical", &overwriting, 0, user);
+    print_part("overwrites", overwrites, &overwriting);
+    print_part("reads", READS, &reading);
+    print_part("scans", SCANS, &scanning);
+    printf("  \"tps\": %.1f,\n  \"physical_bytes\": %llu,\n  \"logical_bytes\": %llu,\n", overwrites / seconds, physical,
+           logical);
     printf("  \"workload\": {\"records\": %llu, \"record_size\": %zu, \"page_size\": %zu, \"cache\": %zu, \"threads\": %u, "
-           "\"flush_seconds\": %u}\n}\n",
+           "\"flush_seconds\": %u, \"stands_for\": %llu}\n}\n",
            (unsigned long long)settings.records, settings.record_size, settings.page_size, settings.cache,
-           settings.threads, flush_seconds);
+           settings.threads, flush_seconds, (unsigned long long)settings.stands_for);
+}
+
+int main(int count, char **arguments) {
+    if (count != 10) fail("usage", "the head of workload.c has it");
+    uint64_t numbers[7];
+    for (int at = 0; at < 7; at++) numbers[at] = strtoull(arguments[at + 3], NULL, 10);
+    flush_seconds = numbers[5];
+    int populates = !strcmp(arguments[1], "populate");
+    settings = (struct settings){
+        .folder = arguments[2],
+        .records = numbers[0],
+        .record_size = numbers[1],
+        .page_size = numbers[2],
+        .cache = numbers[3],
+        .threads = numbers[4],
+        .flush_each = !populates && !flush_seconds,
+        .stands_for = numbers[6],
+    };
+    make_keys();
+    store_open(&settings);
+    if (populates) {
+        populate();
+    } else {
+        measure();
+    }
+    store_close();
     return 0;
 }

@@ -2,7 +2,7 @@
 //!
 //! The rules, which `docs/durability.md` states as assumptions about real devices: what was synced is there; a device
 //! block holds one of the versions that it has had since, or, where it was being written, a mixture of them by
-//! sectors; lengths change in order; names change in an order that only keeps changes of the same name together.
+//! sectors, unless the device writes blocks atomically; lengths change in order; names change in an order that only keeps changes of the same name together.
 
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil};
@@ -91,7 +91,7 @@ fn after(state: &State, cut: Cut) -> State {
         *file = files.len();
         files.push(File::new(0, content));
     }
-    State::new(rng.u64(..), names, files)
+    State { atomic_blocks: state.atomic_blocks, ..State::new(rng.u64(..), names, files) }
 }
 
 fn surviving_names(state: &State, event: usize, choice: CutChoice, rng: &mut fastrand::Rng) -> Names {
@@ -144,16 +144,16 @@ fn surviving_content(state: &State, file: FileId, event: usize, choice: CutChoic
         CutChoice::KeepAll => keep_all(Some((durable, pending))),
         CutChoice::Random(_) => {
             pending.extend(changing);
-            scatter(durable, &pending, 0.25, rng)
+            scatter(durable, &pending, some_torn(state), rng)
         }
         CutChoice::Torn(_) => match (changing, in_flight) {
             (Some(change), _) => {
                 let mut content = keep_all(Some((durable, pending)));
-                tear(&mut content, change, rng);
+                tear(&mut content, change, if state.atomic_blocks { DEVICE_BLOCK } else { SECTOR }, rng);
                 content
             }
             (None, Some(Event::Sync { file: syncing } | Event::FailedSync { file: syncing })) if *syncing == file => {
-                scatter(durable, &pending, 1.0, rng)
+                scatter(durable, &pending, if state.atomic_blocks { 0.0 } else { 1.0 }, rng)
             }
             (None, _) => keep_all(Some((durable, pending))),
         },
@@ -168,14 +168,19 @@ pub(crate) fn keep_all(pending: Option<(&Image, Vec<&Change>)>) -> Image {
     content
 }
 
-/// Some of the pending changes done, as by a power cut.
-pub(crate) fn scatter_some(pending: Option<(&Image, Vec<&Change>)>, rng: &mut fastrand::Rng) -> Image {
-    let Some((durable, changes)) = pending else { return Image::default() };
-    scatter(durable, &changes, 0.25, rng)
+/// Some of the pending changes of a file done, as by a power cut.
+pub(crate) fn scatter_some(state: &State, file: FileId, rng: &mut fastrand::Rng) -> Image {
+    let Some((durable, changes)) = state.pending(file, state.events.len()) else { return Image::default() };
+    scatter(durable, &changes, some_torn(state), rng)
 }
 
-/// Does a part of the change in flight.
-fn tear(content: &mut Image, change: &Change, rng: &mut fastrand::Rng) {
+/// The share of blocks that are torn where none need be.
+fn some_torn(state: &State) -> f64 {
+    if state.atomic_blocks { 0.0 } else { 0.25 }
+}
+
+/// Does a part of the change in flight, which the device writes in units of so many bytes.
+fn tear(content: &mut Image, change: &Change, unit: usize, rng: &mut fastrand::Rng) {
     let Change::Write { offset, data } = change else {
         if rng.bool() {
             change.apply(content);
@@ -183,15 +188,15 @@ fn tear(content: &mut Image, change: &Change, rng: &mut fastrand::Rng) {
         return;
     };
     let end = offset + data.len() as u64;
-    let sectors = end.div_ceil(SECTOR as u64) - offset / SECTOR as u64;
-    let (pattern, border) = (rng.u8(0..3), rng.u64(0..=sectors));
+    let units = end.div_ceil(unit as u64) - offset / unit as u64;
+    let (pattern, border) = (rng.u8(0..3), rng.u64(0..=units));
     let mut at = 0;
-    for sector in 0..sectors {
-        let room = SECTOR - (*offset as usize + at) % SECTOR;
+    for number in 0..units {
+        let room = unit - (*offset as usize + at) % unit;
         let len = room.min(data.len() - at);
         let written = match pattern {
-            0 => sector < border,
-            1 => sector >= border,
+            0 => number < border,
+            1 => number >= border,
             _ => rng.bool(),
         };
         if written {

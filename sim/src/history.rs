@@ -1,5 +1,5 @@
-//! The history of a simulated device: its events in order, and which of them were durable at each time. It records and
-//! looks up; `crash` decides the effect of a power cut.
+//! The history of a simulated device: its events in order, and which of them were durable at each time. `crash` decides
+//! the effect of a power cut.
 
 use crate::image::Image;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl Change {
         }
     }
 
-    /// The length that a file of length `before` has afterwards.
+    /// The length after the change of a file that had the length `before`.
     pub(crate) fn len_after(&self, before: u64) -> u64 {
         match self {
             Change::Write { offset, data } => before.max(offset + data.len() as u64),
@@ -63,7 +63,7 @@ impl Naming {
         }
     }
 
-    /// The names that it touches.
+    /// The names that it changes.
     pub(crate) fn touches(&self) -> [&str; 2] {
         match self {
             Naming::Create { name, .. } | Naming::Remove { name } => [name, name],
@@ -87,10 +87,10 @@ pub(crate) enum Event {
 /// The durable version from some event on.
 #[derive(Debug)]
 struct Durable<T> {
-    /// How many events had happened.
+    /// The number of events before it.
     events: usize,
     value: T,
-    /// Where the changes begin, in the list of changes, that are not durable with it.
+    /// The index of the first change that is not durable with it.
     pending: usize,
 }
 
@@ -107,28 +107,28 @@ impl<T> Versions<T> {
         Versions { durable: vec![Durable { events, value, pending: 0 }], changes: Vec::new() }
     }
 
-    /// Notes that event `event` changes it.
+    /// Records that event `event` changes it.
     pub(crate) fn changed(&mut self, event: usize) {
         self.changes.push(event);
     }
 
-    /// Notes that after `events` events `value` is durable and nothing is pending.
+    /// Records that after `events` events `value` is durable and nothing is pending.
     pub(crate) fn synced(&mut self, events: usize, value: T) {
         self.durable.push(Durable { events, value, pending: self.changes.len() });
     }
 
-    /// Notes that after `events` events `value` is durable instead, and what was pending still is.
+    /// Records that after `events` events `value` is durable instead, and that pending changes are still pending.
     pub(crate) fn replaced(&mut self, events: usize, value: T) {
         let pending = self.durable.last().map_or(0, |last| last.pending);
         self.durable.push(Durable { events, value, pending });
     }
 
-    /// The events before `events` that changed it.
+    /// The events that changed it, of the first `events` events.
     pub(crate) fn changes_before(&self, events: usize) -> &[usize] {
         &self.changes[..self.changes.partition_point(|&event| event < events)]
     }
 
-    /// The durable version after `events` events, and the events before then that were pending. `None` if there was no
+    /// The durable version after `events` events, and the earlier events that were pending then. `None` if there was no
     /// version yet.
     pub(crate) fn at(&self, events: usize) -> Option<(&T, &[usize])> {
         let found = self.durable.partition_point(|durable| durable.events <= events).checked_sub(1)?;

@@ -1,5 +1,4 @@
-//! A folder over any other folder that calls [`Hooks`] at each call. The behaviour of the other folder must not be changed
-//! here.
+//! A folder that calls [`Hooks`] at each call to another folder. It must not change the behaviour of the other folder.
 
 use duramen::Result;
 use duramen::io::{Disk, Locked, OpenMode, Volume, WriteKind};
@@ -10,7 +9,7 @@ use std::sync::Arc;
 
 /// The hooks of a [`HookedVolume`]. By default each does nothing. An error of a hook becomes the error of the call.
 pub trait Hooks: Debug + Send + Sync + 'static {
-    /// Before `len` bytes at `offset` of the file `name` are read.
+    /// Called before `len` bytes at `offset` of the file `name` are read.
     ///
     /// # Errors
     /// The error of the read.
@@ -19,30 +18,32 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// At the hint that `len` bytes at `offset` of the file `name` will be read soon.
-    fn will_read(&self, name: &str, offset: u64, len: u64) {
+    /// Called with the hint that `len` bytes at `offset` of the file `name` will be read soon. The hint is passed on if
+    /// this returns true.
+    fn will_read(&self, name: &str, offset: u64, len: u64) -> bool {
         let _ = (name, offset, len);
+        true
     }
 
-    /// Before `len` bytes are written at `offset` of the file `name`.
+    /// Called before `len` bytes are written at `offset` of the file `name`.
     ///
     /// # Errors
-    /// The error of the write; nothing is written then.
+    /// The error of the write. Then nothing is written.
     fn before_write(&self, name: &str, offset: u64, len: usize) -> Result<()> {
         let _ = (name, offset, len);
         Ok(())
     }
 
-    /// Before the file `name` is synced; `None` stands for the folder.
+    /// Called before the file `name` is synced; `None` means the folder.
     ///
     /// # Errors
-    /// The error of the sync; nothing is synced then.
+    /// The error of the sync. Then nothing is synced.
     fn before_sync(&self, name: Option<&str>) -> Result<()> {
         let _ = name;
         Ok(())
     }
 
-    /// After the folder's names have been read, before the caller sees them.
+    /// Called after the names of the folder were read, before the caller gets them.
     ///
     /// # Errors
     /// The error of the listing.
@@ -59,7 +60,7 @@ pub struct HookedVolume<H> {
 }
 
 impl<H: Hooks> HookedVolume<H> {
-    /// Puts `hooks` before the calls to `inner`.
+    /// Calls `hooks` at each call to `inner`.
     pub fn new(inner: Arc<dyn Volume>, hooks: Arc<H>) -> HookedVolume<H> {
         HookedVolume { inner, hooks }
     }
@@ -151,8 +152,9 @@ impl<H: Hooks> Disk for HookedDisk<H> {
     }
 
     fn will_read(&self, offset: u64, len: u64) {
-        self.hooks.will_read(&self.name, offset, len);
-        self.inner.will_read(offset, len);
+        if self.hooks.will_read(&self.name, offset, len) {
+            self.inner.will_read(offset, len);
+        }
     }
 
     fn allocated(&self) -> Result<u64> {

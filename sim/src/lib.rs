@@ -1,16 +1,16 @@
 //! Simulated disks for tests, and a model of the data that must survive a crash.
 //!
 //! * [`FailingVolume`] is a folder in memory that records every change. [`FailingVolume::crash`] returns the folder as
-//!   a power cut at any event could have left it; [`FailingVolume::cuts`] lists the cuts worth testing.
-//!   [`FailingVolume::outlive`] returns the folder after the death of a process on a machine that goes on.
+//!   a power cut at any event could have left it. [`FailingVolume::cuts`] lists the cuts worth testing.
+//!   [`FailingVolume::outlive`] returns the folder after the death of a process on a machine that continues to run.
 //! * [`Fault`] and [`Trigger`] make calls fail, or succeed without effect, while the engine runs.
-//! * [`DriveVolume`] is a folder on a drive that compresses every block and counts; a [`DeviceModel`] says how long a device
-//!   would take for it.
-//! * [`HookedVolume`] calls [`Hooks`] beside the calls to another folder; a [`Meter`] counts bytes.
+//! * [`DriveVolume`] is a folder on a drive that compresses every block and counts. A [`DeviceModel`] computes the time
+//!   that a device would need.
+//! * [`HookedVolume`] calls [`Hooks`] at each call to another folder. A [`Meter`] counts bytes.
 //! * [`model::Model`] records the commits and checks the content of a recovered database.
 //!
-//! All choices follow from seeds, so that a failing case can be repeated. The assumptions about real devices are in
-//! `docs/durability.md`. This crate sees files, bytes and their kinds; it must not know what the engine writes.
+//! Seeds decide all choices, so that a failing case can be repeated. `docs/durability.md` has the assumptions about
+//! real devices. This crate sees files, bytes and kinds of writes. It must not know what the engine writes.
 
 mod crash;
 mod death;

@@ -4,7 +4,7 @@ use crate::Hooks;
 use duramen::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hooks that count what goes to and comes from the files of a [`crate::HookedVolume`], whether the calls succeed or not.
+/// Hooks that count reads, writes and syncs of a [`crate::HookedVolume`], whether the calls succeed or not.
 #[derive(Debug, Default)]
 pub struct Meter {
     read: AtomicU64,
@@ -13,17 +13,17 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Bytes read.
+    /// The number of bytes read.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes written.
+    /// The number of bytes written.
     pub fn bytes_written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Syncs of files and of the folder.
+    /// The number of syncs of files and of the folder.
     pub fn syncs(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
@@ -54,7 +54,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn bytes_are_counted_as_they_pass_and_pass_unchanged() {
+    fn bytes_are_counted_and_passed_on_unchanged() {
         let meter = Arc::new(Meter::default());
         let volume = HookedVolume::new(Arc::new(MemoryVolume::new()), meter.clone());
         let disk = volume.open("file", OpenMode::CreateNew).unwrap();

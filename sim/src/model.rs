@@ -1,5 +1,5 @@
-//! The content that a database must have after a crash, as simply as possible: a list of commits and ordered maps. It
-//! checks a recovered database by its content alone; files must not be here.
+//! The content that a database must have after a crash, in a simple form: a list of commits, and ordered maps. It
+//! checks a recovered database by its content only. Files must not be known here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,30 +8,30 @@ use std::ops::Bound;
 /// The content of a table.
 pub type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The content of a database: its tables, empty ones included, by name.
+/// The content of a database: its tables by name, including empty ones.
 pub type Tables = BTreeMap<String, Table>;
 
 /// One change inside a commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Makes an empty table, if it is not there.
+    /// Creates an empty table, if it does not exist.
     Create {
         /// The table.
         table: String,
     },
-    /// Removes a table and all it holds.
+    /// Removes a table and its entries.
     Drop {
         /// The table.
         table: String,
     },
-    /// Gives a table another name, replacing what had it.
+    /// Renames a table, and replaces the table with the new name if there is one.
     Rename {
         /// The table.
         table: String,
-        /// Its new name.
+        /// The new name.
         to: String,
     },
-    /// Sets a value; makes the table if it is not there.
+    /// Sets a value. Creates the table if it does not exist.
     Put {
         /// The table.
         table: String,
@@ -40,14 +40,14 @@ pub enum Change {
         /// The value.
         value: Vec<u8>,
     },
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     Remove {
         /// The table.
         table: String,
         /// The key.
         key: Vec<u8>,
     },
-    /// Removes every key between two bounds; none where they cross.
+    /// Removes every key between two bounds; no key if the bounds cross.
     RemoveRange {
         /// The table.
         table: String,
@@ -56,11 +56,11 @@ pub enum Change {
         /// The upper bound.
         to: Bound<Vec<u8>>,
     },
-    /// Makes a table of all these entries at once, in the place of one that has its name.
+    /// Creates a table with these entries, and replaces a table with its name.
     Load {
         /// The table.
         table: String,
-        /// All it holds then.
+        /// The entries.
         entries: Table,
     },
 }
@@ -100,7 +100,7 @@ impl Change {
     }
 }
 
-/// Not `BTreeMap::range`, which panics where the bounds cross.
+/// `BTreeMap::range` is not used here, because it panics if the bounds cross.
 fn remove_range(content: &mut Table, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) {
     content.retain(|key, _| {
         let after_from = match from {
@@ -117,7 +117,7 @@ fn remove_range(content: &mut Table, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>)
     });
 }
 
-/// The number of commits between two states that are kept as a whole.
+/// The number of commits between two complete states that are kept.
 const STRIDE: usize = 32;
 
 /// Every commit of a run, in order.
@@ -141,7 +141,7 @@ impl Model {
         Model { commits: Vec::new(), now: Tables::new(), kept: vec![Tables::new()] }
     }
 
-    /// No commits yet, after a content that is there already.
+    /// No commits yet, on an existing content.
     pub fn beginning_with(tables: Tables) -> Model {
         Model { commits: Vec::new(), now: tables.clone(), kept: vec![tables] }
     }
@@ -176,8 +176,8 @@ impl Model {
         tables
     }
 
-    /// Whether `found` holds the first `acknowledged` commits and a whole prefix of the later ones up to `issued`, and
-    /// nothing else. Gives the number of commits found; where several fit, the least.
+    /// Checks that `found` has the first `acknowledged` commits, a complete prefix of the later ones up to `issued`,
+    /// and nothing else. Returns the number of commits found, or the least if several fit.
     pub fn check(&self, acknowledged: u64, issued: u64, found: &Tables) -> Result<u64, Mismatch> {
         let mut expected = self.after(acknowledged);
         let mut commits = acknowledged;
@@ -193,14 +193,14 @@ impl Model {
     }
 }
 
-/// A recovered database has not the content after any allowed number of commits.
+/// The error if a recovered database does not have the content after any allowed number of commits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// Commits that had to be there.
+    /// The number of commits that must be in the database.
     pub acknowledged: u64,
-    /// Commits that could be there.
+    /// The number of commits that can be in the database.
     pub issued: u64,
-    /// Where the database first differs from the acknowledged commits alone.
+    /// The first difference from the acknowledged commits.
     pub difference: String,
 }
 
@@ -213,13 +213,13 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// The first difference, in words.
+/// A description of the first difference.
 fn difference(expected: &Tables, found: &Tables) -> String {
     let (empty, mut lines) = (Table::new(), Vec::new());
     for name in expected.keys().chain(found.keys().filter(|name| !expected.contains_key(*name))) {
         match (expected.get(name), found.get(name)) {
             (Some(_), None) => lines.push(format!("table {name:?} is missing")),
-            (None, Some(_)) => lines.push(format!("table {name:?} should not be there")),
+            (None, Some(_)) => lines.push(format!("table {name:?} should not exist")),
             (expected, found) => {
                 lines.extend(table_difference(name, expected.unwrap_or(&empty), found.unwrap_or(&empty)))
             }
@@ -237,7 +237,7 @@ fn table_difference(name: &str, expected: &Table, found: &Table) -> Option<Strin
             let found = found.get(key).map_or("nothing".to_owned(), |found| format!("\"{}\"", show(found)));
             Some(format!("table {name:?} has {found} at \"{}\" instead of \"{}\"", show(key), show(value)))
         }
-        (None, Some((key, _))) => Some(format!("table {name:?} has \"{}\", which should not be there", show(key))),
+        (None, Some((key, _))) => Some(format!("table {name:?} has \"{}\", which should not exist", show(key))),
         (None, None) => None,
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         Change::Put { table: "t".to_owned(), key: key.into(), value: value.into() }
     }
 
-    /// 100 commits of two puts each, and one that removes a range.
+    /// 100 commits of two puts each, and one commit that removes a range.
     fn model() -> Model {
         let mut model = Model::new();
         for i in 0..100 {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_kept_and_replayed_is_the_state_of_that_moment() {
+    fn a_state_is_rebuilt_from_a_kept_one_and_the_later_commits() {
         let model = model();
         for commits in [0, 1, 31, 32, 33, 64, 100] {
             assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_come_go_and_change_names() {
+    fn tables_are_created_dropped_and_renamed() {
         let mut model = Model::new();
         model.commit(vec![put("k", "v"), Change::Create { table: "e".to_owned() }]);
         model.commit(vec![Change::Rename { table: "t".to_owned(), to: "e".to_owned() }]);

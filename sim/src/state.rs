@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) capacity: Option<u64>,
     /// Every call fails once so many events have happened.
     pub(crate) power_off_at: Option<usize>,
+    /// A power cut tears no device block, and the files say so.
+    pub(crate) atomic_blocks: bool,
 }
 
 impl State {
@@ -64,6 +66,7 @@ impl State {
             triggers: Triggers::default(),
             capacity: None,
             power_off_at: None,
+            atomic_blocks: false,
         }
     }
 
@@ -131,7 +134,7 @@ impl State {
     /// Makes some changes of `file` durable and loses the others for good.
     pub(crate) fn fail_sync(&mut self, file: FileId) {
         let mut rng = self.rng.fork();
-        let content = crash::scatter_some(self.pending(file, self.events.len()), &mut rng);
+        let content = crash::scatter_some(self, file, &mut rng);
         self.events.push(Event::FailedSync { file });
         self.files[file].diverged.get_or_insert(self.events.len());
         self.files[file].versions.synced(self.events.len(), content);

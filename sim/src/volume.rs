@@ -38,6 +38,13 @@ impl FailingVolume {
         FailingVolume::from_state(State::new(seed, Names::new(), Vec::new()))
     }
 
+    /// Lets its files say that they write blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]), and makes that true.
+    #[must_use]
+    pub fn with_atomic_blocks(self) -> FailingVolume {
+        self.state.lock().atomic_blocks = true;
+        self
+    }
+
     pub(crate) fn from_state(state: State) -> FailingVolume {
         FailingVolume { state: Arc::new(Mutex::new(state)) }
     }
@@ -326,6 +333,10 @@ impl Disk for FailingDisk {
             Err(_) => state.fail_sync(self.file),
         }
         healthy
+    }
+
+    fn writes_blocks_whole(&self) -> bool {
+        self.state.lock().atomic_blocks
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<()> {

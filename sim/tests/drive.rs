@@ -27,7 +27,7 @@ fn a_block_that_zlib_does_not_shorten_takes_a_block() {
     disk.write_as(WriteKind::Page, 0, &random(1, 2 * BLOCK)).unwrap();
     let page = drive.counts().written(WriteKind::Page);
     assert_eq!((page.calls, page.logical_bytes, page.physical_bytes, page.aligned_bytes), (1, 8192, 8192, 8192));
-    assert_eq!((page.alpha(), drive.stored_bytes("file")), (1.0, 8192));
+    assert_eq!((page.alpha(), drive.stored_bytes("file").unwrap()), (1.0, 8192));
     assert_eq!(drive.counts().written(WriteKind::Table).alpha(), 0.0, "nothing was written of that kind");
 }
 
@@ -80,14 +80,14 @@ fn what_is_trimmed_cut_off_or_removed_takes_no_space() {
     let (drive, disk) = drive();
     disk.write_as(WriteKind::Page, 0, &random(5, 4 * BLOCK)).unwrap();
     disk.trim(100, 2 * BLOCK as u64).unwrap();
-    assert_eq!(drive.stored_bytes("file"), 3 * 4096, "one whole block is in the range");
+    assert_eq!(drive.stored_bytes("file").unwrap(), 3 * 4096, "one whole block is in the range");
     assert_eq!(drive.counts().trimmed_bytes, 4096);
     disk.resize(3 * BLOCK as u64 - 1).unwrap();
-    assert_eq!(drive.stored_bytes("file"), 2 * 4096);
+    assert_eq!(drive.stored_bytes("file").unwrap(), 2 * 4096);
     drive.rename("file", "other").unwrap();
-    assert_eq!((drive.stored_bytes("file"), drive.stored_bytes("other")), (0, 2 * 4096));
+    assert_eq!((drive.stored_bytes("file").unwrap(), drive.stored_bytes("other").unwrap()), (0, 2 * 4096));
     drive.remove("other").unwrap();
-    assert_eq!(drive.stored_bytes("other"), 0);
+    assert_eq!(drive.stored_bytes("other").unwrap(), 0);
 }
 
 #[test]
@@ -98,10 +98,27 @@ fn what_a_file_has_when_it_is_opened_takes_space_and_is_not_written() {
     file.resize(5 * BLOCK as u64).unwrap();
     let drive = DriveVolume::new(below);
     let disk = drive.open("file", OpenMode::Read).unwrap();
-    assert_eq!((drive.stored_bytes("file"), drive.counts().all_written().calls), (4096, 0));
+    assert_eq!((drive.stored_bytes("file").unwrap(), drive.counts().all_written().calls), (4096, 0));
     disk.read_at(4000, &mut [0; 200]).unwrap();
     let read = drive.counts().read;
     assert_eq!((read.calls, read.logical_bytes, read.physical_bytes), (1, 8192, 4096));
+}
+
+#[test]
+fn what_is_not_counted_takes_space_all_the_same() {
+    let (drive, disk) = drive();
+    drive.set_counting(false);
+    disk.write_as(WriteKind::Page, 0, &random(9, 2 * BLOCK)).unwrap();
+    disk.write_as(WriteKind::Log, 2 * BLOCK as u64, &random(10, BLOCK)).unwrap();
+    disk.sync().unwrap();
+    disk.read_at(0, &mut [0; 10]).unwrap();
+    assert_eq!(drive.counts(), Default::default());
+    drive.set_counting(true);
+    disk.read_at(4000, &mut [0; 200]).unwrap();
+    assert_eq!(drive.counts().read.physical_bytes, 8192);
+    disk.sync().unwrap();
+    let counts = drive.counts();
+    assert_eq!((counts.all_written().calls, counts.log_syncs, drive.stored_bytes("file").unwrap()), (0, 0, 3 * 4096));
 }
 
 #[test]
@@ -156,10 +173,13 @@ fn a_database_works_on_the_drive_and_says_of_each_write_what_it_is() {
 #[derive(Default)]
 struct Model {
     bytes: Vec<u8>,
-    stored: Vec<u64>,
+    /// Bytes that each block takes; `None`: it is compressed when its size is needed.
+    stored: Vec<Option<u64>>,
     unsynced: Vec<bool>,
     log: u64,
     page: u64,
+    /// Nothing is counted.
+    off: bool,
 }
 
 impl Model {
@@ -172,13 +192,27 @@ impl Model {
     fn store(&mut self, block: usize) -> u64 {
         let (mut zlib, mut out) = (Compress::new(Compression::new(1), true), vec![0; 2 * BLOCK]);
         zlib.compress(&self.block(block), &mut out, FlushCompress::Finish).unwrap();
-        self.stored[block] = zlib.total_out().min(4096);
-        self.stored[block]
+        let taken = zlib.total_out().min(4096);
+        self.stored[block] = Some(taken);
+        taken
+    }
+
+    /// Stores a block; returns how many bytes count.
+    fn count(&mut self, block: usize) -> u64 {
+        if self.off {
+            self.stored[block] = None;
+            return 0;
+        }
+        self.store(block)
+    }
+
+    fn stored_bytes(&mut self) -> u64 {
+        (0..self.stored.len()).map(|block| self.stored[block].unwrap_or_else(|| self.store(block))).sum()
     }
 
     fn fit(&mut self, len: usize) {
         self.bytes.resize(len, 0);
-        self.stored.resize(len.div_ceil(BLOCK), 0);
+        self.stored.resize(len.div_ceil(BLOCK), Some(0));
         self.unsynced.resize(len.div_ceil(BLOCK), false);
     }
 }
@@ -189,6 +223,7 @@ enum Op {
     Trim { first: usize, blocks: usize },
     Resize { len: usize },
     Sync,
+    Counting { on: bool },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -198,6 +233,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..8usize, 0..4usize).prop_map(|(first, blocks)| Op::Trim { first, blocks }),
         1 => (0..40_000usize).prop_map(|len| Op::Resize { len }),
         2 => Just(Op::Sync),
+        1 => any::<bool>().prop_map(|on| Op::Counting { on }),
     ]
 }
 
@@ -217,7 +253,7 @@ proptest! {
                     for block in at / BLOCK..(at + len).div_ceil(BLOCK) {
                         match log {
                             true => model.unsynced[block] = true,
-                            false => model.page += model.store(block),
+                            false => model.page += model.count(block),
                         }
                     }
                 }
@@ -227,7 +263,7 @@ proptest! {
                     for block in first.min(end)..(first + blocks).min(end) {
                         let end = model.bytes.len().min((block + 1) * BLOCK);
                         model.bytes[block * BLOCK..end].fill(0);
-                        (model.stored[block], model.unsynced[block]) = (0, false);
+                        (model.stored[block], model.unsynced[block]) = (Some(0), false);
                     }
                 }
                 Op::Resize { len } => {
@@ -238,9 +274,13 @@ proptest! {
                     disk.sync().unwrap();
                     for block in 0..model.stored.len() {
                         if std::mem::take(&mut model.unsynced[block]) {
-                            model.log += model.store(block);
+                            model.log += model.count(block);
                         }
                     }
+                }
+                Op::Counting { on } => {
+                    drive.set_counting(on);
+                    model.off = !on;
                 }
             }
         }
@@ -251,6 +291,6 @@ proptest! {
         let counts = drive.counts();
         prop_assert_eq!(counts.written(WriteKind::Page).physical_bytes, model.page);
         prop_assert_eq!(counts.written(WriteKind::Log).physical_bytes, model.log);
-        prop_assert_eq!(drive.stored_bytes("file"), model.stored.iter().sum::<u64>());
+        prop_assert_eq!(drive.stored_bytes("file").unwrap(), model.stored_bytes());
     }
 }

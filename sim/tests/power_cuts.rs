@@ -202,6 +202,32 @@ fn the_write_in_flight_tears_between_sectors_only() {
 }
 
 #[test]
+fn a_device_with_atomic_blocks_tears_none() {
+    let volume = FailingVolume::new(1).with_atomic_blocks();
+    let disk = durable(&volume, "f", &[1; 40_960]);
+    disk.write_at(700, &[2; 30_000]).unwrap();
+    assert!(
+        disk.writes_blocks_whole()
+            && !FailingVolume::new(1).open("f", OpenMode::CreateNew).unwrap().writes_blocks_whole()
+    );
+    let mut states = BTreeSet::new();
+    for seed in 0..SEEDS {
+        for cut in [in_last(&volume, CutChoice::Torn(seed)), now(&volume, CutChoice::Random(seed))] {
+            assert!(cut.open("f", OpenMode::Read).unwrap().writes_blocks_whole());
+            let found = content(&cut, "f").unwrap();
+            let mut blocks = found.chunks(DEVICE_BLOCK).zip((0..).step_by(DEVICE_BLOCK));
+            assert!(blocks.all(|(bytes, start)| {
+                let written = |at: usize| (700..30_700).contains(&(start + at));
+                let new = bytes.iter().enumerate().all(|(at, &byte)| byte == if written(at) { 2 } else { 1 });
+                new || bytes.iter().all(|&byte| byte == 1)
+            }));
+            states.insert(found);
+        }
+    }
+    assert!(states.len() > 5, "{} states", states.len());
+}
+
+#[test]
 fn blocks_reach_the_device_in_any_order() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[0; 65_536]);

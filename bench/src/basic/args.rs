@@ -8,7 +8,7 @@ use fastrand::Rng;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Entries unless told otherwise; a file's lines are all taken.
+/// The default number of entries. Of a file all lines are used.
 const ENTRIES: usize = 2_000_000;
 
 /// Loads in random order, reads, scans, overwrites, deletes nine tenths, compacts; and measures each.
@@ -18,7 +18,7 @@ pub struct Args {
     /// How many entries [default: 2000000; of a file: all lines]
     #[arg(long)]
     pub n: Option<usize>,
-    /// Keys: uniform:len=32,domain=10 (bytes, and how many different ones), file:PATH (its lines), or u64
+    /// Keys: uniform:len=32,domain=10 (length, and number of different bytes), file:PATH (its lines), or u64
     #[arg(long, default_value = "uniform:len=32,domain=10")]
     pub key: KeySource,
     /// Bytes of a value
@@ -30,16 +30,16 @@ pub struct Args {
     /// Bytes of a page, such as 8KiB [default: each store's own]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<ByteSize>,
-    /// Where the database lies
+    /// Whether the database is in memory or in a file
     #[arg(long, default_value = "file")]
     pub disk: DiskKind,
-    /// The folder under which files are made [default: the current one]
+    /// The folder in which files are created [default: the current one]
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// Threads that read and scan; there is always one writer
+    /// Threads that read and scan. There is always one writer
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Rounds; medians are reported
+    /// Rounds. The medians are reported
     #[arg(long, default_value_t = 1)]
     pub repeat: usize,
     /// When commits reach the device
@@ -48,13 +48,13 @@ pub struct Args {
     /// Entries in a commit
     #[arg(long, default_value_t = 1_000)]
     pub commit: usize,
-    /// Where random keys and orders begin
+    /// The seed of random keys and orders
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Leave out all but the load, the reopening and the reads
     #[arg(long)]
     pub reads_only: bool,
-    /// How the result is printed
+    /// The format of the result
     #[arg(long, default_value = "table")]
     pub format: Format,
     /// Run only this contestant, in this process
@@ -63,7 +63,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// How many entries to make, or to read at most.
+    /// The number of entries to make, or the maximum to read.
     pub fn entries(&self) -> usize {
         match (&self.n, &self.key) {
             (Some(n), _) => *n,
@@ -76,11 +76,11 @@ impl Args {
 /// Where keys come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// Byte strings of one length, each byte one of `domain`, from `0` on.
+    /// Byte strings of one length. Each byte is one of `domain` bytes from `0` on.
     Uniform {
         /// Bytes of a key.
         len: usize,
-        /// How many different bytes.
+        /// The number of different bytes.
         domain: u8,
     },
     /// The lines of a file.
@@ -113,10 +113,10 @@ impl FromStr for KeySource {
         if let Some(path) = text.strip_prefix("file:") {
             return Ok(KeySource::File(path.into()));
         }
-        let parts = text.strip_prefix("uniform").ok_or("it begins with none of uniform, file:, u64")?;
+        let parts = text.strip_prefix("uniform").ok_or("it must begin with uniform or file:, or be u64")?;
         let (mut len, mut domain) = (32, 10);
         for part in parts.trim_start_matches(':').split(',').filter(|part| !part.is_empty()) {
-            let (name, number) = part.split_once('=').ok_or_else(|| format!("{part:?} is no name=number"))?;
+            let (name, number) = part.split_once('=').ok_or_else(|| format!("{part:?} is not name=number"))?;
             let bad = |cause: std::num::ParseIntError| format!("{name}: {cause}");
             match name {
                 "len" => len = number.parse().map_err(bad)?,
@@ -131,7 +131,7 @@ impl FromStr for KeySource {
     }
 }
 
-/// Where a database lies.
+/// Where a database is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DiskKind {
     /// In memory.
@@ -143,20 +143,20 @@ pub enum DiskKind {
 /// When commits reach the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Durability {
-    /// Each before it is acknowledged.
+    /// Each commit before it is acknowledged.
     Commit,
     /// Every 100 ms.
     Interval,
-    /// When the store likes.
+    /// When the store chooses.
     None,
 }
 
 impl Format {
-    /// How [`Format::Json`] is asked for.
+    /// The option value of [`Format::Json`].
     pub(super) const JSON: &str = "json";
 }
 
-/// How a result is printed.
+/// The format of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
     /// For people.

@@ -1,4 +1,4 @@
-//! The standard library's `BTreeMap` as a contestant. Keys and values of 8 bytes lie in its nodes, others in boxes.
+//! The standard library's `BTreeMap` as a contestant. Keys and values of 8 bytes are in its nodes, others in boxes.
 
 use super::contestant::{Config, Contestant, Reader, Writer};
 use crate::Result;
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
-/// A string of bytes as a map keeps it.
-trait Kept: Ord + Borrow<[u8]> + Send + Sync {
-    fn keep(bytes: &[u8]) -> Result<Self>
+/// A byte string in the form in which a map stores it.
+trait Stored: Ord + Borrow<[u8]> + Send + Sync {
+    fn store(bytes: &[u8]) -> Result<Self>
     where
         Self: Sized;
 }
 
-impl Kept for Box<[u8]> {
-    fn keep(bytes: &[u8]) -> Result<Box<[u8]>> {
+impl Stored for Box<[u8]> {
+    fn store(bytes: &[u8]) -> Result<Box<[u8]>> {
         Ok(bytes.into())
     }
 }
 
-impl Kept for [u8; 8] {
-    fn keep(bytes: &[u8]) -> Result<[u8; 8]> {
+impl Stored for [u8; 8] {
+    fn store(bytes: &[u8]) -> Result<[u8; 8]> {
         Ok(bytes.try_into()?)
     }
 }
@@ -29,7 +29,7 @@ impl Kept for [u8; 8] {
 type Boxed = Box<[u8]>;
 type Word = [u8; 8];
 
-/// The map, for each way to keep keys and values.
+/// The map, for each form of keys and values.
 pub enum Map {
     /// Keys and values in boxes.
     Boxes(BTreeMap<Boxed, Boxed>),
@@ -37,11 +37,11 @@ pub enum Map {
     BoxedKeys(BTreeMap<Boxed, Word>),
     /// Values in boxes.
     BoxedValues(BTreeMap<Word, Boxed>),
-    /// Nothing in boxes.
+    /// Neither in boxes.
     Words(BTreeMap<Word, Word>),
 }
 
-/// Runs the same code on whichever map it is.
+/// Runs the same code on any of the maps.
 macro_rules! each {
     ($map:expr, $name:ident => $code:expr) => {
         match $map {
@@ -88,9 +88,9 @@ impl Contestant for Map {
     }
 }
 
-impl<K: Kept, V: Kept> Writer for BTreeMap<K, V> {
+impl<K: Stored, V: Stored> Writer for BTreeMap<K, V> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.insert(K::keep(key)?, V::keep(value)?);
+        self.insert(K::store(key)?, V::store(value)?);
         Ok(())
     }
 

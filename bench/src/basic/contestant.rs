@@ -1,29 +1,29 @@
-//! The interface of a store that takes part. Measuring must not be in this file.
+//! The interface of a store that is measured. Measuring must not be in this file.
 
 use super::args::{Args, DiskKind, Durability};
 use crate::Result;
 use crate::keyset::Keys;
 use std::path::Path;
 
-/// What a store is to be like.
+/// The options of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Bytes of cache.
     pub cache: usize,
-    /// Bytes of a page; the store's own if not given.
+    /// Bytes of a page; `None` for the default of the store.
     pub page_size: Option<usize>,
     /// When commits reach the device.
     pub durability: Durability,
-    /// Whether it lies in memory or in a file.
+    /// Whether it is in memory or in a file.
     pub disk: DiskKind,
-    /// Bytes of every key, where they are equally long.
+    /// Bytes of every key, if all have the same length.
     pub key_width: Option<usize>,
     /// Bytes of every value.
     pub value_width: usize,
 }
 
 impl Config {
-    /// What the options say; a cache larger than the data where they say nothing.
+    /// The values of the options. The default cache is larger than the data.
     pub(super) fn new(args: &Args, keys: &Keys) -> Config {
         let data = keys.bytes() + keys.len() * (args.value + 16);
         Config {
@@ -45,34 +45,34 @@ pub trait Contestant: Sized + Sync {
     /// A new, empty store; its files, if any, go to `folder`.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn create(config: &Config, folder: &Path) -> Result<Self>;
 
-    /// Closes the store in order; a store in memory stays as it is.
+    /// Closes the store. A store in memory stays open.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn close(&mut self) -> Result<()>;
 
     /// Opens the store that was closed.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn open(&mut self) -> Result<()>;
 
     /// Runs one writing transaction and commits it.
     ///
     /// # Errors
-    /// What the store or `changes` says.
+    /// Errors of the store and of `changes`.
     fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()>;
 
     /// Makes the store as small as it can be.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn compact(&mut self) -> Result<()>;
 
-    /// A hold of one thread on the present state.
+    /// A view of the current state, for one thread.
     type Reader<'a>: Reader
     where
         Self: 'a;
@@ -80,36 +80,36 @@ pub trait Contestant: Sized + Sync {
     /// Begins to read.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn reader(&self) -> Result<Self::Reader<'_>>;
 }
 
 /// A writing transaction.
 pub trait Writer {
-    /// Sets a key's value.
+    /// Sets the value of a key.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Removes a key.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn remove(&mut self, key: &[u8]) -> Result<()>;
 }
 
 /// A reading thread.
 pub trait Reader {
-    /// Hands a key's value to `check` and returns what that says; `None` if the key is not there.
+    /// Passes the value of a key to `check` and returns its result; `None` if the key does not exist.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn get<R>(&mut self, key: &[u8], check: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
 
-    /// Hands entries in key order from `from` on to `visit`, until that returns false.
+    /// Passes entries in key order, from `from` on, to `visit` until it returns false.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     fn scan(&mut self, from: &[u8], visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 }

@@ -20,7 +20,7 @@ impl Figures {
         self.0.get(name).copied()
     }
 
-    /// Name by name the median of several runs.
+    /// For each name the median of several runs.
     pub(super) fn median(runs: &[Figures]) -> Figures {
         let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for (name, value) in runs.iter().flat_map(|run| &run.0) {
@@ -29,7 +29,7 @@ impl Figures {
         Figures(all.into_iter().map(|(name, values)| (name, median(values))).collect())
     }
 
-    /// Figure by figure, this divided by the other.
+    /// Each figure divided by the same figure of the other.
     pub(super) fn over(&self, other: &Figures) -> Figures {
         let shared = self.0.iter().filter_map(|(name, ours)| Some((name, *ours, other.get(name)?)));
         Figures(
@@ -61,7 +61,7 @@ impl Figures {
     }
 }
 
-/// Of sorted numbers, the one below which a fraction of them lies.
+/// The quantile of sorted numbers: the number below which a fraction of them is.
 pub(super) fn quantile(sorted: &[f64], fraction: f64) -> f64 {
     let rank = (sorted.len() as f64 * fraction).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)

@@ -1,10 +1,10 @@
-//! What a process keeps in memory and a folder on its device, as the system tells.
+//! The memory of a process and the device space of a folder, from the system.
 
 use crate::Result;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Bytes of a block in which the system counts what a file has allocated.
+/// Bytes of a block, the unit in which the system counts allocated space.
 const STAT_BLOCK: u64 = 512;
 
 /// Bytes of memory that this process has now.
@@ -12,12 +12,12 @@ pub(super) fn resident() -> Result<u64> {
     status("VmRSS:")
 }
 
-/// The most memory that this process has had since [`reset_peak`], in bytes.
+/// The maximum memory of this process since [`reset_peak`], in bytes.
 pub(super) fn peak_resident() -> Result<u64> {
     status("VmHWM:")
 }
 
-/// Begins to watch for a new peak.
+/// Resets the peak.
 pub(super) fn reset_peak() -> Result<()> {
     Ok(std::fs::write("/proc/self/clear_refs", "5")?)
 }
@@ -25,7 +25,7 @@ pub(super) fn reset_peak() -> Result<()> {
 fn status(field: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let kib = text.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    Ok(kib.ok_or_else(|| format!("/proc/self/status says no {field}"))? * 1024)
+    Ok(kib.ok_or_else(|| format!("/proc/self/status has no {field}"))? * 1024)
 }
 
 /// Bytes that the files of a folder have allocated.
@@ -34,7 +34,7 @@ pub(super) fn allocated(folder: &Path) -> Result<u64> {
     for file in std::fs::read_dir(folder)? {
         match file?.metadata() {
             Ok(metadata) => blocks += metadata.blocks(),
-            // A log segment may go while we look.
+            // A log segment may be removed at the same time.
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
             Err(cause) => return Err(cause.into()),
         }

@@ -1,8 +1,8 @@
-//! The basic workload: load in random order, read, scan, overwrite, delete nine tenths, compact; on any store that is
-//! a [`Contestant`]. What the figures mean is in `docs/benchmarks/basic.md`.
+//! The basic workload: load in random order, read, scan, overwrite, delete nine tenths, compact. It runs on any store
+//! that is a [`Contestant`]. `docs/benchmarks/basic.md` explains the results.
 //!
-//! Each run of each contestant is a process of its own: it starts with a fresh heap, and what it keeps in memory can
-//! be told from what the others kept.
+//! Each run of each contestant is a process of its own. It starts with a fresh heap, and its memory can be measured
+//! separately.
 
 mod args;
 mod btreemap;
@@ -24,10 +24,10 @@ pub use rounds::{Entrant, main};
 
 use crate::Result;
 
-/// Runs Duramen beside the standard library's `BTreeMap`.
+/// Runs Duramen and the `BTreeMap` of the standard library in alternation.
 ///
 /// # Errors
-/// What a contestant says, wrong answers among it.
+/// Errors of a contestant, and wrong answers.
 pub fn beside_btreemap(args: &Args) -> Result<()> {
     main(args, &[Entrant::of::<Duramen>(), Entrant::of::<Map>()])
 }

@@ -1,4 +1,4 @@
-//! What a benchmark prints.
+//! The output of the benchmark.
 
 use super::args::{Args, Format};
 use super::figures::Figures;
@@ -7,10 +7,10 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
-/// A figure's name in JSON, its words in a table, and how it is written there.
+/// The name of a figure in JSON, its title in a table, and its format there.
 type Row = (&'static str, &'static str, fn(f64) -> String);
 
-/// The figures that a table shows: those in `kops` (the more the better) first.
+/// The figures that a table shows. Those in `kops`, for which more is better, are first.
 const ROWS: &[Row] = &[
     ("load_kops", "load, K entries/s", plain),
     ("read_kops", "point reads, K/s", plain),
@@ -46,7 +46,7 @@ fn mebibytes(bytes: f64) -> String {
     format!("{:.1}", bytes / f64::from(1 << 20))
 }
 
-/// Prints one contestant's figures.
+/// Prints the figures of one contestant.
 pub(super) fn print_one(format: Format, name: &str, figures: &Figures) -> Result<()> {
     match format {
         Format::Json => println!("{}", json!({ name: figures.to_json() })),
@@ -55,7 +55,7 @@ pub(super) fn print_one(format: Format, name: &str, figures: &Figures) -> Result
     Ok(())
 }
 
-/// Prints what both have done, and the first's figures over the second's.
+/// Prints the figures of both contestants, and those of the first divided by those of the second.
 pub(super) fn print(args: &Args, both: [(&str, &Figures); 2]) -> Result<()> {
     match args.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&object(args, both))?),

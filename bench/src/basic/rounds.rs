@@ -1,4 +1,4 @@
-//! Rounds: Duramen and its rival in turn, each run a process of its own, medians of all.
+//! Rounds: Duramen and another store in alternation. Each run is a process of its own, and the result is the median.
 
 use super::args::{Args, Format};
 use super::contestant::Contestant;
@@ -8,7 +8,7 @@ use crate::Result;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-/// A contestant by name.
+/// A contestant and its name.
 #[derive(Clone, Copy)]
 pub struct Entrant {
     pub(super) name: &'static str,
@@ -16,17 +16,17 @@ pub struct Entrant {
 }
 
 impl Entrant {
-    /// A contestant, by its type.
+    /// The contestant of this type.
     pub fn of<C: Contestant>() -> Entrant {
         Entrant { name: C::NAME, run: run::run::<C> }
     }
 }
 
-/// Measures Duramen (first) and one rival, and prints the result. The process must have been started with the
-/// options that `args` was made of: runs are started with the same and [`Args::only`].
+/// Measures Duramen, which is first, and another store, and prints the result. The process must have been started with
+/// the options in `args`: it starts each run with the same options and [`Args::only`].
 ///
 /// # Errors
-/// What a contestant says, wrong answers among it.
+/// Errors of a contestant, and wrong answers.
 pub fn main(args: &Args, entrants: &[Entrant; 2]) -> Result<()> {
     if let Some(name) = &args.only {
         let known = entrants.iter().find(|entrant| entrant.name == name);

@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Entries that a scan reads.
+/// The number of entries that a scan reads.
 const SCAN: usize = 100;
-/// One scan for so many entries.
+/// There is one scan for this number of entries.
 const ENTRIES_PER_SCAN: usize = 20;
-/// Reads between two steps of the progress bar.
+/// The number of reads between two steps of the progress bar.
 const TICK: u64 = 10_000;
 
 /// Runs the workload once.
 ///
 /// # Errors
-/// What the store says, and wrong answers.
+/// Errors of the store, and wrong answers.
 pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let parent = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = tempfile::Builder::new().prefix("duramen-bench-").tempdir_in(parent)?;
@@ -63,27 +63,27 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     Ok(std::mem::take(figures))
 }
 
-/// What is written about a key.
+/// A change of a key.
 #[derive(Clone, Copy)]
 enum Change {
-    /// Its value of this generation.
+    /// Sets its value of this generation.
     Put(u64),
-    /// That it is gone.
+    /// Removes it.
     Remove,
 }
 
-/// What all steps share.
+/// The data that all steps use.
 struct Setup<'a> {
     args: &'a Args,
     config: Config,
     keys: &'a Keys,
     values: Values,
-    /// What the process kept in memory before the store was made.
+    /// The memory of the process before the store was created.
     baseline: u64,
 }
 
 impl Setup<'_> {
-    /// Deletes nine tenths, compacts, and compares with a new store that never had more than the rest.
+    /// Deletes nine tenths, compacts, and compares the size with a new store that has only the rest.
     fn shrink<C: Contestant>(&self, mut store: C, figures: &mut Figures, folder: &Path, order: &[u32]) -> Result<()> {
         let (gone, rest) = order.split_at(order.len() / 10 * 9);
         let mut present = vec![true; self.keys.len()];
@@ -114,7 +114,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Writes in the given order, a commit at a time.
+    /// Writes in the given order, in commits of the given size.
     fn write<C: Contestant>(
         &self,
         store: &mut C,
@@ -169,7 +169,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Reads ranges, one from each of the given ranks on.
+    /// Reads ranges that begin at the given ranks.
     fn scan<C: Contestant>(&self, store: &C, figures: &mut Figures, starts: &[u32]) -> Result<()> {
         let bar = self.bar(C::NAME, "scan", starts.len());
         let elapsed = self.on_threads(store, starts, &bar, TICK / SCAN as u64, |reader, start| {
@@ -191,7 +191,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Does something for each rank, the ranks shared out among the threads; returns how long it took all of them.
+    /// Calls `each` for every rank. The ranks are divided among the threads. Returns the time of the slowest thread.
     fn on_threads<C: Contestant>(
         &self,
         store: &C,
@@ -244,7 +244,7 @@ impl Setup<'_> {
     }
 }
 
-/// The `i`th of `of` about equal parts.
+/// Part `i` of `of` parts of about equal size.
 fn share(ranks: &[u32], i: usize, of: usize) -> &[u32] {
     &ranks[ranks.len() * i / of..ranks.len() * (i + 1) / of]
 }

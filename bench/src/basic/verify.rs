@@ -1,12 +1,12 @@
-//! Going over a whole store and comparing it with what must be in it. Never timed.
+//! Compares the whole content of a store with the expected content. Never timed.
 
 use super::contestant::{Contestant, Reader};
 use crate::Result;
 use crate::keyset::Keys;
 use crate::value::Values;
 
-/// Fails unless the store has exactly the keys of the ranks that `present` admits, each with the value of its
-/// `generation`.
+/// Fails if the store does not have exactly the keys of the ranks for which `present` is true, each with the value of
+/// its `generation`.
 pub(super) fn verify<C: Contestant>(
     store: &C,
     keys: &Keys,
@@ -33,7 +33,7 @@ pub(super) fn verify<C: Contestant>(
     }
 }
 
-/// The error of a store that answers wrong.
+/// The error for a wrong answer of a store.
 #[cold]
 pub(super) fn wrong_answer(name: &str, what: &str, key: &[u8]) -> Box<dyn std::error::Error + Send + Sync> {
     format!("{name} answers wrong: {what} {:?}", String::from_utf8_lossy(key)).into()

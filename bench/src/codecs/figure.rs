@@ -4,7 +4,7 @@ use super::measure::Row;
 use crate::chart::Chart;
 use std::path::Path;
 
-/// A figure: its file, its title, what it shows of a row.
+/// A figure: its file, its title, and the value of a row that it shows.
 type Figure = (&'static str, &'static str, fn(&Row) -> f64);
 
 const FIGURES: [Figure; 8] = [
@@ -18,11 +18,12 @@ const FIGURES: [Figure; 8] = [
     ("sum", "Sum, Gint/s", |row| row.sum_gints),
 ];
 
-/// What the text of the Upscaledb paper (4.2) says about its figure 6b, Gint/s on a Haswell of 2013: SIMD FOR over 7, twice as fast
-/// as BP128, VByte at most about 1. The curves themselves are not in the text. Drawn dashed where the codec is shown.
+/// Figure 6b of the Upscaledb paper as its text (4.2) describes it, in Gint/s on a Haswell of 2013: SIMD FOR over 7,
+/// twice as fast as BP128, and VByte at most about 1. The text does not contain the curves. These values are drawn as
+/// dashed lines beside their codecs.
 const PAPER_DECODE: [(&str, f64); 3] = [("simd-for", 7.0), ("bp128", 3.5), ("vbyte", 1.0)];
 
-/// Writes every figure into `dir`, which is there.
+/// Writes every figure into `dir`, which must exist.
 pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
     let mut bits: Vec<u32> = rows.iter().map(|row| row.bits).collect();
     bits.dedup();
@@ -30,7 +31,9 @@ pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
         let paper: &[_] = if name == "decode" { &PAPER_DECODE } else { &[] };
         let points = rows.iter().map(|row| (row.codec, f64::from(row.bits), value(row))).collect();
         let marks = bits.iter().map(|bits| (f64::from(*bits), bits.to_string())).collect();
-        let svg = Chart { title, axis: "bits of a gap", points, marks, paper }.svg();
+        let svg =
+            Chart { title, axis: "bits of a gap", height: "", logarithmic: false, points, marks, palette: &[], paper }
+                .svg();
         std::fs::write(dir.join(format!("codecs-{name}.svg")), svg)?;
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! The timed loops of `duramen-bench codecs`: each gives operations a second. Which of them run, and what becomes of
-//! their figures, is for `measure.rs` to say.
+//! The timed loops of `duramen-bench codecs`. Each returns operations a second. `measure.rs` decides which of them run
+//! and uses the results.
 //!
-//! All loops take the codec from a variable that the compiler cannot see through, as the engine would. The references
-//! are the same work on the plain keys: a copy of each array of 256, and `slice::partition_point` in it.
+//! All loops get the codec from a variable whose value the compiler does not know, as in the engine. The references do
+//! the same work on the plain keys: a copy of each array of 256, and `slice::partition_point` in it.
 
 use std::hint::black_box;
 
@@ -11,14 +11,14 @@ use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
 
 use super::workload::{Blocks, Probe};
 
-/// The least time that is measured.
+/// The minimum time of a measurement.
 const LEAST_SECONDS: f64 = 0.002;
 
-/// Bytes for any block of a codec.
+/// Enough bytes for any block of a codec.
 pub(super) const ROOM: usize = MAX_BLOCK * 10;
 
-/// Operations a second of `work`, which does `ops` of them. The clock is read before and after as many repetitions as
-/// take long enough, which shorter tries have found.
+/// Operations a second of `work`, which does `ops` operations. It repeats `work` often enough for the minimum time,
+/// which shorter trials determine, and reads the clock only before and after.
 fn rate(ops: usize, mut work: impl FnMut()) -> f64 {
     let mut times = 1;
     loop {
@@ -71,7 +71,7 @@ pub(super) fn sum<T: Int>(codec: Codec, blocks: &Blocks<T>, n: usize) -> f64 {
     })
 }
 
-/// The block of each place, and the index in it, are known before.
+/// The block of each place and the index in it are already known.
 pub(super) fn select<T: Int>(codec: Codec, blocks: &Blocks<T>, places: &[(usize, usize)]) -> f64 {
     rate(places.len(), || {
         for &(block, index) in places {
@@ -81,7 +81,8 @@ pub(super) fn select<T: Int>(codec: Codec, blocks: &Blocks<T>, places: &[(usize,
     })
 }
 
-/// Searches the same 256 keys as `partition`; which block of them to look in, where a codec needs two, is timed too.
+/// Searches the same 256 keys as `partition`. For a codec with two blocks for 256 keys, the choice of the block is
+/// timed too.
 pub(super) fn search<T: Int>(codec: Codec, blocks: &Blocks<T>, probes: &[Probe<T>]) -> f64 {
     rate(probes.len(), || {
         for probe in probes {
@@ -94,7 +95,7 @@ pub(super) fn search<T: Int>(codec: Codec, blocks: &Blocks<T>, probes: &[Probe<T
 /// A way of adding a key to a block.
 pub(super) type Add<T> = fn(Codec, &mut Block<T>, &mut [u8], T);
 
-/// Adds the keys to an empty block, the next `blocks.size` of them to another, and so on.
+/// Adds the keys to empty blocks, `blocks.size` keys to each.
 pub(super) fn build<T: Int>(codec: Codec, blocks: &Blocks<T>, keys: &[T], add: Add<T>) -> f64 {
     let mut bytes = [0; ROOM];
     rate(keys.len(), || {
@@ -113,7 +114,7 @@ pub(super) fn insert<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8
     black_box(codec.insert(block, bytes, key).expect("there is room"));
 }
 
-/// Insertion by decoding, moving up and encoding again, whatever the codec could do in place.
+/// Inserts a key by decoding the block, moving keys and encoding it again, even if the codec can insert in place.
 pub(super) fn naive_insert<T: Int>(codec: Codec, block: &mut Block<T>, bytes: &mut [u8], key: T) {
     let mut out: Buffer<T> = [T::default(); MAX_BLOCK];
     let count = codec.decode(block, bytes, &mut out).expect("a sound block").len();

@@ -1,7 +1,7 @@
-//! What `duramen-bench codecs` measures, and the medians of its rounds. Nothing is printed here.
+//! The measurements of `duramen-bench codecs`, and the medians of its rounds. Nothing is printed here.
 //!
-//! Within a round every loop of every codec runs once, the references beside each codec's, and a ratio is that of one
-//! codec's median to that of the references beside it: a slow moment meets both.
+//! In a round every loop of every codec runs once, and the references run beside each codec. A ratio divides the median
+//! of a codec by the median of the references beside it, so a slow moment affects both.
 
 use std::hint::black_box;
 
@@ -13,15 +13,16 @@ use serde::Serialize;
 use super::workload::{Blocks, Probe, keys, probes, shuffled};
 use super::{Args, loops, verify};
 
-/// The figures of one codec at one bit width; `..._ns` are nanoseconds a key (of `select` and `search`: an operation).
+/// The results of one codec at one bit width. `..._ns` are nanoseconds for each key, for `select` and `search` for each
+/// operation.
 #[derive(Serialize)]
 pub(super) struct Row {
     pub(super) codec: &'static str,
     pub(super) bits: u32,
     pub(super) keys: usize,
-    /// Bytes of the blocks, descriptors not counted.
+    /// Bytes of the blocks, without descriptors.
     pub(super) bytes_per_key: f64,
-    /// The keys' sum and count, as the blocks give them.
+    /// The sum and the number of keys, from the blocks.
     pub(super) sum: u128,
     pub(super) count: usize,
     pub(super) decode_ns: f64,
@@ -42,28 +43,28 @@ pub(super) struct Row {
     pub(super) insert_mops: f64,
     pub(super) naive_insert_mops: f64,
     pub(super) append_mops: f64,
-    /// The references, timed beside this codec's loops.
+    /// The references, timed beside the loops of this codec.
     pub(super) memcpy_gints: f64,
     pub(super) partition_mops: f64,
 }
 
-/// Probes of a round.
+/// The number of probes of a round.
 const PROBES: usize = 1 << 15;
 
-/// What one codec's loops take.
+/// The input of the loops of one codec.
 struct Work<'a, T> {
     blocks: Blocks<T>,
     keys: &'a [T],
     probes: &'a [Probe<T>],
-    /// The block and the index in it of every probe's place.
+    /// The block and the index in it of the place of every probe.
     places: Vec<(usize, usize)>,
-    /// The keys of builds in order. Insertion is slow: a part of all will do.
+    /// The keys of builds in order. Because insertion is slow, these are only some of the keys.
     some: &'a [T],
-    /// The same, every block's in random order.
+    /// The same keys, those of each block in random order.
     shuffled: Vec<T>,
 }
 
-/// What the loops of one round give, in the order of `Work::round`.
+/// The results of the loops of one round, in the order of `Work::round`.
 type Rates = [f64; 9];
 
 impl<T: Int> Work<'_, T> {
@@ -121,7 +122,7 @@ fn medians(rounds: &[Rates]) -> Rates {
     std::array::from_fn(|i| median(rounds.iter().map(|rates| rates[i]).collect()))
 }
 
-/// Checks and measures every codec of `args` at one bit width. Errors: an operation that does not agree with the keys.
+/// Checks and measures every codec of `args` at one bit width. An error if an operation returns a wrong result.
 pub(super) fn all<T: Int>(args: &Args, bits: u32) -> crate::Result<Vec<Row>> {
     let mut random = Random::new(args.seed.wrapping_mul(1000).wrapping_add(bits.into()));
     let keys = keys::<T>(args.n, bits, &mut random);

@@ -1,4 +1,4 @@
-//! `duramen-bench codecs`: the codecs alone, by bit width (Upscaledb paper, figures 6 and 7). No engine belongs here.
+//! `duramen-bench codecs`: the codecs without the engine, by bit width (Upscaledb paper, figures 6 and 7).
 
 mod figure;
 mod loops;
@@ -19,7 +19,7 @@ pub struct Args {
     /// Keys in all, in blocks of 256 (BP128: 128).
     #[arg(long, default_value_t = 65_536)]
     n: usize,
-    /// Bits of a gap: gaps are uniform in [0, 2^bits). A range of both ends (`1..24`) or a list (`4,8,16`).
+    /// Bits of a gap: gaps are uniform in [0, 2^bits). A range with both ends (`1..24`) or a list (`4,8,16`).
     #[arg(long, default_value = "1..24")]
     bits: Bits,
     /// Codecs to measure.
@@ -28,7 +28,7 @@ pub struct Args {
     /// The key type.
     #[arg(long, value_enum, default_value_t = KeyType::U32)]
     keys: KeyType,
-    /// Rounds; each measures everything once, and the medians are shown.
+    /// Rounds. Each measures everything once, and the medians are shown.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Seed of the keys and probes.
@@ -42,7 +42,7 @@ pub struct Args {
     svg: Option<PathBuf>,
 }
 
-/// Bit widths, increasing.
+/// Bit widths in ascending order.
 #[derive(Clone)]
 struct Bits(Vec<u32>);
 
@@ -65,7 +65,7 @@ impl FromStr for Bits {
     }
 }
 
-/// Measures, prints, draws.
+/// Measures the codecs, prints the results and draws the figures.
 pub fn run(args: &Args) -> crate::Result<()> {
     if args.n < 256 {
         return Err("--n must be at least 256".into());

@@ -22,7 +22,7 @@ const HEADER: [&str; 13] = [
     "append M/s",
 ];
 
-/// A table for people; a line with the references under it.
+/// A table for people, with a line for the references under it.
 pub(super) fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
@@ -57,7 +57,7 @@ pub(super) fn table(rows: &[Row]) -> String {
     text
 }
 
-/// One line a codec and bit width, with a header line.
+/// One line for each codec and bit width, after a header line.
 pub(super) fn csv(rows: &[Row], out: impl Write) -> Result<(), csv::Error> {
     let mut writer = csv::Writer::from_writer(out);
     rows.iter().try_for_each(|row| writer.serialize(row))?;

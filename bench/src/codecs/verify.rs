@@ -1,13 +1,13 @@
-//! One pass over what `loops.rs` times, without a clock: every result is compared with the plain keys, so that no figure
-//! stands for a wrong answer.
+//! Runs the operations that `loops.rs` times, without a clock, and compares every result with the plain keys, so that
+//! no figure is that of a wrong answer.
 
 use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
 
 use super::loops::{self, Add, ROOM};
 use super::workload::{Blocks, Probe};
 
-/// Decoding, sums, selects and searches of `blocks`, which have `keys`, and the builds of the first of them: from
-/// `shuffled` by inserts, in order by appends.
+/// Checks decoding, sums, selects and searches of `blocks`, which contain `keys`, and builds of the first keys: by
+/// inserts from `shuffled`, and by appends in order.
 pub(super) fn all<T: Int>(blocks: &Blocks<T>, keys: &[T], probes: &[Probe<T>], shuffled: &[T]) -> crate::Result<()> {
     whole_blocks(blocks, keys)?;
     places(blocks, keys, probes)?;

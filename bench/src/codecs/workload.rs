@@ -16,10 +16,10 @@ pub(super) fn keys<T: Int>(n: usize, bits: u32, random: &mut Random) -> Vec<T> {
     keys
 }
 
-/// The blocks of one codec over the keys, their bytes packed one after the other.
+/// The blocks of one codec that contain the keys. Their bytes are consecutive.
 pub(super) struct Blocks<T> {
     pub(super) codec: Codec,
-    /// Keys a block: 256 or 128.
+    /// The number of keys of a block: 256 or 128.
     pub(super) size: usize,
     entries: Vec<(Block<T>, usize)>,
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl<T: Int> Blocks<T> {
         blocks
     }
 
-    /// Bits a key of the blocks' bytes, descriptors not counted.
+    /// Bits for each key in the blocks, without descriptors.
     pub(super) fn bits_per_int(&self) -> f64 {
         self.bytes.len() as f64 * 8.0 / (self.entries.len() * self.size) as f64
     }
@@ -48,13 +48,13 @@ impl<T: Int> Blocks<T> {
         self.iter().map(|(block, bytes)| self.codec.sum(block, bytes).expect("a sound block")).sum()
     }
 
-    /// How many keys the blocks have.
+    /// The number of keys in the blocks.
     pub(super) fn count(&self) -> usize {
         self.entries.iter().map(|(block, _)| usize::from(block.count)).sum()
     }
 
-    /// The block of a probe's key. Where a codec has two blocks to an array of 256, the key decides between them, as a
-    /// block index would.
+    /// The block of the key of a probe. If a codec has two blocks for an array of 256, the key decides between them, as
+    /// in a block index.
     #[inline(always)]
     pub(super) fn of(&self, probe: &Probe<T>) -> usize {
         let array = probe.place / MAX_BLOCK;
@@ -64,7 +64,7 @@ impl<T: Int> Blocks<T> {
         2 * array + usize::from(probe.key > self.entries[2 * array].0.last)
     }
 
-    /// A block and the bytes from its first on.
+    /// A block and the bytes from its first one on.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> (&Block<T>, &[u8]) {
         let (block, at) = &self.entries[index];
@@ -94,7 +94,7 @@ pub(super) fn probes<T: Int>(keys: &[T], count: usize, random: &mut Random) -> V
     (0..count).map(probe).collect()
 }
 
-/// The keys, every run of `size` in random order.
+/// The keys, each group of `size` keys in random order.
 pub(super) fn shuffled<T: Int>(keys: &[T], size: usize, random: &mut Random) -> Vec<T> {
     let mut keys = keys.to_vec();
     keys.chunks_exact_mut(size).for_each(|block| random.shuffle(block));

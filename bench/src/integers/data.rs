@@ -1,4 +1,4 @@
-//! The sets of integer keys, sorted and all different. What is done with them is not known here.
+//! The sets of integer keys, sorted and without duplicates. Their use must not be known here.
 
 use crate::Result;
 use crate::random::Random;
@@ -15,21 +15,21 @@ pub enum Data {
     Uniform,
     /// 1, 2, 3 and so on.
     Dense,
-    /// Seconds since 1970: events seconds apart, now and then a pause.
+    /// Seconds since 1970: events a few seconds apart, with some pauses.
     Timestamps,
     /// A file of little-endian u32.
     File(PathBuf),
 }
 
-/// Where the timestamps begin, and how many seconds a pause lasts at the most.
+/// The first timestamp, and the maximum length of a pause in seconds.
 const FIRST_TIME: u32 = 1_000_000_000;
 const PAUSE: usize = 600;
 
-/// Stretches of so few keys are not divided into clusters further.
+/// Ranges of so few keys are not divided into clusters.
 const SMALL: usize = 10;
 
 impl Data {
-    /// `n` of its keys; a file has as many as it has, at most `n`.
+    /// `n` of its keys. A file may have fewer.
     pub(super) fn keys(&self, n: usize, random: &mut Random) -> Result<Vec<u32>> {
         let mut keys = Vec::with_capacity(n);
         match self {
@@ -71,11 +71,11 @@ impl Data {
     }
 }
 
-/// Draws so many keys of `[from, to)`.
+/// Draws a number of keys of `[from, to)`.
 type Draw = fn(usize, u32, u32, &mut Random, &mut Vec<u32>);
 
-/// Draws `count` keys of `[from, to)`, which has at least so many, in clusters: the keys are halved, the range is cut at
-/// random so that both halves fit, and each half is uniform or in clusters itself.
+/// Draws `count` keys of `[from, to)`, which must have at least so many, in clusters. The number of keys is halved, the
+/// range is divided at a random point so that both halves fit, and each half is again uniform or in clusters.
 fn clustered(count: usize, from: u32, to: u32, random: &mut Random, keys: &mut Vec<u32>) {
     let range = (to - from) as usize;
     if count == range || count <= SMALL {
@@ -92,7 +92,7 @@ fn clustered(count: usize, from: u32, to: u32, random: &mut Random, keys: &mut V
     second(count - left, cut, to, random, keys);
 }
 
-/// Draws `count` keys of `[from, to)`, each set of so many as likely as another.
+/// Draws `count` keys of `[from, to)`. All sets of this size have the same probability.
 fn uniform(count: usize, from: u32, to: u32, random: &mut Random, keys: &mut Vec<u32>) {
     let mut wanted = count;
     for key in from..to {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_sorted_as_large_as_asked_and_the_same_each_time() {
+    fn sets_are_sorted_and_have_the_given_size_and_are_reproducible() {
         for name in ["cluster", "uniform", "dense", "timestamps"] {
             let data: Data = name.parse().expect("a set");
             assert_eq!(data.to_string(), name);
@@ -156,7 +156,7 @@ mod tests {
         let n = 80_000;
         let keys = Data::Cluster.keys(n, &mut Random::new(1)).expect("keys");
         assert!(keys.last().is_some_and(|last| (*last as usize) < n * 9 / 8));
-        // Of keys drawn alike an eighth would have a neighbour that is missing; clusters leave fewer, longer gaps.
+        // With uniform keys an eighth would have a missing neighbour. Clusters have fewer and longer gaps.
         let gaps = keys.windows(2).filter(|two| two[1] - two[0] > 1).count();
         assert!(gaps < n / 12, "{gaps}");
     }

@@ -1,4 +1,4 @@
-//! The figures of `duramen-bench integers` over the number of keys, as the Upscaledb paper has them in its figures 8 to 10: sizes,
+//! The figures of `duramen-bench integers` over the number of keys, like figures 8 to 10 of the Upscaledb paper: sizes,
 //! and times relative to those of plain keys. Nothing is measured here.
 
 use super::measure::{Operation, Row};
@@ -16,8 +16,8 @@ const PAPER_SIZES: [(&str, f64); 7] = [
     ("bp128", 0.37),
 ];
 
-/// What the text of the Upscaledb paper (4.3.1) says about its figures 9a to 9d, as times relative to plain keys: where it gives a
-/// range, the end that is named with the codec. The curves themselves are images.
+/// Figures 9a to 9d of the Upscaledb paper as its text (4.3.1) describes them, as times relative to plain keys. If it
+/// gives a range, this is the end that is named with the codec. The curves themselves are images.
 const PAPER_LOOKUPS: [(&str, f64); 4] = [("simd-for", 1.2), ("for", 1.4), ("vbyte", 1.6), ("bp128", 1.6)];
 const PAPER_CURSORS: [(&str, f64); 2] = [("simd-for", 1.08), ("vbyte", 1.11)];
 const PAPER_SUMS: [(&str, f64); 1] = [("bp128", 0.6)];
@@ -35,7 +35,8 @@ const FIGURES: [Figure; 7] = [
     ("insert-random", "Insert at random, time to plain", Operation::InsertRandom, &[]),
 ];
 
-/// Writes the figures into `dir`, which is there; of what was not measured, or not beside plain keys, none.
+/// Writes the figures into `dir`, which must exist. Operations that were not measured, or not beside plain keys, have
+/// no figure.
 pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
     let names: Vec<String> = rows.iter().map(|row| row.layout.to_string()).collect();
     let place = |row: &Row| (row.keys as f64).log10();
@@ -45,7 +46,17 @@ pub(super) fn write_all(rows: &[Row], dir: &Path) -> std::io::Result<()> {
         if points.is_empty() {
             return Ok(());
         }
-        let svg = Chart { title, axis: "keys", points, marks: marks.clone(), paper }.svg();
+        let svg = Chart {
+            title,
+            axis: "keys",
+            height: "",
+            logarithmic: false,
+            points,
+            marks: marks.clone(),
+            palette: &[],
+            paper,
+        }
+        .svg();
         std::fs::write(dir.join(format!("integers-{name}.svg")), svg)
     };
     let sizes = names.iter().zip(rows).map(|(name, row)| (name.as_str(), place(row), row.bytes_per_key));

@@ -1,5 +1,4 @@
-//! The layouts of a run: the codecs of blocks, and the key lists of whole keys to set them beside. The engine says
-//! which there are.
+//! The layouts of a run: the codecs of blocks, and the key lists of whole keys for comparison.
 
 use clap::ValueEnum;
 use duramen::TableOptions;
@@ -8,13 +7,13 @@ use duramen_codec::Codec;
 use std::fmt;
 use std::str::FromStr;
 
-/// The most keys of a block.
+/// The maximum number of keys of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BlockSize {
     /// 128.
     #[value(name = "128")]
     Keys128,
-    /// 256, or as many as the codec takes.
+    /// 256, or the maximum of the codec.
     #[value(name = "256")]
     Keys256,
 }
@@ -23,14 +22,14 @@ impl BlockSize {
     const SHORT: usize = 128;
 }
 
-/// How a table keeps its keys.
+/// The layout of the keys of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// In blocks of this codec, as long as it takes them.
+    /// In the longest blocks of this codec.
     Blocks(Codec),
-    /// The same in blocks of up to 128 keys, where it takes longer ones.
+    /// In blocks of up to 128 keys, for a codec with longer blocks.
     ShortBlocks(Codec),
-    /// Each for itself.
+    /// Whole keys.
     Keys(KeyLayout),
 }
 
@@ -40,7 +39,7 @@ impl Layout {
         Codec::ALL.map(Layout::Blocks)
     }
 
-    /// Keys of a block; of whole keys none.
+    /// The maximum number of keys of a block; 0 for whole keys.
     pub(super) fn block(self) -> usize {
         match self {
             Layout::Blocks(codec) => codec.max_count(),
@@ -49,7 +48,7 @@ impl Layout {
         }
     }
 
-    /// This layout in blocks of each of these sizes; once where they make no difference to it.
+    /// This layout in blocks of each of these sizes, without repetition.
     pub(super) fn in_blocks_of(self, sizes: &[BlockSize]) -> Vec<Layout> {
         let mut layouts: Vec<Layout> = sizes
             .iter()
@@ -64,7 +63,7 @@ impl Layout {
         layouts
     }
 
-    /// What it is called, whatever the length of its blocks.
+    /// The name, without the length of blocks.
     pub(super) fn name(self) -> String {
         match self {
             Layout::Blocks(codec) | Layout::ShortBlocks(codec) => codec.to_string(),
@@ -100,9 +99,9 @@ impl FromStr for Layout {
             return Ok(Layout::Blocks(codec));
         }
         match name.parse() {
-            // Plain is a codec, and blocks are what the codecs are for.
+            // `plain` is the name of a codec, so here it is not the key list with that name.
             Ok(keys @ (KeyLayout::Fixed | KeyLayout::Head)) => Ok(Layout::Keys(keys)),
-            _ => Err(format!("{name:?} is no codec, and neither fixed nor head")),
+            _ => Err(format!("{name:?} is not a codec, and neither fixed nor head")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The rounds of `duramen-bench integers`: in each every operation runs once with every table and every reference, one
-//! after the other, so that a slow moment meets all alike. Every result is checked against the keys. Nothing is
+//! The rounds of `duramen-bench integers`. In each round every operation runs once with every table and every
+//! reference, one after the other, so that a slow moment affects all of them. Every result is checked. Nothing is
 //! printed here.
 
 use super::layout::Layout;
@@ -12,7 +12,7 @@ use crate::stats::median;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 
-/// What is timed.
+/// A timed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Operation {
     /// Point lookups of neighbouring keys, in order.
@@ -36,7 +36,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub(super) fn all() -> Vec<Operation> {
         Operation::value_variants().to_vec()
     }
@@ -57,7 +57,7 @@ impl Operation {
     }
 }
 
-/// Nanoseconds a key of each operation that was measured, the median of the rounds.
+/// Nanoseconds for each key of each measured operation, as the median of the rounds.
 pub(super) type Times = BTreeMap<Operation, f64>;
 
 /// One layout with one number of keys.
@@ -65,30 +65,30 @@ pub(super) struct Row {
     pub(super) layout: Layout,
     pub(super) keys: usize,
     pub(super) bytes_per_key: f64,
-    /// As the table told them.
+    /// The sum and the count of the keys, from the table.
     pub(super) sum: u128,
     pub(super) count: u64,
-    /// The part of the keys that AVERAGE takes in.
+    /// The part of the keys that AVERAGE uses.
     pub(super) upper_part: f64,
     pub(super) times: Times,
-    /// Of the sorted `Vec` and of the `BTreeMap`.
+    /// The times of the sorted `Vec` and of the `BTreeMap`.
     pub(super) vec: Times,
     pub(super) btreemap: Times,
 }
 
 impl Row {
-    /// The first row of plain keys in blocks, as many as here, where there is one.
+    /// The first row of plain keys in blocks with the same number of keys, if there is one.
     pub(super) fn plain<'r>(&self, rows: &'r [Row]) -> Option<&'r Row> {
         rows.iter().find(|other| other.layout.name() == "plain" && other.keys == self.keys)
     }
 }
 
-/// The keys of a run and what is to be found in them.
+/// The keys of a run, and the expected results.
 struct Workload {
     keys: Vec<u32>,
-    /// The same in the order in which tables are filled, where that is another.
+    /// The same in the order in which tables are filled, if that is another one.
     mixed: Option<Vec<u32>>,
-    /// Keys to look up, all there: at random, and neighbours in order.
+    /// Existing keys to look up: at random, and neighbours in order.
     random: Vec<u32>,
     ordered: Vec<u32>,
     /// Keys to insert, in order and at random.
@@ -133,7 +133,8 @@ impl Workload {
         })
     }
 
-    /// Runs an operation that only reads: keys that it is counted by, and whether the answer was right.
+    /// Runs an operation that only reads. Returns the number of keys that count for it, and whether the result was
+    /// right.
     fn read(&self, store: &dyn Store, operation: Operation) -> Result<(usize, bool)> {
         let n = self.keys.len();
         Ok(match operation {
@@ -151,7 +152,7 @@ impl Workload {
         })
     }
 
-    /// Nanoseconds a key of an operation that only reads, repeated until it is long enough to time.
+    /// Nanoseconds for each key of an operation that only reads. It is repeated for the minimum time.
     fn time(&self, store: &dyn Store, operation: Operation) -> Result<f64> {
         let (start, mut keys) = (thread_seconds(), 0);
         loop {
@@ -167,7 +168,7 @@ impl Workload {
         }
     }
 
-    /// Fails unless a table of all keys has these and no others beside them.
+    /// Fails if a table finds keys that were never inserted.
     fn check_absent(&self, store: &dyn Store) -> Result<()> {
         let beside =
             self.random.iter().map(|key| key.wrapping_add(1)).filter(|key| self.keys.binary_search(key).is_err());
@@ -179,12 +180,12 @@ impl Workload {
     }
 }
 
-/// The least of an operation that is timed.
+/// The minimum time of a measurement.
 const LEAST_SECONDS: f64 = 0.002;
-/// Keys that each contestant inserts before the next has its turn.
+/// The number of keys that a contestant inserts before it is the turn of the next one.
 const TURN: usize = 50_000;
 
-/// Anything that is measured, with its rounds so far.
+/// A table or a reference, with its rounds so far.
 struct Entrant {
     name: String,
     layout: Option<Layout>,
@@ -193,7 +194,7 @@ struct Entrant {
 }
 
 impl Entrant {
-    fn blame(&self, cause: Box<dyn std::error::Error + Send + Sync>) -> Box<dyn std::error::Error + Send + Sync> {
+    fn named_error(&self, cause: Box<dyn std::error::Error + Send + Sync>) -> Box<dyn std::error::Error + Send + Sync> {
         format!("{}: {cause}", self.name).into()
     }
 
@@ -231,7 +232,7 @@ fn measure<K: TableKey + 'static>(args: &Args, n: usize) -> Result<Vec<Row>> {
         rounds: BTreeMap::new(),
     }));
     for entrant in entrants.iter().filter(|entrant| entrant.layout.is_some()) {
-        work.check_absent(&*entrant.store).map_err(|cause| entrant.blame(cause))?;
+        work.check_absent(&*entrant.store).map_err(|cause| entrant.named_error(cause))?;
     }
     for _ in 0..args.rounds {
         for &operation in &args.operations {
@@ -241,7 +242,7 @@ fn measure<K: TableKey + 'static>(args: &Args, n: usize) -> Result<Vec<Row>> {
     rows(&work, entrants, sizes)
 }
 
-/// One operation, once with each.
+/// Runs one operation once with each entrant.
 fn round<K: TableKey + 'static>(
     args: &Args,
     work: &Workload,
@@ -251,12 +252,12 @@ fn round<K: TableKey + 'static>(
     let times = match operation {
         Operation::InsertInOrder => insert::<K>(args, &work.inserts, entrants)?,
         Operation::InsertRandom => insert::<K>(args, &work.shuffled, entrants)?,
-        // The map is for lookups and inserts.
+        // The map is only measured for lookups and inserts.
         reading => {
             let lookup = matches!(reading, Operation::LookupInOrder | Operation::LookupRandom);
             let time = |entrant: &Entrant| match entrant.name.as_str() {
                 "btreemap" if !lookup => Ok(None),
-                _ => work.time(&*entrant.store, reading).map(Some).map_err(|cause| entrant.blame(cause)),
+                _ => work.time(&*entrant.store, reading).map(Some).map_err(|cause| entrant.named_error(cause)),
             };
             entrants.iter().map(time).collect::<Result<Vec<_>>>()?
         }
@@ -269,7 +270,7 @@ fn round<K: TableKey + 'static>(
     Ok(())
 }
 
-/// Nanoseconds a key of inserting `keys` into new stores, a turn of each after the other; nothing for the `Vec`.
+/// Nanoseconds for each key of inserting `keys` into new stores, in turns; `None` for the `Vec`.
 fn insert<K: TableKey + 'static>(args: &Args, keys: &[u32], entrants: &[Entrant]) -> Result<Vec<Option<f64>>> {
     let mut stores = Vec::new();
     for entrant in entrants {
@@ -294,7 +295,7 @@ fn insert<K: TableKey + 'static>(args: &Args, keys: &[u32], entrants: &[Entrant]
         stores.iter().zip(entrants).filter_map(|(store, entrant)| Some((store.as_ref()?, entrant)))
     {
         if (store.sum()?, store.count()?, store.lookup(keys)?) != (sum, keys.len() as u64, keys.len()) {
-            return Err(entrant.blame("wrong answer: what was inserted is not all there".into()));
+            return Err(entrant.named_error("wrong answer: not all inserted keys were found".into()));
         }
     }
     Ok(stores.into_iter().map(|store| store.map(|(_, seconds)| seconds * 1e9 / keys.len() as f64)).collect())

@@ -1,5 +1,5 @@
-//! `duramen-bench integers`: tables of integer keys, codec by codec, inside the engine (Upscaledb paper, Table 2 and figures 8
-//! to 11). What the figures mean is in `docs/benchmarks/integers.md`.
+//! `duramen-bench integers`: tables of integer keys inside the engine, for each codec (Upscaledb paper, Table 2 and
+//! figures 8 to 11). `docs/benchmarks/integers.md` explains the results.
 
 mod data;
 mod figure;
@@ -19,7 +19,7 @@ use bytesize::ByteSize;
 use clap::ValueEnum;
 use std::path::PathBuf;
 
-/// The order in which keys come into a table that is then read.
+/// The order in which keys are inserted into a table that is then read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Fill {
     /// Keys in order: pages and blocks are full.
@@ -35,37 +35,37 @@ pub struct Args {
     /// Keys: cluster (Anh and Moffat's ClusterData), uniform, dense, timestamps, or file:PATH of little-endian u32
     #[arg(long, default_value = "cluster")]
     data: Data,
-    /// How many keys; several numbers are measured one after the other.
+    /// The number of keys. Several numbers are measured one after the other.
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000])]
     n: Vec<usize>,
-    /// Codecs to measure; also `fixed` and `head`, lists of whole keys.
+    /// Codecs to measure. Also `fixed` and `head`, lists of whole keys.
     #[arg(long, value_delimiter = ',', default_values_t = Layout::codecs())]
     codecs: Vec<Layout>,
     /// The order in which the tables that are read are filled.
     #[arg(long, value_enum, default_value_t = Fill::InOrder)]
     fill: Fill,
-    /// The most keys of a block; both are measured beside each other. Blocks of BP128 have 128 in any case.
+    /// The maximum number of keys of a block. Both are measured in the same rounds. Blocks of BP128 always have 128.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BlockSize::Keys256])]
     block: Vec<BlockSize>,
     /// What to time.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Operation::all())]
     operations: Vec<Operation>,
-    /// The tables' key type; the keys are the same.
+    /// The key type of the tables. The keys are the same.
     #[arg(long, value_enum, default_value_t = KeyType::U32)]
     keys: KeyType,
     /// Bytes of a page, such as 4KiB
     #[arg(long, default_value = "16KiB", value_name = "BYTES")]
     page_size: ByteSize,
-    /// Point lookups of a round.
+    /// The number of point lookups of a round.
     #[arg(long, default_value_t = 1_000_000)]
     lookups: usize,
-    /// Keys that are inserted in a round, the first of them all.
+    /// The number of keys inserted in a round: the first keys of the set.
     #[arg(long, default_value_t = 1_000_000)]
     inserts: usize,
     /// Entries in a commit.
     #[arg(long, default_value_t = 1_000)]
     commit: usize,
-    /// Rounds; each measures everything once, and the medians are shown.
+    /// Rounds. Each measures everything once, and the medians are shown.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seed of keys and orders.
@@ -84,17 +84,17 @@ impl Args {
         self.page_size.0 as usize
     }
 
-    /// What is measured: each codec, in blocks of each size.
+    /// The layouts to measure: each codec in blocks of each size.
     fn layouts(&self) -> impl Iterator<Item = Layout> {
         self.codecs.iter().flat_map(|codec| codec.in_blocks_of(&self.block))
     }
 
-    /// The `BTreeMap` of all keys is only looked into.
+    /// True if the `BTreeMap` of all keys is needed: it is only used for lookups.
     fn wants_map(&self) -> bool {
         self.operations.iter().any(|one| matches!(one, Operation::LookupInOrder | Operation::LookupRandom))
     }
 
-    /// Refuses what cannot be measured.
+    /// Fails if the options cannot be measured.
     fn check(&self) -> Result<()> {
         let numbers = [
             ("--n", self.n.iter().copied().min().unwrap_or(0)),
@@ -112,10 +112,10 @@ impl Args {
     }
 }
 
-/// Measures, prints, draws.
+/// Measures the tables, prints the results and draws the figures.
 ///
 /// # Errors
-/// Options that make no sense, keys that cannot be read, what the engine says, wrong answers.
+/// Wrong options, errors of reading keys, errors of the engine, and wrong answers.
 pub fn run(args: &Args) -> Result<()> {
     args.check()?;
     args.svg.as_deref().map_or(Ok(()), make_folder)?;
@@ -193,12 +193,12 @@ mod tests {
         files.sort();
         assert_eq!(files, ["integers-size.svg", "integers-sum.svg"]);
         let [plain, bp128, fixed, _] = &rows[..] else { panic!("four layouts") };
-        // One page against two and a root above them.
+        // One page, compared with two pages and a root.
         assert!(bp128.bytes_per_key * 2.0 < plain.bytes_per_key && fixed.layout.block() == 0);
     }
 
     #[test]
-    fn tables_filled_at_random_have_the_same_keys_in_more_room() {
+    fn tables_filled_at_random_are_larger_with_the_same_keys() {
         let bytes = |fill: &str| {
             let args = args(&format!("--n 40000 --rounds 1 --operations sum --codecs plain --fill {fill}"));
             measure::all(&args, 40_000).expect("right answers")[0].bytes_per_key
@@ -211,14 +211,14 @@ mod tests {
         let args = args("--n 5000 --rounds 1 --operations sum --codecs plain,simd-for,bp128 --block 256,128");
         let rows = measure::all(&args, 5000).expect("right answers");
         let objects: Vec<Value> = serde_json::from_str(&report::json(&args, &rows).expect("text")).expect("JSON");
-        let told = |name: &str| objects.iter().map(|object| object[name].clone()).collect::<Vec<_>>();
-        assert_eq!(told("codec"), ["plain", "plain", "simd-for", "simd-for", "bp128"]);
-        assert_eq!(told("block"), [256, 128, 256, 128, 128]);
+        let column = |name: &str| objects.iter().map(|object| object[name].clone()).collect::<Vec<_>>();
+        assert_eq!(column("codec"), ["plain", "plain", "simd-for", "simd-for", "bp128"]);
+        assert_eq!(column("block"), [256, 128, 256, 128, 128]);
         assert!(report::table(&args, &rows).contains("simd-for:128"));
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused() {
+    fn options_that_cannot_be_measured_are_refused() {
         for options in ["--n 0", "--rounds 0", "--commit 0"] {
             assert!(args(options).check().is_err(), "{options}");
         }

@@ -7,10 +7,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Number, Value};
 use std::io::Write;
 
-/// A ratio to a reference: its name, and how it follows from a row and from that of plain keys beside it.
+/// A ratio to a reference: its name, and its value for a row and for the row of plain keys beside it.
 type Ratio = (&'static str, fn(&Row, Option<&Row>) -> Option<f64>);
 
-/// Times: less is better; `..._speed_...`: more is better. As issue 4's bars have them.
+/// For times less is better, for `..._speed_...` more is better.
 const RATIOS: [Ratio; 9] = [
     ("sum_to_vec", |row, _| over(row, Operation::Sum, &row.vec)),
     ("cursor_to_vec", |row, _| over(row, Operation::Cursor, &row.vec)),
@@ -33,7 +33,7 @@ fn speed(row: &Row, operation: Operation) -> Option<f64> {
     Some(row.btreemap.get(&operation)? / row.times.get(&operation)?)
 }
 
-/// Four significant digits are what a measurement has.
+/// Rounds to four significant digits, the precision of a measurement.
 fn rounded(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return Number::from_f64(value).map_or(Value::Null, Value::Number);
@@ -42,7 +42,7 @@ fn rounded(value: f64) -> Value {
     Number::from_f64((value * scale).round() / scale).map_or(Value::Null, Value::Number)
 }
 
-/// A row by the names of its figures, the same names for every row of a run.
+/// The fields of a row. All rows of a run have the same names.
 fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -53,7 +53,7 @@ fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
     set("page_size", args.page_bytes().into());
     set("block", row.layout.block().into());
     set("bytes_per_key", rounded(row.bytes_per_key));
-    // Past 64 bits it takes more keys than these runs have.
+    // These runs have too few keys for a sum of more than 64 bits.
     set("sum", u64::try_from(row.sum).map_or_else(|_| row.sum.to_string().into(), Value::from));
     set("count", row.count.into());
     let time = |time: Option<&f64>| time.map_or(Value::Null, |time| rounded(*time));
@@ -74,13 +74,13 @@ fn fields(args: &Args, rows: &[Row], row: &Row) -> Map<String, Value> {
     fields
 }
 
-/// An array of objects, one a layout and number of keys.
+/// An array of objects, one for each layout and number of keys.
 pub(super) fn json(args: &Args, rows: &[Row]) -> serde_json::Result<String> {
     let objects: Vec<Map<String, Value>> = rows.iter().map(|row| fields(args, rows, row)).collect();
     serde_json::to_string_pretty(&objects)
 }
 
-/// One line a layout and number of keys, under a header.
+/// One line for each layout and number of keys, after a header.
 pub(super) fn csv(args: &Args, rows: &[Row], out: impl Write) -> Result<(), csv::Error> {
     let mut writer = csv::Writer::from_writer(out);
     for (i, row) in rows.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn csv(args: &Args, rows: &[Row], out: impl Write) -> Result<(), csv:
     Ok(writer.flush()?)
 }
 
-/// A table for people; nanoseconds a key, and the ratios below.
+/// A table for people: nanoseconds for each key, and the ratios below.
 pub(super) fn table(args: &Args, rows: &[Row]) -> String {
     let names: Vec<&str> = args.operations.iter().map(|operation| operation.field()).collect();
     let mut times = new_table(["codec", "keys", "bytes/key"].into_iter().chain(names));
@@ -114,12 +114,12 @@ pub(super) fn table(args: &Args, rows: &[Row]) -> String {
             times.add_row(cells);
         }
     }
-    let asked: Vec<&Ratio> =
+    let shown_ratios: Vec<&Ratio> =
         RATIOS.iter().filter(|(_, ratio)| rows.iter().any(|row| ratio(row, row.plain(rows)).is_some())).collect();
-    let mut ratios = new_table(["codec", "keys"].into_iter().chain(asked.iter().map(|(name, _)| *name)));
+    let mut ratios = new_table(["codec", "keys"].into_iter().chain(shown_ratios.iter().map(|(name, _)| *name)));
     for row in rows {
         let mut cells = vec![row.layout.to_string(), row.keys.to_string()];
-        cells.extend(asked.iter().map(|(_, ratio)| shown(ratio(row, row.plain(rows)))));
+        cells.extend(shown_ratios.iter().map(|(_, ratio)| shown(ratio(row, row.plain(rows)))));
         ratios.add_row(cells);
     }
     format!("{times}\n{ratios}")

@@ -1,7 +1,7 @@
-//! The sum of a plain array with the widest vectors that the processor has: the reference of the bars for SUM. The loop
-//! is the compiler's own vectorisation; nothing else belongs here.
+//! The sum of a plain array with the widest vectors of the processor: the reference for SUM. The compiler vectorises
+//! the loop.
 
-/// The sum, in 64 bits: fewer than 2^32 keys of 32 bits fit.
+/// The sum in 64 bits, which is enough for fewer than 2^32 keys of 32 bits.
 #[inline(always)]
 fn add_up(keys: &[u32]) -> u64 {
     keys.iter().map(|key| u64::from(*key)).sum()

@@ -1,5 +1,5 @@
-//! What is measured: a table of a Duramen database through its public interface, and the references, a sorted `Vec` and
-//! a `BTreeMap`. Each gives what it found, to be checked; timing must not be in this file.
+//! The measured stores: a table of a Duramen database through its public interface, and the references, a sorted `Vec`
+//! and a `BTreeMap`. Each returns its results, which are checked. Timing must not be in this file.
 
 use super::layout::Layout;
 use super::simd::sum;
@@ -9,34 +9,34 @@ use duramen::query::{Aggregate, Column, Number, Outcome, Query};
 use duramen::{Database, Durability, ReadOnlyTable, TableDef};
 use std::collections::BTreeMap;
 
-/// The name of the one table.
+/// The name of the table.
 const TABLE: &str = "keys";
 
-/// Takes a key in: a sum that depends on the order.
+/// Adds a key to a checksum that depends on the order.
 #[inline(always)]
 pub(super) fn fold(sum: u64, key: u64) -> u64 {
     sum.rotate_left(1) ^ key
 }
 
-/// Something that holds keys in order.
+/// A store of keys in order.
 pub(super) trait Store {
     /// Adds keys.
     fn insert(&mut self, keys: &[u32]) -> Result<()>;
-    /// How many of these keys it has, looked up one by one.
+    /// Looks up these keys one by one and returns how many exist.
     fn lookup(&self, keys: &[u32]) -> Result<usize>;
-    /// All keys one by one, in order, by [`fold`].
+    /// The checksum of all keys, read one by one in order ([`fold`]).
     fn cursor(&self) -> Result<u64>;
     /// The sum of the keys.
     fn sum(&self) -> Result<u128>;
     /// The average of the keys above this one.
     fn average_above(&self, key: u32) -> Result<f64>;
-    /// How many keys there are.
+    /// The number of keys.
     fn count(&self) -> Result<u64>;
-    /// How many there are above this one.
+    /// The number of keys above this one.
     fn count_above(&self, key: u32) -> Result<u64>;
 }
 
-/// An integer that keys of a table are.
+/// An integer type of keys.
 pub(super) trait TableKey: for<'a> Key<Ref<'a> = Self, View<'a> = Self> + From<u32> + Into<u64> + Copy {}
 
 impl TableKey for u32 {}
@@ -45,13 +45,13 @@ impl TableKey for u64 {}
 /// A Duramen table in memory.
 pub(super) struct Table<K: TableKey> {
     db: Database,
-    /// Entries of a commit.
+    /// The number of entries in a commit.
     commit: usize,
     of: TableDef<'static, K, ()>,
 }
 
 impl<K: TableKey> Table<K> {
-    /// An empty table, with room for so many keys.
+    /// An empty table, with a cache for this number of keys.
     pub(super) fn create(layout: Layout, page_size: usize, commit: usize, keys: usize) -> Result<Table<K>> {
         let cache = 64 * keys + (64 << 20);
         let db = Database::builder().page_size(page_size).cache(cache).durability(Durability::None).in_memory()?;
@@ -65,7 +65,7 @@ impl<K: TableKey> Table<K> {
         Ok(self.db.begin_read()?.open_table(self.of)?)
     }
 
-    /// Bytes of all pages, to a key.
+    /// Bytes of all pages for each key.
     pub(super) fn bytes_per_key(&self) -> Result<f64> {
         let stats = self.db.table_stats(TABLE)?;
         if let Some(problem) = stats.problems.first() {
@@ -77,18 +77,18 @@ impl<K: TableKey> Table<K> {
     }
 }
 
-/// The one number that was asked for.
+/// The number of an outcome that must be a single number.
 fn number(outcomes: &[Outcome]) -> Result<Number> {
     match outcomes {
         [Outcome::Number(number)] => Ok(*number),
-        other => Err(format!("a number was asked for: {other:?}").into()),
+        other => Err(format!("expected a number, found {other:?}").into()),
     }
 }
 
 fn unsigned(outcomes: &[Outcome]) -> Result<u128> {
     match number(outcomes)? {
         Number::Unsigned(number) => Ok(number),
-        other => Err(format!("an unsigned number was asked for: {other:?}").into()),
+        other => Err(format!("expected an unsigned number, found {other:?}").into()),
     }
 }
 
@@ -142,7 +142,7 @@ impl<K: TableKey> Store for Table<K> {
     }
 }
 
-/// A sorted array: what scanning costs when there is nothing to be done but that.
+/// A sorted array, which shows the cost of scanning alone.
 pub(super) struct Sorted(pub(super) Vec<u32>);
 
 impl Sorted {
@@ -152,7 +152,7 @@ impl Sorted {
 }
 
 impl Store for Sorted {
-    /// Of keys above all others, as an array is filled.
+    /// Appends keys, which must be above all others.
     fn insert(&mut self, keys: &[u32]) -> Result<()> {
         self.0.extend_from_slice(keys);
         Ok(())

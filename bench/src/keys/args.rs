@@ -1,5 +1,5 @@
-//! The options of the workload over key lists, and the layouts that it measures. The engine says which layouts there
-//! are: a name that it does not know is refused.
+//! The options of the workload over key lists, and the layouts that it measures. The engine defines the layouts: an
+//! unknown name is an error.
 
 use super::data::Data;
 use crate::Result;
@@ -12,8 +12,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Loads, searches, scans and deletes byte keys with every layout that is asked for, beside the standard library's
-/// `BTreeMap`, in alternation
+/// Loads, searches, scans and deletes byte keys with every given layout and with the standard library's `BTreeMap`, in
+/// alternation
 #[derive(clap::Args, Clone, Debug)]
 #[command(args_override_self = true)]
 pub struct Args {
@@ -21,7 +21,7 @@ pub struct Args {
     /// files under it), or tpch:sf=.. (LINEITEM rows)
     #[arg(long, default_value = "uniform:n=2000000,len=32,domain=10")]
     pub data: Data,
-    /// Take no more than so many keys of the data
+    /// Use at most this number of keys of the data
     #[arg(long)]
     pub n: Option<usize>,
     /// Bytes of a page, such as 512 or 4KiB [default: 512 in memory, 4 KiB elsewhere]
@@ -30,41 +30,41 @@ pub struct Args {
     /// `all` (the paper's eight), or a list such as head/tail,plain/full
     #[arg(long, default_value = "all")]
     pub layouts: Layouts,
-    /// Where the databases lie; `metered` is a disk in memory that counts what is read and written
+    /// Where the databases are: `metered` is a disk in memory that counts what is read and written
     #[arg(long, default_value = "memory")]
     pub disk: DiskKind,
     /// Bytes of cache of each database, such as 64MiB [default: more than the data]
     #[arg(long, value_name = "BYTES")]
     pub cache: Option<ByteSize>,
-    /// Where inner pages are, of databases on a disk: `cached` as leaves are, or `resident` in the cache as long as a leaf can
-    /// go instead, as in the paper
+    /// For databases on a disk, whether inner pages are `cached` like leaves, or `resident` in the cache as long as a
+    /// leaf can be evicted instead, as in the paper
     #[arg(long, default_value = "cached")]
     pub inner: Inner,
-    /// Entries that a scan reads; several are measured one after the other
+    /// Entries that a scan reads. Several numbers are measured one after the other
     #[arg(long, value_delimiter = ',', default_values_t = [10, 100])]
     pub range: Vec<usize>,
-    /// Bytes of a value, 0 for none; several are measured side by side
+    /// Bytes of a value, 0 for none. Several numbers are measured in the same rounds
     #[arg(long, value_delimiter = ',', default_values_t = [0])]
     pub values: Vec<usize>,
     /// Entries in a commit
     #[arg(long, default_value_t = 1_000)]
     pub commit: usize,
-    /// Rounds; medians are reported
+    /// Rounds. The medians are reported
     #[arg(long, default_value_t = 1)]
     pub repeat: usize,
-    /// The folder under which files are made [default: the current one]
+    /// The folder in which files are created [default: the current one]
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// Where random keys and orders begin
+    /// The seed of random keys and orders
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How the result is printed
+    /// The format of the result
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
 
 impl Args {
-    /// Refuses what cannot be measured.
+    /// Fails if the options cannot be measured.
     pub(super) fn check(&self) -> Result<()> {
         let positive = [("--repeat", self.repeat), ("--commit", self.commit), ("--n", self.n.unwrap_or(1))];
         if let Some((option, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
@@ -86,7 +86,7 @@ impl Args {
     }
 }
 
-/// Where a database lies.
+/// Where a database is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DiskKind {
     /// In memory, without a log.
@@ -97,12 +97,12 @@ pub enum DiskKind {
     Metered,
 }
 
-/// Which pages leave the cache first.
+/// Which pages are evicted first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Inner {
-    /// Those that have not been used for long, inner pages and leaves alike.
+    /// Pages that were not used for long, inner pages and leaves.
     Cached,
-    /// Leaves.
+    /// Leaves first.
     Resident,
 }
 
@@ -129,7 +129,7 @@ impl Layout {
         TableOptions { keys: Some(self.keys), separators: Some(self.separators), ..TableOptions::default() }
     }
 
-    /// True where keys must all be of one length.
+    /// True if all keys must have one length.
     pub(super) fn is_fixed(self) -> bool {
         self.keys == KeyLayout::Fixed
     }
@@ -144,7 +144,7 @@ impl fmt::Display for Layout {
 impl FromStr for Layout {
     type Err = String;
 
-    /// A key list alone stands for the pair that the paper makes of it.
+    /// A key list without a separator rule means the combination in the paper.
     fn from_str(text: &str) -> std::result::Result<Layout, String> {
         let (keys, separators) = match text.split_once('/') {
             Some(pair) => pair,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_named_in_pairs_and_each_is_taken_once() {
+    fn layouts_are_named_in_pairs_without_repetition() {
         assert_eq!(names("head/tail, plain,head/tail"), ["head/tail", "plain/full"]);
         assert_eq!(names("all"), PAPER);
         for wrong in ["", "head/", "heads/tail", "head/tails", "head/tail/full"] {

@@ -1,40 +1,40 @@
-//! What comparing whole keys takes (section 5.4 of the paper): how many bytes tell two keys apart when one is sought, and
-//! how long that takes where nothing has to be waited for. No store is in here.
+//! The cost of comparing whole keys (section 5.4 of the paper): how many bytes a search needs to distinguish two keys,
+//! and how long the comparisons take if all keys are in the processor's cache. No store is used here.
 
 use crate::clock::thread_seconds;
 use crate::keyset::Keys;
 use fastrand::Rng;
 use std::hint::black_box;
 
-/// Keys that are sought.
+/// The number of searches.
 const PROBES: usize = 20_000;
-/// Keys that are sought before the clock runs once: what they are compared with stays near.
+/// The number of searches before each measurement. The keys that they compare stay in the processor's cache.
 const CHUNK: usize = 200;
 
-/// What comparing takes in a search that halves all the keys there are, which is what the pages of a plain tree amount to.
+/// The cost of comparing in a binary search of all keys, which is about the cost in a tree with plain pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Comparing {
-    /// Bytes of the two keys that are looked at before one is known to be the greater, on average.
+    /// Bytes of two keys that are compared before one is known to be greater, on average.
     pub(super) bytes: f64,
-    /// Comparisons in a search.
+    /// The number of comparisons in a search.
     pub(super) comparisons: f64,
-    /// Nanoseconds that those of a search take, all keys being near.
+    /// Nanoseconds of the comparisons of a search, with all keys in the processor's cache.
     pub(super) nanos: f64,
 }
 
-/// The keys that a search compares, side by side.
+/// The pairs of keys that searches compare.
 #[derive(Default)]
 struct Pairs {
     bytes: Vec<u8>,
-    /// Where the two keys of a comparison end.
+    /// The ends of the two keys of each comparison.
     ends: Vec<(usize, usize)>,
 }
 
 impl Pairs {
-    fn push(&mut self, sought: &[u8], met: &[u8]) {
+    fn push(&mut self, sought: &[u8], other: &[u8]) {
         self.bytes.extend_from_slice(sought);
         let middle = self.bytes.len();
-        self.bytes.extend_from_slice(met);
+        self.bytes.extend_from_slice(other);
         self.ends.push((middle, self.bytes.len()));
     }
 
@@ -48,7 +48,7 @@ impl Pairs {
     }
 }
 
-/// Looks random keys up in the sorted ones.
+/// Searches random keys in the sorted ones.
 pub(super) fn measure(keys: &Keys, rng: &mut Rng) -> Comparing {
     let probes = PROBES.min(keys.len());
     let (mut bytes, mut comparisons, mut seconds) = (0, 0, 0.0);
@@ -59,11 +59,11 @@ pub(super) fn measure(keys: &Keys, rng: &mut Rng) -> Comparing {
         for _ in 0..chunk {
             search(keys, keys.get(rng.usize(..keys.len())), &mut pairs);
         }
-        bytes += pairs.iter().map(|(sought, met)| looked_at(sought, met)).sum::<usize>();
+        bytes += pairs.iter().map(|(sought, other)| compared_bytes(sought, other)).sum::<usize>();
         comparisons += pairs.ends.len();
         let started = thread_seconds();
-        for (sought, met) in pairs.iter() {
-            black_box(black_box(sought).cmp(black_box(met)));
+        for (sought, other) in pairs.iter() {
+            black_box(black_box(sought).cmp(black_box(other)));
         }
         seconds += thread_seconds() - started;
         done += chunk;
@@ -79,9 +79,9 @@ fn search(keys: &Keys, sought: &[u8], pairs: &mut Pairs) {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
         let middle = low.midpoint(high);
-        let met = keys.get(middle);
-        pairs.push(sought, met);
-        match met.cmp(sought) {
+        let other = keys.get(middle);
+        pairs.push(sought, other);
+        match other.cmp(sought) {
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,
             std::cmp::Ordering::Equal => return,
@@ -89,8 +89,9 @@ fn search(keys: &Keys, sought: &[u8], pairs: &mut Pairs) {
     }
 }
 
-/// Bytes up to the one that tells the two apart; where one is the other's beginning, or is the other, all it has.
-fn looked_at(a: &[u8], b: &[u8]) -> usize {
+/// The number of bytes up to the first difference. If one key is a prefix of the other, or they are equal, the length
+/// of the longer one.
+fn compared_bytes(a: &[u8], b: &[u8]) -> usize {
     let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     (common + 1).min(a.len().max(b.len()))
 }
@@ -101,8 +102,11 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_up_to_the_first_that_differs() {
-        assert_eq!([looked_at(b"abc", b"abd"), looked_at(b"ab", b"abd"), looked_at(b"ab", b"ab")], [3, 3, 2]);
-        assert_eq!([looked_at(b"x", b"abd"), looked_at(b"", b"")], [1, 0]);
+        assert_eq!(
+            [compared_bytes(b"abc", b"abd"), compared_bytes(b"ab", b"abd"), compared_bytes(b"ab", b"ab")],
+            [3, 3, 2]
+        );
+        assert_eq!([compared_bytes(b"x", b"abd"), compared_bytes(b"", b"")], [1, 0]);
     }
 
     #[test]

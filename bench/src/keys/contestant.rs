@@ -1,5 +1,5 @@
-//! What is measured: a table of a Duramen database through its public interface, and a `BTreeMap`. Each does a chunk
-//! of operations at a time and checks every answer; timing must not be in this file.
+//! The measured stores: a table of a Duramen database through its public interface, and a `BTreeMap`. Each carries out
+//! a chunk of operations and checks every answer. Timing must not be in this file.
 
 use super::args::{Args, DiskKind, Inner, Layout};
 use crate::Result;
@@ -15,11 +15,11 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The name of the one table.
+/// The name of the table.
 const TABLE: &str = "keys";
-/// The name of the one file.
+/// The name of the file.
 const FILE: &str = "keys.duramen";
-/// What a cache has beyond the data unless told otherwise.
+/// The default difference between the cache and the data, in bytes.
 const CACHE_SLACK: usize = 64 << 20;
 
 /// The keys of a run and the values that belong to them.
@@ -29,7 +29,7 @@ pub(super) struct Entries<'a> {
     pub(super) values: Values,
 }
 
-/// What is done in one turn: keys by their ranks, and themselves.
+/// The keys of one turn, with their ranks.
 #[derive(Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub(super) entries: Entries<'a>,
@@ -45,27 +45,27 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Something that holds entries. An `Err` is a wrong answer or the store's own.
+/// A store of entries. An `Err` is a wrong answer or an error of the store.
 pub(super) trait Contestant {
     /// Adds the entries of the turn's keys.
     fn insert(&mut self, turn: Turn<'_>) -> Result<()>;
-    /// Looks each key up and checks its value.
+    /// Looks up each key and checks its value.
     fn search(&self, turn: Turn<'_>) -> Result<()>;
-    /// Reads `len` entries from each of the keys on and checks them.
+    /// Reads `len` entries from each key on and checks them.
     fn scan(&self, turn: Turn<'_>, len: usize) -> Result<()>;
     /// Removes the keys.
     fn remove(&mut self, turn: Turn<'_>) -> Result<()>;
-    /// Fails unless it holds exactly the entries that `present` admits. Never timed.
+    /// Fails if it does not have exactly the entries for which `present` is true. Never timed.
     fn verify(&self, entries: Entries<'_>, present: &dyn Fn(usize) -> bool) -> Result<()>;
 }
 
-/// The error of a contestant that answers wrong.
+/// The error for a wrong answer.
 #[cold]
 fn wrong_answer(what: &str, key: &[u8]) -> Box<dyn std::error::Error + Send + Sync> {
     format!("wrong answer: {what} {:?}", String::from_utf8_lossy(key)).into()
 }
 
-/// Compares a walk over entries with the keys from one rank on.
+/// Compares the entries of a scan with the keys from one rank on.
 struct Walk<'a> {
     entries: Entries<'a>,
     rank: usize,
@@ -78,9 +78,9 @@ impl<'a> Walk<'a> {
         Walk { entries, rank: start, end: (start + len).min(entries.keys.len()), right: true }
     }
 
-    /// Whether to go on.
+    /// Returns true if the scan must continue.
     #[inline]
-    fn meets(&mut self, key: &[u8], value: &[u8]) -> bool {
+    fn check(&mut self, key: &[u8], value: &[u8]) -> bool {
         self.right &= key == self.entries.keys.get(self.rank) && self.entries.values.are(self.rank, 0, value);
         self.rank += 1;
         self.right && self.rank < self.end
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Compares all that a contestant holds with what it should.
+/// Compares all entries of a contestant with the expected ones.
 fn compare(
     entries: Entries<'_>,
     present: &dyn Fn(usize) -> bool,
@@ -126,7 +126,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// An empty table; its file, if it has one, goes to `folder`.
+    /// An empty table. Its file, if it has one, is in `folder`.
     pub(super) fn create(args: &Args, entries: Entries<'_>, layout: Layout, folder: &Path) -> Result<Table> {
         let data = entries.keys.bytes() + entries.keys.len() * (entries.values.width + 64);
         let cache = args.cache.map_or(4 * data + CACHE_SLACK, |size| size.0 as usize);
@@ -151,7 +151,7 @@ impl Table {
         Ok(Table { db, commit: args.commit, meter })
     }
 
-    /// What its pages hold.
+    /// Statistics of its pages.
     pub(super) fn stats(&self) -> Result<TreeStats> {
         let stats = self.db.table_stats(TABLE)?;
         match stats.problems.first() {
@@ -160,12 +160,12 @@ impl Table {
         }
     }
 
-    /// Bytes of its cache, the frames and the array that finds them included.
+    /// Bytes of its cache, including its tables.
     pub(super) fn cache_bytes(&self) -> u64 {
         self.db.stats().cache_bytes
     }
 
-    /// Brings everything to the disk; bytes of page images there then. 0 in memory.
+    /// Writes all pages to the disk and returns the bytes of page images there. 0 in memory.
     pub(super) fn device_bytes(&self) -> Result<u64> {
         self.db.checkpoint()?;
         Ok(self.db.stats().live_bytes)
@@ -176,14 +176,14 @@ impl Table {
         self.db.stats().reads
     }
 
-    /// Bytes read from and written to the disk so far, where that is counted.
+    /// Bytes read from and written to the disk so far, if that is counted.
     pub(super) fn traffic(&self) -> Option<(u64, u64)> {
         self.meter.as_ref().map(|meter| (meter.bytes_read(), meter.bytes_written()))
     }
 }
 
 impl Table {
-    /// Runs `write` on a turn's keys, a transaction of [`Args::commit`] keys at a time.
+    /// Runs `write` for each key of a turn, in transactions of [`Args::commit`] keys.
     fn write(
         &self,
         turn: Turn<'_>,
@@ -227,7 +227,7 @@ impl Contestant for Table {
         for (start, key) in turn.iter() {
             let mut walk = Walk::new(turn.entries, start, len);
             let mut found = table.range(key..);
-            while found.next_with(|key, value| walk.meets(key, value))?.unwrap_or(false) {}
+            while found.next_with(|key, value| walk.check(key, value))?.unwrap_or(false) {}
             walk.finish(start)?;
         }
         Ok(())
@@ -244,22 +244,22 @@ impl Contestant for Table {
     }
 }
 
-/// A value as a map keeps it.
-pub(super) trait Kept {
-    fn keep(value: &[u8]) -> Self;
+/// A value in the form in which a map stores it.
+pub(super) trait Stored {
+    fn store(value: &[u8]) -> Self;
     fn bytes(&self) -> &[u8];
 }
 
-impl Kept for () {
-    fn keep(_: &[u8]) {}
+impl Stored for () {
+    fn store(_: &[u8]) {}
 
     fn bytes(&self) -> &[u8] {
         &[]
     }
 }
 
-impl Kept for [u8; 8] {
-    fn keep(value: &[u8]) -> [u8; 8] {
+impl Stored for [u8; 8] {
+    fn store(value: &[u8]) -> [u8; 8] {
         value.try_into().unwrap_or_default()
     }
 
@@ -268,8 +268,8 @@ impl Kept for [u8; 8] {
     }
 }
 
-impl Kept for Box<[u8]> {
-    fn keep(value: &[u8]) -> Box<[u8]> {
+impl Stored for Box<[u8]> {
+    fn store(value: &[u8]) -> Box<[u8]> {
         value.into()
     }
 
@@ -278,10 +278,10 @@ impl Kept for Box<[u8]> {
     }
 }
 
-/// The standard library's map; a value that is neither empty nor of 8 bytes has a box of its own.
+/// The map of the standard library. A value that is neither empty nor has 8 bytes is in a box of its own.
 pub(super) struct Map<V>(BTreeMap<Box<[u8]>, V>);
 
-/// An empty map for values of that width.
+/// An empty map for values of this width.
 pub(super) fn map(width: usize) -> Box<dyn Contestant> {
     match width {
         0 => Box::new(Map::<()>(BTreeMap::new())),
@@ -290,12 +290,12 @@ pub(super) fn map(width: usize) -> Box<dyn Contestant> {
     }
 }
 
-impl<V: Kept> Contestant for Map<V> {
+impl<V: Stored> Contestant for Map<V> {
     fn insert(&mut self, turn: Turn<'_>) -> Result<()> {
         let mut value = Vec::new();
         for (rank, key) in turn.iter() {
             turn.entries.values.make(rank, 0, &mut value);
-            self.0.insert(key.into(), V::keep(&value));
+            self.0.insert(key.into(), V::store(&value));
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl<V: Kept> Contestant for Map<V> {
         for (start, key) in turn.iter() {
             let mut walk = Walk::new(turn.entries, start, len);
             for (key, value) in self.0.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)) {
-                if !walk.meets(key, value.bytes()) {
+                if !walk.check(key, value.bytes()) {
                     break;
                 }
             }

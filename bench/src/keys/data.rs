@@ -11,11 +11,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Keys of generated sets unless told otherwise.
+/// The default number of keys of generated sets.
 const KEYS: usize = 2_000_000;
-/// Digits of a normally distributed key.
+/// The number of digits of a normally distributed key.
 const NORMAL_DIGITS: usize = 32;
-/// Of these, how many stand behind the point.
+/// The number of these digits after the point.
 const NORMAL_FRACTION: u32 = 16;
 /// The greatest scale whose keys have [`NORMAL_DIGITS`] digits.
 const MAX_SCALE: f64 = 1e14;
@@ -23,18 +23,18 @@ const MAX_SCALE: f64 = 1e14;
 /// Where keys come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
-    /// Byte strings of one length, each byte one of `domain`, from `0` on.
+    /// Byte strings of one length. Each byte is one of `domain` bytes from `0` on.
     Uniform {
-        /// How many are drawn; duplicates are dropped.
+        /// The number of keys drawn. Duplicates are removed.
         n: usize,
         /// Bytes of a key.
         len: usize,
-        /// How many different bytes.
+        /// The number of different bytes.
         domain: u8,
     },
-    /// Decimal numbers of 32 digits, 16 of them behind the (unwritten) point, normally distributed.
+    /// Normally distributed decimal numbers of 32 digits, 16 of them after the point, which is not written.
     Normal {
-        /// How many are drawn; duplicates are dropped.
+        /// The number of keys drawn. Duplicates are removed.
         n: usize,
         /// The standard deviation.
         scale: f64,
@@ -43,7 +43,7 @@ pub enum Data {
     File(PathBuf),
     /// The paths of the files under a folder, on its own file system.
     Paths(PathBuf),
-    /// Their names.
+    /// The names of these files.
     Names(PathBuf),
     /// The rows of TPC-H's LINEITEM, all columns as one key.
     Tpch {
@@ -53,35 +53,35 @@ pub enum Data {
 }
 
 impl Data {
-    /// At most `most` of its keys.
-    pub(super) fn keys(&self, most: usize, rng: &mut Rng) -> Result<Keys> {
+    /// At max `max` of its keys.
+    pub(super) fn keys(&self, max: usize, rng: &mut Rng) -> Result<Keys> {
         match self {
-            Data::Uniform { n, len, domain } => Keys::uniform(most.min(*n), *len, *domain, rng),
+            Data::Uniform { n, len, domain } => Keys::uniform(max.min(*n), *len, *domain, rng),
             Data::Normal { n, scale } => Keys::collect(|push| {
-                (0..most.min(*n)).for_each(|_| push(normal_key(*scale, rng).as_bytes()));
+                (0..max.min(*n)).for_each(|_| push(normal_key(*scale, rng).as_bytes()));
                 Ok(())
             }),
-            Data::File(path) => Keys::lines(path, most),
-            Data::Paths(folder) => files(folder, most, |path| Some(path.as_os_str())),
-            Data::Names(folder) => files(folder, most, Path::file_name),
+            Data::File(path) => Keys::lines(path, max),
+            Data::Paths(folder) => files(folder, max, |path| Some(path.as_os_str())),
+            Data::Names(folder) => files(folder, max, Path::file_name),
             Data::Tpch { sf } => Keys::collect(|push| {
                 let rows = tpchgen::generators::LineItemGenerator::new(*sf, 1, 1);
-                rows.iter().take(most).for_each(|row| push(row.to_string().as_bytes()));
+                rows.iter().take(max).for_each(|row| push(row.to_string().as_bytes()));
                 Ok(())
             }),
         }
     }
 }
 
-/// Something of each file and folder under `folder`, without other file systems; at most `most` of them. What cannot be
-/// read is left out.
-fn files(folder: &Path, most: usize, of: impl Fn(&Path) -> Option<&OsStr>) -> Result<Keys> {
+/// The result of `of` for each file and folder under `folder`, without other file systems, for at max `max` of them.
+/// Files that cannot be read are left out.
+fn files(folder: &Path, max: usize, of: impl Fn(&Path) -> Option<&OsStr>) -> Result<Keys> {
     let device = std::fs::metadata(folder).map_err(|cause| format!("{}: {cause}", folder.display()))?.dev();
     Keys::collect(|push| {
         let (mut folders, mut found) = (vec![folder.to_owned()], 0);
         while let Some(folder) = folders.pop() {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-            for entry in entries.flatten().take(most - found) {
+            for entry in entries.flatten().take(max - found) {
                 let path = entry.path();
                 if let Some(key) = of(&path) {
                     push(key.as_bytes());
@@ -96,9 +96,9 @@ fn files(folder: &Path, most: usize, of: impl Fn(&Path) -> Option<&OsStr>) -> Re
     })
 }
 
-/// One number of the normal distribution around the middle of all that have [`NORMAL_DIGITS`] digits.
+/// A number of the normal distribution around the middle of all numbers with [`NORMAL_DIGITS`] digits.
 fn normal_key(scale: f64, rng: &mut Rng) -> String {
-    // Box and Muller's way; 1 - f64() is never 0.
+    // The method of Box and Muller. 1 - f64() is never 0.
     let deviation = (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (TAU * rng.f64()).cos();
     let middle = 5 * 10i128.pow(NORMAL_DIGITS as u32 - 1);
     let number = middle + (deviation * scale * 10f64.powi(NORMAL_FRACTION as i32)) as i128;
@@ -121,7 +121,7 @@ impl FromStr for Data {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let mut given = BTreeMap::new();
         for part in rest.split(',').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is no name=number"))?;
+            let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is not name=number"))?;
             given.insert(name, value);
         }
         let data = match kind {
@@ -132,7 +132,7 @@ impl FromStr for Data {
             },
             "normal" => Data::Normal { n: take(&mut given, "n", KEYS)?, scale: take(&mut given, "scale", 1e6)? },
             "tpch" => Data::Tpch { sf: take(&mut given, "sf", 0.1)? },
-            _ => return Err("it begins with none of uniform, normal, file:, paths:, names:, tpch".to_owned()),
+            _ => return Err("it must begin with uniform, normal, file:, paths:, names: or tpch".to_owned()),
         };
         if let Some(name) = given.keys().next() {
             return Err(format!("{kind} has no {name:?}"));
@@ -142,15 +142,15 @@ impl FromStr for Data {
                 Err("len and domain are at least 1".to_owned())
             }
             Data::Normal { scale, .. } if !(scale > 0.0 && scale <= MAX_SCALE) => {
-                Err(format!("scale is above 0 and at most {MAX_SCALE:e}"))
+                Err(format!("scale is above 0 and at max {MAX_SCALE:e}"))
             }
-            Data::Tpch { sf } if !(sf > 0.0 && sf <= 1000.0) => Err("sf is above 0 and at most 1000".to_owned()),
+            Data::Tpch { sf } if !(sf > 0.0 && sf <= 1000.0) => Err("sf is above 0 and at max 1000".to_owned()),
             data => Ok(data),
         }
     }
 }
 
-/// Takes a number off what was given.
+/// Removes a number from the given parameters and returns it, or the default.
 fn take<T: FromStr>(given: &mut BTreeMap<&str, &str>, name: &str, default: T) -> std::result::Result<T, String>
 where
     T::Err: std::fmt::Display,
@@ -176,12 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn normal_keys_are_as_far_apart_as_their_scale_says() {
+    fn normal_keys_have_the_deviation_of_their_scale() {
         let mut rng = Rng::with_seed(1);
         for (scale, common) in [(1.0, 14), (1e6, 8), (1e14, 0)] {
             let keys = Data::Normal { n: 1_000, scale }.keys(usize::MAX, &mut rng).expect("keys");
             assert_eq!((keys.len(), keys.width()), (1_000, Some(NORMAL_DIGITS)));
-            // Around 5 followed by zeros a key begins with 4999 or with 5000.
+            // The middle is 5 followed by zeros, so a key begins with 4999 or with 5000.
             let leading = |rank: usize| match keys.get(rank) {
                 [b'5', rest @ ..] => rest.iter().take_while(|byte| **byte == b'0').count(),
                 [b'4', rest @ ..] => rest.iter().take_while(|byte| **byte == b'9').count(),
@@ -199,8 +199,8 @@ mod tests {
         for name in ["one", "sub/one", "sub/two"] {
             std::fs::write(root.path().join(name), "").expect("a file");
         }
-        let all = |data: Data, most| {
-            let keys = data.keys(most, &mut Rng::with_seed(1)).expect("keys");
+        let all = |data: Data, max| {
+            let keys = data.keys(max, &mut Rng::with_seed(1)).expect("keys");
             (0..keys.len()).map(|rank| String::from_utf8_lossy(keys.get(rank)).into_owned()).collect::<Vec<_>>()
         };
         let paths = all(Data::Paths(root.path().into()), usize::MAX);

@@ -1,5 +1,5 @@
-//! Rounds of the workload: all contestants in one process, a chunk of operations each in turn, so that whatever
-//! disturbs the machine disturbs all of them alike. Nothing is printed here.
+//! Rounds of the workload. All contestants are in one process and take turns, each with a chunk of operations, so that
+//! other load on the machine affects all of them. Nothing is printed here.
 
 use super::args::{Args, DiskKind, Layout};
 use super::contestant::{self, Contestant, Entries, Table, Turn};
@@ -13,11 +13,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The part of each step's operations that is done before the clock runs: one in so many.
+/// The part of the operations of a step that is done before the measurement: one in this number.
 const WARM_UP: usize = 5;
-/// About so many turns of each contestant in a step.
+/// The approximate number of turns of each contestant in a step.
 const TURNS: usize = 50;
-/// Entries that the scans of one length read altogether, in multiples of all entries.
+/// The number of entries that all scans of one length read, as a multiple of the number of all entries.
 const SCANNED: usize = 5;
 
 /// Speeds of one contestant in one round, in thousand operations a second.
@@ -25,24 +25,24 @@ const SCANNED: usize = 5;
 pub(super) struct Speeds {
     pub(super) insert: f64,
     pub(super) search: f64,
-    /// One for each length asked for: scans a second.
+    /// Scans, one for each given length.
     pub(super) range: Vec<f64>,
     pub(super) delete: f64,
 }
 
-/// What was measured of one contestant.
+/// The results of one contestant.
 pub(super) struct Measured {
-    /// `None`: the `BTreeMap`.
+    /// The layout; `None` for the `BTreeMap`.
     pub(super) layout: Option<Layout>,
     /// Bytes of a value.
     pub(super) values: usize,
     /// One for each round.
     pub(super) rounds: Vec<Speeds>,
-    /// Of a table, when all was loaded in the first round.
+    /// The sizes of a table after the load in the first round.
     pub(super) sizes: Option<Sizes>,
 }
 
-/// Measures every layout with every width of values; each width's `BTreeMap` comes before its layouts.
+/// Measures every layout with every width of values. The `BTreeMap` of each width comes before its layouts.
 pub(super) fn all(args: &Args, keys: &Keys, rng: &mut Rng) -> Result<Vec<Measured>> {
     let mut measured = Vec::new();
     for &values in &args.values {
@@ -88,7 +88,7 @@ impl Store {
     }
 }
 
-/// In memory a contestant is one thread that never waits: its own time is what counts. Before a disk all time counts.
+/// In memory a contestant is one thread that never waits, so CPU time is measured. With a disk, all time is measured.
 enum Clock {
     Thread,
     Wall(Instant),
@@ -130,7 +130,11 @@ impl<'a> Round<'a> {
         let inserted =
             self.step(&mut entrants, "insert", &all, |entrant, turn| entrant.store.contestant_mut().insert(turn))?;
         for entrant in &entrants {
-            entrant.store.contestant().verify(entrant.entries, &|_| true).map_err(|cause| entrant.blame(cause))?;
+            entrant
+                .store
+                .contestant()
+                .verify(entrant.entries, &|_| true)
+                .map_err(|cause| entrant.named_error(cause))?;
         }
         for (entrant, measured) in entrants.iter().zip(&mut *measured) {
             if let (Store::Table(table), None) = (&entrant.store, &measured.sizes) {
@@ -184,21 +188,21 @@ impl<'a> Round<'a> {
         measured.iter().enumerate().map(entrant).collect()
     }
 
-    /// Each second key goes, in random order.
+    /// Removes every second key, in random order.
     fn delete(&mut self, entrants: &mut [Entrant<'a>]) -> Result<Vec<f64>> {
-        let mut gone: Vec<u32> = (0..self.keys.len() as u32).step_by(2).collect();
-        self.rng.shuffle(&mut gone);
+        let mut removed: Vec<u32> = (0..self.keys.len() as u32).step_by(2).collect();
+        self.rng.shuffle(&mut removed);
         let speeds =
-            self.step(entrants, "delete", &gone, |entrant, turn| entrant.store.contestant_mut().remove(turn))?;
+            self.step(entrants, "delete", &removed, |entrant, turn| entrant.store.contestant_mut().remove(turn))?;
         for entrant in entrants {
             let odd = |rank: usize| rank % 2 == 1;
-            entrant.store.contestant().verify(entrant.entries, &odd).map_err(|cause| entrant.blame(cause))?;
+            entrant.store.contestant().verify(entrant.entries, &odd).map_err(|cause| entrant.named_error(cause))?;
         }
         Ok(speeds)
     }
 
-    /// Lets each contestant in turn do a chunk of the operations; returns thousand operations a second of each, the
-    /// first ones not counted.
+    /// The contestants take turns, each with a chunk of the operations. Returns thousand operations a second of each,
+    /// without the first operations.
     fn step(
         &self,
         entrants: &mut [Entrant<'a>],
@@ -221,7 +225,7 @@ impl<'a> Round<'a> {
                 for (entrant, elapsed) in entrants.iter_mut().zip(&mut elapsed) {
                     let turn = Turn { entries: entrant.entries, ranks, keys: &keys };
                     let started = clock.now();
-                    each(entrant, turn).map_err(|cause| entrant.blame(cause))?;
+                    each(entrant, turn).map_err(|cause| entrant.named_error(cause))?;
                     if counts {
                         *elapsed += clock.now() - started;
                     }
@@ -234,11 +238,11 @@ impl<'a> Round<'a> {
 }
 
 impl Entrant<'_> {
-    fn blame(&self, cause: Box<dyn std::error::Error + Send + Sync>) -> Box<dyn std::error::Error + Send + Sync> {
+    fn named_error(&self, cause: Box<dyn std::error::Error + Send + Sync>) -> Box<dyn std::error::Error + Send + Sync> {
         format!("{}: {cause}", self.name).into()
     }
 
-    /// Pages that a table has read from its disk, and bytes, where these are counted.
+    /// Pages that a table has read from its disk, and bytes, if these are counted.
     fn reads(&self) -> Option<(u64, Option<u64>)> {
         match &self.store {
             Store::Map(_) => None,

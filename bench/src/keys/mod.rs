@@ -1,5 +1,5 @@
 //! The workload over key lists: inserts, point searches, scans and deletes of byte keys with each layout of the paper,
-//! beside the standard library's `BTreeMap` in the same run. What the figures mean is in `docs/benchmarks/keys.md`.
+//! and with the `BTreeMap` of the standard library in the same run. `docs/benchmarks/keys.md` explains the results.
 
 mod args;
 mod comparing;
@@ -17,10 +17,10 @@ pub use data::Data;
 use crate::Result;
 use fastrand::Rng;
 
-/// Measures and prints.
+/// Measures the layouts and prints the results.
 ///
 /// # Errors
-/// Options that make no sense, what the engine says, wrong answers.
+/// Wrong options, errors of the engine, and wrong answers.
 pub fn run(args: &Args) -> Result<()> {
     args.check()?;
     let mut rng = Rng::with_seed(args.seed);

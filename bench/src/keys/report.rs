@@ -1,4 +1,4 @@
-//! What the workload over key lists prints. Nothing is measured here.
+//! The output of the workload over key lists. Nothing is measured here.
 
 use super::args::Args;
 use super::comparing::Comparing;
@@ -11,16 +11,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// A speed: the median of the rounds, how far they lie apart, and the median of what it is to the `BTreeMap`'s.
+/// A speed: the median of the rounds, their spread, and the median ratio to the `BTreeMap`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Speed {
     pub(super) kops: f64,
-    /// Greatest less least, to the median.
+    /// The difference between the greatest and the least, divided by the median.
     spread: f64,
     x_btreemap: f64,
 }
 
-/// The same of each step, the scans in the order in which they were asked for.
+/// A value for each step. The scans are in the order of the options.
 pub(super) struct Steps<T> {
     pub(super) insert: T,
     pub(super) search: T,
@@ -39,7 +39,7 @@ pub(super) struct Row {
     pub(super) comparing: Comparing,
 }
 
-/// A layout as a program reads it.
+/// A layout in the output for programs.
 #[derive(Serialize)]
 struct Object<'a> {
     layout: &'a str,
@@ -48,7 +48,7 @@ struct Object<'a> {
     page_size: usize,
     insert_kops: f64,
     search_kops: f64,
-    /// Of the longest range.
+    /// For the longest range.
     range_kops: f64,
     delete_kops: f64,
     /// By the length of the range.
@@ -59,9 +59,9 @@ struct Object<'a> {
     spread: Four,
     #[serde(flatten)]
     sizes: &'a Sizes,
-    /// Bytes that tell two keys apart in a search, on average.
+    /// Average bytes that a search needs to distinguish two keys.
     comparison_bytes: f64,
-    /// The part of a search that comparing whole keys would take.
+    /// The part of the time of a search that comparing whole keys would need.
     comparing_share: f64,
 }
 
@@ -73,7 +73,7 @@ struct Four {
     delete: f64,
 }
 
-/// Sets each layout beside the `BTreeMap` with the same values.
+/// Combines each layout with the `BTreeMap` with the same values.
 pub(super) fn rows(measured: &[Measured], comparing: &Comparing) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut map: &[Speeds] = &[];
@@ -94,7 +94,7 @@ pub(super) fn rows(measured: &[Measured], comparing: &Comparing) -> Vec<Row> {
     rows
 }
 
-/// Makes something of each step, given how to pick its speed.
+/// Computes a value for each step. `make` gets a function that selects the speed of the step.
 fn each<T>(rounds: &[Speeds], make: impl Fn(&dyn Fn(&Speeds) -> f64) -> T) -> Steps<T> {
     let ranges = rounds.first().map_or(0, |round| round.range.len());
     Steps {
@@ -114,7 +114,7 @@ fn speed(rounds: &[Speeds], map: &[Speeds], pick: &dyn Fn(&Speeds) -> f64) -> Sp
     Speed { kops, spread: (most - least) / kops.max(f64::MIN_POSITIVE), x_btreemap }
 }
 
-/// Where the longest range is.
+/// The index of the longest range.
 fn longest(ranges: &[usize]) -> usize {
     ranges.iter().enumerate().max_by_key(|(_, len)| **len).map_or(0, |(at, _)| at)
 }
@@ -168,7 +168,7 @@ pub(super) fn json(args: &Args, rows: &[Row]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&objects)?)
 }
 
-/// A header line, then a line a layout; nested names are joined by points.
+/// A header line, then a line for each layout. Nested names are joined by points.
 pub(super) fn csv(args: &Args, rows: &[Row], out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for (i, row) in rows.iter().enumerate() {
@@ -196,7 +196,7 @@ fn flatten(name: &str, value: &serde_json::Value, cells: &mut Vec<(String, Strin
     }
 }
 
-/// A table of speeds, with what each is to the `BTreeMap`'s in brackets, and one of sizes.
+/// A table of speeds, with the ratio to the `BTreeMap` in brackets, and a table of sizes.
 pub(super) fn tables(args: &Args, rows: &[Row]) -> String {
     let mut speeds = Table::new();
     let ranges = args.range.iter().map(|len| format!("range-{len}"));
@@ -257,18 +257,18 @@ pub(super) fn tables(args: &Args, rows: &[Row]) -> String {
 }
 
 impl Row {
-    /// The layout's name.
+    /// The name of the layout.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", self.keys, self.separators)
     }
 
-    /// What comparing whole keys would take of a search of this layout.
+    /// The part of the time of a search of this layout that comparing whole keys would need.
     pub(super) fn comparing_share(&self) -> f64 {
         self.comparing.nanos * self.steps.search.kops / 1e6
     }
 }
 
-/// A row of that layout whose searches are so fast, and of which nothing else is known.
+/// A row with this layout and this speed of searches, and nothing else.
 #[cfg(test)]
 pub(super) fn row_for_tests(name: &str, search: f64) -> Row {
     let (keys, separators) = name.split_once('/').expect("a layout");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_of_the_greatest_length_stand_for_all_in_whatever_order_they_were_asked_for() {
+    fn the_longest_scans_represent_all_in_any_order_of_the_options() {
         assert_eq!([longest(&[100, 10]), longest(&[10, 100]), longest(&[5])], [0, 1, 0]);
     }
 }

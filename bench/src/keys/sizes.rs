@@ -1,52 +1,52 @@
-//! What the pages of a table hold, in the paper's terms and in this engine's. Nothing is timed here.
+//! The sizes of the pages of a table, in the terms of the paper and of this engine. Nothing is timed here.
 
 use super::contestant::Table;
 use crate::Result;
 use crate::keyset::Keys;
 use serde::Serialize;
 
-/// Bytes that the paper's program keeps beside each key of an uncompressed page: its offset and its length.
+/// Bytes that the program of the paper needs besides each key of an uncompressed page: its offset and its length.
 const PAPER_HEADER: f64 = 4.0;
 
 /// The sizes of a loaded table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sizes {
-    /// Pages times the size of a page, to a key.
+    /// Bytes of all pages for each key.
     pub(super) page_bytes_per_key: f64,
-    /// Levels, leaves included.
+    /// The number of levels, including the leaves.
     pub(super) height: usize,
-    /// Children of an inner page.
+    /// The average number of children of an inner page.
     pub(super) fanout: f64,
-    /// All pages of the tree, inner ones and leaves.
+    /// All pages of the tree, inner pages and leaves.
     pub(super) pages: u64,
-    /// Pages of the key heap, where leaves keep their keys there.
+    /// Pages of the key heap, if there is one.
     pub(super) heap_pages: u64,
-    /// Those that are not leaves.
+    /// Inner pages.
     pub(super) inner_pages: u64,
-    /// Entries of a leaf.
+    /// The average number of entries of a leaf.
     pub(super) leaf_entries: f64,
     /// The part of the leaves that is in use.
     pub(super) leaf_fill: f64,
-    /// Bytes of an entry's key in whatever page, as if it were not compressed.
+    /// Average bytes of the key of an entry, without compression, in all pages.
     pub(super) key_bytes: f64,
-    /// Bytes of the key lists, slots and other fields included, and of the key heap, to an entry of whatever page.
+    /// Average bytes of an entry in the key lists, including slots and other fields, and in the key heap, in all pages.
     pub(super) list_bytes: f64,
-    /// Bytes of the key lists that are bytes of keys, to an entry of whatever page; the rest of [`Sizes::list_bytes`] is slots,
-    /// lengths and the like.
+    /// Average bytes of keys of an entry in the key lists. The rest of [`Sizes::list_bytes`] is slots, lengths and
+    /// other fields.
     pub(super) kept_bytes: f64,
-    /// Bytes of page headers and fences, to an entry of whatever page.
+    /// Average bytes of page headers and fences for each entry of all pages.
     pub(super) front_bytes: f64,
-    /// Average bytes of a whole key, and four, divided by [`Sizes::list_bytes`]: what the paper calls the compression ratio.
+    /// The average length of a key plus four, divided by [`Sizes::list_bytes`]: the compression ratio of the paper.
     pub(super) ratio: f64,
-    /// Bytes of the cache with all that belongs to it.
+    /// Bytes of the cache, including its tables.
     pub(super) resident_bytes: u64,
-    /// Bytes of page images on the disk; 0 in memory.
+    /// Bytes of page images on the disk. 0 in memory.
     pub(super) device_bytes: u64,
-    /// Bytes written to the disk for each entry, the log's among them, where that is counted.
+    /// Bytes written to the disk for each entry, including the log, if that is counted.
     pub(super) written_bytes_per_insert: Option<f64>,
     /// Pages read from the disk for each search.
     pub(super) read_pages_per_search: f64,
-    /// Bytes read for each search, where that is counted.
+    /// Bytes read for each search, if that is counted.
     pub(super) read_bytes_per_search: Option<f64>,
 }
 

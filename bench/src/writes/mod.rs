@@ -19,7 +19,7 @@ use std::time::Duration;
 #[command(args_override_self = true)]
 pub struct Args {
     /// How many records
-    #[arg(long, default_value_t = 350_000)]
+    #[arg(long, default_value_t = 460_800)]
     records: usize,
     /// Bytes of a record, of which 8 are its key
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]

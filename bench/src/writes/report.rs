@@ -52,12 +52,17 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
         "evictions": evictions,
         "leaves": leaves,
         "cache_pages": frames,
-        "workload": {
-            "records": args.records, "record_size": args.record_size, "page_size": args.page_size.0,
-            "threads": args.threads, "store": name(args.store), "persist_table": args.persist_table,
-            "delta": args.delta.to_string(), "log": name(args.log),
-            "flush": args.flush.to_string(), "disk": name(args.disk), "seed": args.seed,
-        },
+        "workload": workload(args),
+    })
+}
+
+/// What is measured.
+pub(super) fn workload(args: &Args) -> Value {
+    json!({
+        "records": args.records, "record_size": args.record_size, "page_size": args.page_size.0,
+        "cache": args.cache.0, "threads": args.threads, "store": name(args.store),
+        "persist_table": args.persist_table, "delta": args.delta.to_string(), "log": name(args.log),
+        "flush": args.flush.to_string(), "disk": name(args.disk), "seed": args.seed,
     })
 }
 

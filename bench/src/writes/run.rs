@@ -23,6 +23,8 @@ const COMMIT: usize = 1000;
 const READS: usize = 20_000;
 const SCANS: usize = 2_000;
 pub(super) const SCANNED: usize = 100;
+/// Overwrites for each leaf before the workload begins.
+const SPREAD: usize = 40;
 /// Bytes that are copied at a time: a block of a file in memory.
 const PART: usize = 4096;
 /// How long a sync takes where several threads commit, so that their commits gather.
@@ -67,15 +69,17 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     };
     let keys = Keys::new(args.records, args.seed);
     let drive = drive(args, below);
-    populate(args, &keys, drive.clone())?;
+    populate(args, &keys, &drive)?;
     overwrite_on(args, &keys, drive)
 }
 
-/// A drive with the options of a run.
+/// A drive with the options of a run. It does not count yet.
 fn drive(args: &Args, below: Arc<dyn Volume>) -> Arc<DriveVolume> {
     let gathers = args.threads > 1 && args.flush == Flush::Commit;
     let sync_time = if gathers { SYNC } else { Duration::ZERO };
-    Arc::new(DriveVolume::new(below).with_atomic_blocks().with_sync_time(sync_time))
+    let drive = DriveVolume::new(below).with_atomic_blocks().with_sync_time(sync_time);
+    drive.set_counting(false);
+    Arc::new(drive)
 }
 
 /// Measures with the database that is on the drive.
@@ -95,7 +99,7 @@ impl Populated {
     pub(super) fn new(args: &Args) -> Result<Populated> {
         let keys = Keys::new(args.records, args.seed);
         let volume = MemoryVolume::new();
-        populate(args, &keys, drive(args, Arc::new(volume.clone())))?;
+        populate(args, &keys, &drive(&Args { threads: 1, ..args.clone() }, Arc::new(volume.clone())))?;
         Ok(Populated { keys, volume })
     }
 
@@ -134,8 +138,17 @@ fn builder(args: &Args) -> Builder {
     builder.log_shape(shape).resident_inner(true).cache(args.cache.0 as usize).page_size(args.page_size.0 as usize)
 }
 
+/// Makes the database that is measured.
+fn populate(args: &Args, keys: &Keys, drive: &Arc<DriveVolume>) -> Result<()> {
+    insert(args, keys, drive.clone())?;
+    let db = builder(args).durability(Durability::None).open_on(drive.clone(), NAME)?;
+    let bench = Bench { args, keys, drive: drive.clone(), db };
+    bench.spread()?;
+    Ok(bench.db.close()?)
+}
+
 /// Puts all records in random order. The cache holds them all: only the shape of the tree counts.
-fn populate(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
+fn insert(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
     let cache = 4 * keys.len() * (args.record_size as usize + 16) + (64 << 20);
     let store = match args.store {
         Store::Table => StoreKind::Table,
@@ -175,23 +188,36 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    fn leaves(&self) -> Result<u64> {
+        Ok(self.db.table_stats(TABLE)?.levels.first().map_or(0, |level| level.pages))
+    }
+
+    /// Overwrites records at random, the more often the higher their keys. All leaves have just been written whole. Were all
+    /// overwritten equally often from here on, they would all be written whole again at about the same time, and what is
+    /// measured would depend on when it begins.
+    fn spread(&self) -> Result<()> {
+        let count = SPREAD * self.leaves()? as usize;
+        self.overwrite(count, 7, |random, keys| random.below(keys).max(random.below(keys)))
+    }
+
     fn measure(self) -> Result<Measured> {
-        let leaves = self.db.table_stats(TABLE)?.levels.first().map_or(0, |level| level.pages);
+        let leaves = self.leaves()?;
         let mut rewritten = Rewritten::new(self.keys.len(), leaves as usize);
         let mut random = Random::new(self.args.seed ^ 2);
         let mut cycle = 1;
         while rewritten.note(random.below(self.keys.len())) {
             cycle += 1;
         }
-        self.overwrite(cycle, 3)?;
+        self.overwrite(cycle, 3, Random::below)?;
+        self.drive.set_counting(true);
         let evicted = self.db.stats().evictions;
         let forced = self.db.metrics().since_open.forced_log_syncs;
         let overwrites = self.work(2 * cycle, || {
-            self.overwrite(2 * cycle, 4)?;
+            self.overwrite(2 * cycle, 4, Random::below)?;
             Ok(self.db.checkpoint()?)
         })?;
         let (stats, metrics) = (self.db.stats(), self.db.metrics());
-        let (stored_bytes, file_bytes) = (self.drive.stored_bytes(NAME), stats.file_bytes);
+        let (stored_bytes, file_bytes) = (self.drive.stored_bytes(NAME)?, stats.file_bytes);
         let reads = self.work(READS, || self.read())?;
         let scans = self.work(SCANS, || self.scan())?;
         let (frames, evictions) = (stats.cache_pages, stats.evictions - evicted);
@@ -234,12 +260,12 @@ impl Bench<'_> {
         })
     }
 
-    /// Overwrites records, one a commit.
-    fn overwrite(&self, count: usize, salt: u64) -> Result<()> {
+    /// Overwrites records, one a commit. `choose` says which, of so many in the order of their keys.
+    fn overwrite(&self, count: usize, salt: u64, choose: impl Fn(&mut Random, usize) -> usize + Sync) -> Result<()> {
         let width = self.args.record_size as usize - KEY;
         self.in_threads(count, salt, |random| {
             let mut value = vec![0; width];
-            let key = self.keys.get(random.below(self.keys.len()));
+            let key = self.keys.get(choose(random, self.keys.len()));
             fill(&mut value, random);
             let tx = self.db.begin_write()?;
             tx.open_untyped(TABLE)?.put(&key.to_be_bytes(), &value)?;

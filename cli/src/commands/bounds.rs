@@ -13,7 +13,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// What all of the options leave.
+    /// The keys that match all options.
     pub(super) fn new(args: &KeyRange, keys: &Half) -> Result<Bounds> {
         let key = |key: &OsString| keys.encode(key.as_encoded_bytes());
         let mut from = args.from.as_ref().map(key).transpose()?.unwrap_or_default();
@@ -31,13 +31,13 @@ impl Bounds {
         Ok(Bounds { from, to: to.map_or(Bound::Unbounded, Bound::Excluded) })
     }
 
-    /// As the engine takes it.
+    /// The range for the engine.
     pub(super) fn range(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice))
     }
 }
 
-/// The smallest key after all that begin with `prefix`; `None` where there is none.
+/// The lowest key after all keys that begin with `prefix`, or `None` if there is none.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < 0xFF)?;
     let mut after = prefix.get(..=kept)?.to_vec();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_a_prefix_is_the_next_one_of_its_length_or_nothing() {
+    fn the_key_after_a_prefix_is_the_next_prefix_or_nothing() {
         assert_eq!(after_prefix(b"ab"), Some(b"ac".to_vec()));
         assert_eq!(after_prefix(b"a\xFF\xFF"), Some(b"b".to_vec()));
         assert_eq!(after_prefix(b"\xFF"), None);

@@ -33,14 +33,14 @@ struct TableRow {
     pages: Option<u64>,
 }
 
-/// A finding, and the keys that are lost by it.
+/// A finding, and the keys that are lost.
 #[derive(Serialize)]
 struct FindingRow {
     table: Option<String>,
     /// `-` if the finding is not in a page, or if the page is unknown.
     page: Option<u32>,
     what: String,
-    /// What is lost by it: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or `commits`.
+    /// What it loses: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or `commits`.
     lost: &'static str,
     /// The first lost key; `-` for no lower bound.
     lost_from: Option<String>,
@@ -82,7 +82,7 @@ const NAMES: &str = "names";
 /// Prints the report. Any finding is a failure.
 pub(super) fn run(args: &Check) -> Result<Completion> {
     let report = match verify(args) {
-        Ok(checked) => judged(args, checked)?,
+        Ok(checked) => assess(args, checked)?,
         Err(Failure::Engine(
             cause @ (Error::Corrupt { .. }
             | Error::CorruptMeta { .. }
@@ -126,8 +126,8 @@ fn verify(args: &Check) -> Result<Checked> {
     Ok(Checked { pages: Some(checked.pages), tables: tables.collect(), findings: checked.findings, infos })
 }
 
-/// Finds out what can be saved, if something may be lost, and what is lost by each finding.
-fn judged(args: &Check, checked: Checked) -> Result<Report> {
+/// If something may be lost, finds out what can be saved and what each finding loses.
+fn assess(args: &Check, checked: Checked) -> Result<Report> {
     let Checked { pages, tables, findings, infos } = checked;
     let lossy = findings.iter().any(|finding| finding.lost);
     let rest = lossy.then(|| Rest::read(&args.database, args.progress.quiet)).transpose()?;
@@ -147,23 +147,23 @@ fn unopened(cause: &Error, rest: &Rest) -> Report {
         entries: table.info.entries,
         pages: None,
     });
-    let told = rest.damage.iter().filter(|damage| !matches!(damage, Damage::OlderPages));
+    let reported = rest.damage.iter().filter(|damage| !matches!(damage, Damage::OlderPages));
     let mut findings: Vec<FindingRow> =
-        told.map(|damage| bare(damage.table(), damage.to_string(), costs(damage))).collect();
+        reported.map(|damage| without_place(damage.table(), damage.to_string(), costs(damage))).collect();
     let cause = cause.without_advice();
     if findings.iter().all(|finding| finding.what != cause) {
         let lost = if rest.tables.iter().any(|table| !table.lost.is_empty()) { KEYS } else { NOTHING };
-        findings.insert(0, bare(None, cause, lost));
+        findings.insert(0, without_place(None, cause, lost));
     }
     Report { sound: false, pages: None, tables: tables.collect(), findings, saved: Some(saved(rest)) }
 }
 
 /// A finding without a page and without keys.
-fn bare(table: Option<&str>, what: String, lost: &'static str) -> FindingRow {
+fn without_place(table: Option<&str>, what: String, lost: &'static str) -> FindingRow {
     FindingRow { table: table.map(str::to_owned), page: None, what, lost, lost_from: None, lost_to: None }
 }
 
-/// What is lost by damage, except for keys, which reading the tables finds.
+/// What damage loses besides keys. Reading the tables finds the lost keys.
 fn costs(damage: &Damage) -> &'static str {
     match damage {
         Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { named: false, .. } => NAMES,

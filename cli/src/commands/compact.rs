@@ -1,10 +1,12 @@
-//! `compact`: rebuilds full pages and shrinks the file.
+//! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
 use super::open;
-use crate::args::Compact;
-use crate::failure::{Completion, Result};
+use crate::args::{Compact, NewFile};
+use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
+use duramen::Error;
+use duramen::db::CompactProgress;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -17,18 +19,46 @@ struct Summary {
     seconds: f64,
 }
 
-/// Compacts and prints a summary.
+/// Compacts or converts, and prints a summary.
 pub(super) fn run(args: &Compact) -> Result<Completion> {
     let start = Instant::now();
     let before_bytes = open::disk_bytes(&args.database)?;
-    let db = open::writing(&args.database)?;
-    let total = db.begin_read()?.tables()?.iter().map(|table| table.entries).sum();
-    let mut meter = Meter::begin("compacting", Unit::Count("entries"), Some(total), args.progress.quiet);
-    let entries = db.compact(|done| meter.show(done.entries, String::new))?.entries;
-    drop(meter);
-    open::close(db)?;
+    let converts = args.store.is_some() || args.page_size.is_some();
+    let entries = if converts { convert(args)? } else { compact(args)? };
     let after_bytes = open::disk_bytes(&args.database)?;
     let seconds = start.elapsed().as_secs_f64();
     report::print(&Summary { entries, before_bytes, after_bytes, seconds }, args.report.format)?;
     Ok(Completion::Done)
+}
+
+/// Rebuilds the tables in the file. Returns the number of entries.
+fn compact(args: &Compact) -> Result<u64> {
+    let db = open::writing(&args.database, args.checkpoints)?;
+    let mut meter = None;
+    let entries = db.compact(|done| show(&mut meter, "compacting", done, args))?.entries;
+    drop(meter);
+    open::close(db)?;
+    Ok(entries)
+}
+
+/// Rebuilds the tables in a new file, which replaces the old one. Returns the number of entries.
+fn convert(args: &Compact) -> Result<u64> {
+    let Compact { store, page_size, delta, .. } = *args;
+    let options = open::file_builder(&args.database, args.checkpoints, NewFile { page_size, store, delta });
+    let mut meter = None;
+    let converted = options.convert(&args.database.db, |done| show(&mut meter, "converting", done, args));
+    drop(meter);
+    match converted {
+        Err(Error::Full { path }) => {
+            let why = "a conversion needs space for the old file and the new one; the database is as it was";
+            Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
+        }
+        converted => Ok(converted?.entries),
+    }
+}
+
+/// Shows progress, from the first of it on.
+fn show(meter: &mut Option<Meter>, phase: &'static str, done: CompactProgress, args: &Compact) {
+    let begin = || Meter::begin(phase, Unit::Count("entries"), Some(done.of), args.progress.quiet);
+    meter.get_or_insert_with(begin).show(done.entries, String::new);
 }

@@ -2,18 +2,19 @@
 
 use super::bounds::Bounds;
 use super::open;
-use crate::args::Del;
+use crate::args::{Checkpoints, Del};
 use crate::failure::{Completion, Failure, Result};
 use crate::typed::Half;
 use duramen::db::UntypedTable;
 
-/// Removes the keys, all in one commit; [`Completion::NotFound`] if one of them, or any of the range, was not there.
+/// Removes the keys in one commit. Returns [`Completion::NotFound`] if one of the keys did not exist, or if there was
+/// no key in the range.
 pub(super) fn run(args: &Del) -> Result<Completion> {
     if args.keys.is_empty() && args.range.is_whole() {
         let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let db = open::writing(&args.database)?;
+    let db = open::writing(&args.database, Checkpoints::default())?;
     let tx = db.begin_write()?;
     let found = {
         let mut table = tx.open_untyped(&args.table)?;

@@ -1,13 +1,13 @@
 //! `drop`: removes a table.
 
 use super::open;
-use crate::args::DropTable;
+use crate::args::{Checkpoints, DropTable};
 use crate::failure::{Completion, Result};
 use duramen::Error;
 
-/// Removes the table with all that is in it; that it is not there is an error, as everywhere.
+/// Removes the table and its entries. If there is no such table, this is an error.
 pub(super) fn run(args: &DropTable) -> Result<Completion> {
-    let db = open::writing(&args.database)?;
+    let db = open::writing(&args.database, Checkpoints::default())?;
     let tx = db.begin_write()?;
     if !tx.drop_table(&args.table)? {
         return Err(Error::NoTable { table: args.table.clone() }.into());

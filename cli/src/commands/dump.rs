@@ -7,23 +7,23 @@ use crate::dump::{Head, Target, Writer};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use duramen::db::types::DynType;
-use duramen::db::{ReadOnlyUntypedTable, ReadTransaction, Salvaged};
+use duramen::db::{Compression, ReadOnlyUntypedTable, ReadTransaction, Salvaged};
 use duramen::{Error, TableInfo};
 use std::io::BufWriter;
 
-/// How often the meter is told, in entries.
+/// The number of entries between two updates of the meter.
 const STEP: u64 = 1024;
 
 /// A dump being written.
 struct Dumping {
     writer: Writer<BufWriter<Target>>,
     meter: Meter,
-    /// Entries so far.
+    /// The number of entries so far.
     count: u64,
     losses: Losses,
 }
 
-/// Writes the tables as they are at one moment.
+/// Writes the tables of one snapshot.
 pub(super) fn run(args: &Dump) -> Result<Completion> {
     let (db, damage) =
         if args.skip_damaged { open::damaged(&args.database)? } else { (open::reading(&args.database)?, Vec::new()) };
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Dump) -> Result<Completion> {
     let mut dumping = Dumping { writer, meter, count: 0, losses: Losses::default() };
     for what in &damage {
         let line = dumping.losses.damage(what);
-        dumping.meter.tell(&line);
+        dumping.meter.print(&line);
     }
     for info in tables {
         let table = tx.open_untyped(&info.name)?;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Dump) -> Result<Completion> {
     let Dumping { writer, meter, count, losses } = dumping;
     let target = writer.finish()?.into_inner().map_err(|error| Failure::output(error.into_error()))?;
     target.finish()?;
-    losses.end(|line| meter.tell(line), count, Some(total), "dumped")
+    losses.end(|line| meter.print(line), count, Some(total), "dumped")
 }
 
 /// The tables to dump.
@@ -76,7 +76,7 @@ impl Dumping {
         Ok(())
     }
 
-    /// As [`Dumping::table`], of what is left of it.
+    /// Like [`Dumping::table`], for a damaged table.
     fn salvage(&mut self, table: &ReadOnlyUntypedTable) -> Result<()> {
         let info = table.info();
         let mut entries = table.salvage(..);
@@ -88,7 +88,7 @@ impl Dumping {
                 }
                 Salvaged::Lost(lost) => {
                     if let Some(line) = self.losses.range(&info, &lost) {
-                        self.meter.tell(&line);
+                        self.meter.print(&line);
                     }
                 }
             }
@@ -105,7 +105,19 @@ impl Dumping {
 }
 
 fn head(table: TableInfo) -> Head {
-    let TableInfo { name, key_type, value_type, key_width, value_width, keys, codec, next_key, separators, .. } = table;
+    let TableInfo {
+        name,
+        key_type,
+        value_type,
+        key_width,
+        value_width,
+        keys,
+        codec,
+        compression,
+        next_key,
+        separators,
+        ..
+    } = table;
     let of_own = |name: &str, width: Option<usize>| width.filter(|_| DynType::named(name, None).is_own());
     Head {
         table: name,
@@ -115,6 +127,7 @@ fn head(table: TableInfo) -> Head {
         value_type,
         keys: keys.to_owned(),
         codec: codec.map(|codec| codec.to_string()),
+        compression: (compression != Compression::None).then(|| compression.to_string()),
         auto_increment: next_key.is_some(),
         next_key,
         separators,

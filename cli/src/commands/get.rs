@@ -5,7 +5,7 @@ use crate::args::Get;
 use crate::failure::{Completion, Result};
 use crate::output::Output;
 
-/// Prints the value; [`Completion::NotFound`] if the key is not.
+/// Prints the value. Returns [`Completion::NotFound`] if the key does not exist.
 pub(super) fn run(args: &Get) -> Result<Completion> {
     let db = open::reading(&args.database)?;
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;

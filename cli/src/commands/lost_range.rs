@@ -3,26 +3,26 @@
 use crate::typed;
 use duramen::db::Lost;
 
-/// Keys of a table that are lost, from one to before another.
+/// A range of lost keys of a table.
 #[derive(Clone, Debug)]
 pub(super) struct LostRange {
     pub(super) lower: Vec<u8>,
-    /// `None`: up to the end.
+    /// The upper bound, exclusive. `None` for no bound.
     pub(super) upper: Option<Vec<u8>>,
-    /// What stood in the way first.
+    /// The first cause.
     cause: String,
-    /// How many other things did.
+    /// The number of other causes.
     others: usize,
 }
 
 impl LostRange {
-    /// What salvaging a table told.
+    /// The range of a [`Lost`] from salvaging a table.
     pub(super) fn new(lost: &Lost) -> LostRange {
         let cause = lost.cause.without_advice();
         LostRange { lower: lost.lower.clone(), upper: lost.upper.clone(), cause, others: 0 }
     }
 
-    /// Takes in a range that begins where this one ends; false for any other.
+    /// Joins a range that begins where this one ends. Returns false for any other.
     pub(super) fn join(&mut self, lost: &Lost) -> bool {
         if self.upper.as_ref() != Some(&lost.lower) {
             return false;
@@ -32,7 +32,7 @@ impl LostRange {
         true
     }
 
-    /// The part of it that lies between two keys, if there is one.
+    /// The part of it between two keys, if there is one.
     pub(super) fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> Option<LostRange> {
         let from = self.lower.as_slice().max(lower);
         let to = match (self.upper.as_deref(), upper) {
@@ -43,22 +43,22 @@ impl LostRange {
         left.then(|| LostRange { lower: from.to_vec(), upper: to.map(<[u8]>::to_vec), ..self.clone() })
     }
 
-    /// As far as `upper`.
+    /// The same range with another upper bound.
     pub(super) fn up_to(self, upper: Option<Vec<u8>>) -> LostRange {
         LostRange { upper, ..self }
     }
 
-    /// Only the value of one key is lost, which is known itself.
+    /// True if only the value of one key is lost, and the key is known.
     pub(super) fn is_value(&self) -> bool {
         self.upper.as_ref().and_then(|upper| upper.strip_suffix(&[0])) == Some(&self.lower)
     }
 
-    /// All keys of its table are lost.
+    /// True if all keys of the table are lost.
     pub(super) fn is_all(&self) -> bool {
         self.lower.is_empty() && self.upper.is_none()
     }
 
-    /// Why, without advice.
+    /// The cause, without advice.
     pub(super) fn why(&self) -> String {
         match self.others {
             0 => self.cause.clone(),
@@ -66,7 +66,7 @@ impl LostRange {
         }
     }
 
-    /// The keys, in words.
+    /// A description of the keys.
     pub(super) fn keys(&self, key_type: &str) -> String {
         let shown = |key: &[u8]| format!("\"{}\"", typed::bound(key, key_type).escape_debug());
         match (self.lower.as_slice(), &self.upper) {
@@ -91,18 +91,18 @@ mod tests {
     }
 
     #[test]
-    fn ranges_side_by_side_are_one_and_others_are_not() {
+    fn adjacent_ranges_are_joined_and_others_are_not() {
         let mut range = LostRange::new(&lost("b", Some("d"), 7));
         assert!(!range.join(&lost("e", Some("f"), 8)));
         assert_eq!((range.keys("str").as_str(), range.why().as_str()), ("keys from \"b\" to \"d\"", "page 7: it rots"));
         assert!(range.join(&lost("d", Some("e"), 8)) && range.join(&lost("e", None, 9)));
         assert_eq!(range.keys("str"), "keys from \"b\" to the end");
         assert_eq!(range.why(), "page 7: it rots (and 2 more)");
-        assert!(!range.join(&lost("", None, 7)), "nothing is behind the end");
+        assert!(!range.join(&lost("", None, 7)), "no range follows the end");
     }
 
     #[test]
-    fn a_value_is_told_by_its_key() {
+    fn a_lost_value_is_described_by_its_key() {
         assert_eq!(LostRange::new(&lost("oak", Some("oak\0"), 7)).keys("bytes"), "the value of \"oak\"");
         assert_eq!(
             LostRange::new(&lost("oak", Some("oak\0\0"), 7)).keys("bytes"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_it_is_what_lies_between() {
+    fn a_part_of_a_range_is_between_two_keys() {
         let range = LostRange::new(&lost("b", Some("d"), 7));
         let part = |lower: &str, upper: Option<&str>| {
             let part = range.within(lower.as_bytes(), upper.map(str::as_bytes))?;

@@ -1,4 +1,4 @@
-//! The commands, one a file. Each opens the database, executes the command and returns how it ended.
+//! The commands, one in each file. Each opens the database, runs the command and returns its result.
 
 mod bounds;
 mod check;
@@ -25,7 +25,7 @@ mod write;
 use crate::args::Command;
 use crate::failure::{Completion, Result};
 
-/// Carries out a command.
+/// Runs a command.
 pub(crate) fn run(command: Command) -> Result<Completion> {
     match command {
         Command::Load(args) => load::run(&args),

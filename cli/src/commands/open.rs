@@ -14,7 +14,7 @@ use std::io;
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
         Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
-            // Whoever may not write here is told that somebody else must.
+            // If this user may not write, return the error that says that the database needs recovery.
             Err(Error::Io { source, .. }) if may_not_write(&source) => Err(needs.into()),
             opened => Ok(opened?),
         },
@@ -33,13 +33,22 @@ fn may_not_write(error: &io::Error) -> bool {
 }
 
 /// Opens an existing database to write.
-pub(super) fn writing(args: &args::Database) -> Result<Database> {
-    Ok(builder(args).open(&args.db)?)
+pub(super) fn writing(args: &args::Database, checkpoints: args::Checkpoints) -> Result<Database> {
+    Ok(bounded(args, checkpoints).open(&args.db)?)
 }
 
-/// Begins to create a database. There must be no file yet, or an empty one.
-pub(super) fn creating(args: &args::Database, new: args::NewFile) -> Result<NewDatabase> {
-    let mut builder = builder(args);
+/// Begins to create a database. The file must not exist, or must be empty.
+pub(super) fn creating(
+    args: &args::Database,
+    checkpoints: args::Checkpoints,
+    new: args::NewFile,
+) -> Result<NewDatabase> {
+    Ok(file_builder(args, checkpoints, new).begin_create(&args.db)?)
+}
+
+/// The options of a file that is made.
+pub(super) fn file_builder(args: &args::Database, checkpoints: args::Checkpoints, new: args::NewFile) -> Builder {
+    let mut builder = bounded(args, checkpoints);
     if let Some(size) = new.page_size {
         builder = builder.page_size(length(size));
     }
@@ -49,7 +58,7 @@ pub(super) fn creating(args: &args::Database, new: args::NewFile) -> Result<NewD
     if let Some(delta) = new.delta {
         builder = builder.delta(delta);
     }
-    Ok(builder.begin_create(&args.db)?)
+    builder
 }
 
 fn builder(args: &args::Database) -> Builder {
@@ -59,14 +68,26 @@ fn builder(args: &args::Database) -> Builder {
     }
 }
 
+/// With bounds of the work of a recovery.
+fn bounded(args: &args::Database, checkpoints: args::Checkpoints) -> Builder {
+    let mut builder = builder(args);
+    if let Some(bytes) = checkpoints.checkpoint_bytes {
+        builder = builder.checkpoint_bytes(bytes.0);
+    }
+    if let Some(pages) = checkpoints.checkpoint_pages {
+        builder = builder.checkpoint_pages(pages);
+    }
+    builder
+}
+
 /// Closes the database and returns errors that dropping it would only log.
 pub(super) fn close(db: Database) -> Result<()> {
     Ok(db.close()?)
 }
 
-/// An existing database, or one that appears when the command succeeds.
+/// An existing database, or a new one that gets its name when the command succeeds.
 enum Goal {
-    There(Database),
+    Existing(Database),
     New(NewDatabase),
 }
 
@@ -78,14 +99,20 @@ pub(super) struct Target {
 
 impl Target {
     /// Opens the database, or creates it, and compares the options with an existing table.
-    pub(super) fn open(args: &args::Database, name: &str, new: &args::NewTable) -> Result<Target> {
-        let db = match writing(args) {
+    pub(super) fn open(
+        args: &args::Database,
+        checkpoints: args::Checkpoints,
+        name: &str,
+        new: &args::NewTable,
+    ) -> Result<Target> {
+        let create = || Target::create(args, checkpoints, new.new_file);
+        let db = match writing(args, checkpoints) {
             Err(Failure::Engine(Error::NotFound { .. })) => {
-                return Target::create(args, new.new_file).map_err(created_meanwhile);
+                return create().map_err(created_meanwhile);
             }
-            // An empty file is as good as none. Any other file is refused for what it is.
+            // An empty file is treated like a missing one. For any other file the first error is returned.
             Err(cause @ Failure::Engine(Error::NotADatabase { .. })) => {
-                return Target::create(args, new.new_file).map_err(|error| match error {
+                return create().map_err(|error| match error {
                     Failure::Engine(Error::Exists { .. }) => cause,
                     other => other,
                 });
@@ -93,35 +120,35 @@ impl Target {
             opened => opened?,
         };
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
-        if let Some(asked) = new.new_file.store.map(StoreKind::from).filter(|asked| Some(*asked) != store) {
+        if let Some(given) = new.new_file.store.map(StoreKind::from).filter(|given| Some(*given) != store) {
             let found = store.map_or("-", StoreKind::name);
-            let why = format!("was made with --store {found}, not {}: leave out --store", asked.name());
+            let why = format!("was made with --store {found}, not {}: leave out --store", given.name());
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
-        let asked = new.new_file.delta.filter(|asked| Some(*asked) != delta);
-        if let (Some(asked), Some(found)) = (asked, delta) {
-            let why = format!("was made with --delta {found}, not {asked}: leave out --delta");
+        let given = new.new_file.delta.filter(|given| Some(*given) != delta);
+        if let (Some(given), Some(found)) = (given, delta) {
+            let why = format!("was made with --delta {found}, not {given}: leave out --delta");
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
-        if let Some(asked) = new.new_file.page_size.filter(|asked| length(*asked) != page_size) {
-            let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", asked.0);
+        if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
+            let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
         if let Some(table) = &table {
             agree(table, new)?;
         }
-        Ok(Target { goal: Goal::There(db), table })
+        Ok(Target { goal: Goal::Existing(db), table })
     }
 
-    fn create(args: &args::Database, new: args::NewFile) -> Result<Target> {
-        Ok(Target { goal: Goal::New(creating(args, new)?), table: None })
+    fn create(args: &args::Database, checkpoints: args::Checkpoints, new: args::NewFile) -> Result<Target> {
+        Ok(Target { goal: Goal::New(creating(args, checkpoints, new)?), table: None })
     }
 
     /// The database.
     pub(super) fn db(&self) -> &Database {
         match &self.goal {
-            Goal::There(db) => db,
+            Goal::Existing(db) => db,
             Goal::New(new) => new.database(),
         }
     }
@@ -134,7 +161,7 @@ impl Target {
     /// Closes the database. A new database gets its name.
     pub(super) fn close(self) -> Result<()> {
         match self.goal {
-            Goal::There(db) => close(db),
+            Goal::Existing(db) => close(db),
             Goal::New(new) => new.finish().map_err(|error| created_meanwhile(error.into())),
         }
     }
@@ -144,14 +171,14 @@ impl Target {
         if let Some(table) = &self.table {
             return Ok(halves(table, hex));
         }
-        let half = |asked: &Option<DynType>| -> Result<Half> {
-            Ok(Half::new(asked.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
+        let half = |given: &Option<DynType>| -> Result<Half> {
+            Ok(Half::new(given.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
         };
         Ok((half(&new.key_type)?, half(&new.value_type)?))
     }
 }
 
-/// There was no database when the command began: if there is one at its end, another process has created it.
+/// The error for a database that another process has created after this command began.
 fn created_meanwhile(failure: Failure) -> Failure {
     match failure {
         Failure::Engine(Error::Exists { path }) => {
@@ -165,21 +192,22 @@ fn created_meanwhile(failure: Failure) -> Failure {
 /// Fails if the options in `new` differ from the table.
 fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     let types = [("keys", &new.key_type, &table.key_type), ("values", &new.value_type, &table.value_type)];
-    for (part, asked, found) in types {
-        if let Some(asked) = asked.as_ref().map(ToString::to_string).filter(|asked| asked != found) {
+    for (part, given, found) in types {
+        if let Some(given) = given.as_ref().map(ToString::to_string).filter(|given| given != found) {
             let (table, found) = (table.name.clone(), found.clone());
-            return Err(Error::TableType { table, part, found, asked }.into());
+            return Err(Error::TableType { table, part, found, asked: given }.into());
         }
     }
     let layouts = [
-        ("--keys", new.keys.map(|asked| asked.to_string()), table.keys),
-        ("--codec", new.codec.map(|asked| asked.to_string()), table.codec.map_or("none", Codec::name)),
-        ("--separators", new.separators.map(|asked| asked.to_string()), &table.separators),
+        ("--keys", new.keys.map(|given| given.to_string()), table.keys),
+        ("--codec", new.codec.map(|given| given.to_string()), table.codec.map_or("none", Codec::name)),
+        ("--compress", new.compress.map(|given| given.to_string()), &table.compression.to_string()),
+        ("--separators", new.separators.map(|given| given.to_string()), &table.separators),
     ];
-    for (option, asked, found) in layouts {
-        if let Some(asked) = asked.filter(|asked| asked != found) {
+    for (option, given, found) in layouts {
+        if let Some(given) = given.filter(|given| given != found) {
             let why =
-                format!("it was made with {option} {found}, not {asked}: leave out the option, or use another table");
+                format!("it was made with {option} {found}, not {given}: leave out the option, or use another table");
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
@@ -196,6 +224,7 @@ pub(super) fn options(new: &args::NewTable) -> TableOptions {
         keys: new.keys,
         codec: new.codec,
         separators: new.separators,
+        compression: new.compress.unwrap_or_default(),
         auto_increment: new.auto_increment,
         ..TableOptions::default()
     }
@@ -230,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_refusal_to_write_calls_for_somebody_who_may() {
+    fn only_refusals_to_write_count_as_missing_permission() {
         let error = |number| io::Error::from_raw_os_error(number);
         // EACCES, EPERM, EROFS; EIO, EISDIR, ENOENT.
         assert!([13, 1, 30].into_iter().all(|number| may_not_write(&error(number))));

@@ -1,21 +1,21 @@
 //! `push`: inserts values under the next keys of a table.
 
 use super::open::{Target, halves, options};
-use crate::args::{self, Look, Push};
+use crate::args::{self, Checkpoints, Look, Push};
 use crate::failure::{Completion, Failure, Result};
 use crate::output::Output;
 use crate::typed::Half;
 use duramen::{Error, TableOptions};
 
-/// Writes the values, into a new database and a new table if need be, and prints their keys.
+/// Writes the values and prints their keys. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Push) -> Result<Completion> {
     let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
-    let target = Target::open(&args.database, &args.table, &new)?;
+    let target = Target::open(&args.database, Checkpoints::default(), &args.table, &new)?;
     let (keys, values) = match &target.table {
         Some(table) => halves(table, args.hex),
         None => {
-            let type_ = |asked: &Option<_>, default: &str| asked.clone().map_or_else(|| default.parse(), Ok);
+            let type_ = |given: &Option<_>, default: &str| given.clone().map_or_else(|| default.parse(), Ok);
             let (keys, values) = (type_(&args.key_type, "u64")?, type_(&args.value_type, "bytes")?);
             (Half::new(keys, args.hex), Half::new(values, args.hex))
         }
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
     check(&target, &keys)?;
     let mut output = Output::new(Look { null: false, hex: args.hex });
     let tx = target.db().begin_write()?;
-    let mut given = Vec::new();
+    let mut assigned = Vec::new();
     {
         let mut table = match &target.table {
             Some(table) => tx.open_untyped(&table.name)?,
@@ -33,16 +33,16 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
             }
         };
         for value in &args.values {
-            given.push(table.push(&values.encode(value.as_encoded_bytes())?)?);
+            assigned.push(table.push(&values.encode(value.as_encoded_bytes())?)?);
         }
     }
     tx.commit()?;
     target.close()?;
-    given.iter().try_for_each(|key| output.value(&keys, key))?;
+    assigned.iter().try_for_each(|key| output.value(&keys, key))?;
     output.finish().map(|()| Completion::Done)
 }
 
-/// Fails unless the table gives out keys, or is new and can.
+/// Fails if an existing table does not assign keys, or if a new one cannot.
 fn check(target: &Target, keys: &Half) -> Result<()> {
     match &target.table {
         Some(table) if table.next_key.is_none() => {

@@ -8,7 +8,7 @@ use duramen::query::{Number, Outcome};
 use duramen_query::Statement;
 use serde_json::{Map, Value};
 
-/// Prints what was asked for: one field an aggregate.
+/// Prints the results: one field for each aggregate.
 pub(super) fn run(args: &Query) -> Result<Completion> {
     let mut statement: Statement = args.statement.parse()?;
     if let Some(threads) = args.threads {
@@ -28,7 +28,7 @@ pub(super) fn run(args: &Query) -> Result<Completion> {
     Ok(Completion::Done)
 }
 
-/// One field an aggregate, by its name; what is asked for again gets a number.
+/// One field for each aggregate, with its name. A repeated name gets a number.
 fn fields<'n>(names: impl Iterator<Item = &'n str>, values: impl Iterator<Item = Value>) -> Map<String, Value> {
     let mut fields = Map::new();
     for (name, value) in names.zip(values) {
@@ -47,7 +47,7 @@ fn shown(outcome: &Outcome, number: fn(Number) -> Value) -> Value {
     }
 }
 
-/// A number for people: every digit of it, as it could be asked for.
+/// A number for people, with all digits, in the syntax of a query.
 fn text(number: Number) -> Value {
     match number {
         Number::Float(float) => Value::from(format!("{float:?}")),
@@ -55,7 +55,7 @@ fn text(number: Number) -> Value {
     }
 }
 
-/// A number as JSON; one beyond what JSON's readers take is a string.
+/// A number as JSON. A number that does not fit in 64 bits is a string.
 fn json(number: Number) -> Value {
     let plain = match number {
         Number::Unsigned(number) => u64::try_from(number).ok().map(Value::from),
@@ -70,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_twice_is_answered_twice() {
+    fn repeated_aggregates_get_numbered_names() {
         let fields = fields(["a", "b", "a", "a"].into_iter(), (1..).map(Value::from));
         assert_eq!(Value::from(fields), serde_json::json!({"a": 1, "b": 2, "a (2)": 3, "a (3)": 4}));
     }
 
     #[test]
-    fn people_see_every_digit() {
+    fn numbers_for_people_have_all_digits() {
         let shown = |number| text(number).as_str().map(str::to_owned);
         assert_eq!(shown(Number::Signed(-9_007_199_254_740_993)).as_deref(), Some("-9007199254740993"));
         assert_eq!(shown(Number::Unsigned(1 << 64)).as_deref(), Some("18446744073709551616"));

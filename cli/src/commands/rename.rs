@@ -1,12 +1,12 @@
 //! `rename`: renames a table.
 
 use super::open;
-use crate::args::Rename;
+use crate::args::{Checkpoints, Rename};
 use crate::failure::{Completion, Result};
 
 /// Renames the table.
 pub(super) fn run(args: &Rename) -> Result<Completion> {
-    let db = open::writing(&args.database)?;
+    let db = open::writing(&args.database, Checkpoints::default())?;
     let tx = db.begin_write()?;
     tx.rename_table(&args.from, &args.to)?;
     tx.commit()?;

@@ -9,16 +9,16 @@ use crate::progress::{Meter, Unit};
 use duramen::TableInfo;
 use duramen::db::{Damage, Salvaged};
 
-/// How often the meter is told, in entries.
+/// The number of entries between two updates of the meter.
 const STEP: u64 = 1024;
 
-/// What can be read of a damaged database.
+/// The readable rest of a damaged database.
 pub(super) struct Rest {
     pub(super) damage: Vec<Damage>,
     pub(super) tables: Vec<RestOfTable>,
 }
 
-/// What can be read of a table.
+/// The readable rest of a table.
 pub(super) struct RestOfTable {
     pub(super) info: TableInfo,
     pub(super) entries: u64,
@@ -26,7 +26,7 @@ pub(super) struct RestOfTable {
 }
 
 impl Rest {
-    /// Reads all that is left.
+    /// Reads all readable entries.
     pub(super) fn read(database: &args::Database, quiet: bool) -> Result<Rest> {
         let (db, damage) = open::damaged(database)?;
         let tx = db.begin_read()?;
@@ -63,20 +63,20 @@ impl Rest {
         self.tables.iter().map(|table| table.entries).sum()
     }
 
-    /// How many there should be; `None` where commits are lost, and nobody knows, and where more are found than there should
-    /// be: older states of leaves have entries that are removed by now.
+    /// How many entries there should be. `None` if commits are lost, because the number is then unknown, and if more
+    /// were found: older states of leaves can have entries that were removed later.
     pub(super) fn total(&self) -> Option<u64> {
         let known = !self.damage.iter().any(is_of_log);
         let total = known.then(|| self.tables.iter().map(|table| table.info.entries).sum());
         total.filter(|total| self.entries() <= *total)
     }
 
-    /// Some of them may be older ones.
+    /// True if some entries may be old.
     pub(super) fn is_guessed(&self) -> bool {
         self.damage.iter().any(|damage| matches!(damage, Damage::OlderPages))
     }
 
-    /// Tables may have lost their names.
+    /// True if tables may have lost their names.
     pub(super) fn has_lost_names(&self) -> bool {
         let costs_names = |damage: &Damage| {
             matches!(damage, Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { .. })

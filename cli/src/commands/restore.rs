@@ -2,18 +2,18 @@
 
 use super::open;
 use super::write::{self, NewTable};
-use crate::args::Restore;
+use crate::args::{Checkpoints, Restore, Store};
 use crate::dump::Reader;
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
-use duramen::db::DEFAULT_FILL;
+use duramen::db::{Compression, DEFAULT_FILL};
 use duramen::{Codec, TableOptions, UnknownCodec};
 use serde::Serialize;
 use std::io::BufReader;
 use std::time::Instant;
 
-/// What was done.
+/// The report.
 #[derive(Serialize)]
 struct Summary {
     disk_bytes: u64,
@@ -27,19 +27,25 @@ struct Table {
     entries: u64,
 }
 
-/// Makes the database; if the dump turns out to be damaged, there will be none.
+/// Creates the database. If the dump is damaged, no database is created.
 pub(super) fn run(args: &Restore) -> Result<Completion> {
     let start = Instant::now();
     let (reader, _) = input::open(&args.file)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
-    let new = open::creating(&args.database, args.new_file)?;
+    let new = open::creating(&args.database, Checkpoints::default(), args.new_file)?;
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {
+        let compression = match args.new_file.store {
+            // It does not compress pages.
+            Some(Store::Shadow) => Compression::None,
+            _ => head.compression.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        };
         let options = TableOptions {
             keys: Some(head.keys.parse()?),
             codec: head.codec.as_deref().map(codec).transpose()?,
             separators: Some(head.separators.parse()?),
+            compression,
             auto_increment: head.auto_increment,
             key_width: head.key_width,
             value_width: head.value_width,
@@ -63,7 +69,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     Ok(Completion::Done)
 }
 
-/// The codec of that name.
+/// The codec with this name.
 fn codec(name: &str) -> Result<Codec> {
     name.parse().map_err(|unknown: UnknownCodec| Failure::input("the dump", unknown))
 }

@@ -9,7 +9,7 @@ use crate::output::Output;
 use duramen::db::{Salvaged, UntypedRange};
 use std::io::Write;
 
-/// Prints the entries, or how many there are.
+/// Prints the entries or their number.
 pub(super) fn run(args: &Scan) -> Result<Completion> {
     if args.skip_damaged {
         return salvage(args);
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Scan) -> Result<Completion> {
     output.finish().map(|()| Completion::Done)
 }
 
-/// How many entries a range has, at most `limit`.
+/// The number of entries of a range, at most `limit`.
 fn count(mut range: UntypedRange<'_>, limit: u64) -> Result<u64> {
     let mut count = 0;
     while count < limit && range.next_with(|_, _| ())?.is_some() {
@@ -52,13 +52,13 @@ fn count(mut range: UntypedRange<'_>, limit: u64) -> Result<u64> {
     Ok(count)
 }
 
-/// Prints what can be read, or how many entries that is, and tells what cannot.
+/// Prints the readable entries or their number, and reports what cannot be read.
 fn salvage(args: &Scan) -> Result<Completion> {
     let (db, damage) = open::damaged(&args.database)?;
     let mut losses = Losses::default();
-    // Whoever closed standard error does not want to know.
-    let tell = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
-    damage.iter().for_each(|damage| tell(&losses.damage(damage)));
+    // An error here means that standard error is closed, and is ignored.
+    let report = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+    damage.iter().for_each(|damage| report(&losses.damage(damage)));
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let bounds = Bounds::new(&args.range, &keys)?;
     let mut output = Output::new(args.look);
@@ -74,12 +74,12 @@ fn salvage(args: &Scan) -> Result<Completion> {
                 printed?;
                 left += 1;
             }
-            Some(Salvaged::Lost(lost)) => losses.range(&info, &lost).iter().for_each(|line| tell(line)),
+            Some(Salvaged::Lost(lost)) => losses.range(&info, &lost).iter().for_each(|line| report(line)),
         }
     }
     if args.count {
         output.count(left)?;
     }
     output.finish()?;
-    losses.end(tell, left, None, "read")
+    losses.end(report, left, None, "read")
 }

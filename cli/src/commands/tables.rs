@@ -15,18 +15,21 @@ pub(super) struct Row {
     value_type: String,
     entries: u64,
     keys: &'static str,
-    /// How blocks of keys are compressed; `-` without blocks.
+    /// The codec of blocks; `-` without blocks.
     codec: Option<&'static str>,
+    compression: String,
     separators: String,
-    /// Whether it gives out keys.
+    /// True if the table assigns keys.
     auto_increment: bool,
 }
 
 impl From<TableInfo> for Row {
     fn from(table: TableInfo) -> Row {
-        let TableInfo { name, key_type, value_type, entries, keys, codec, separators, next_key, .. } = table;
+        let TableInfo { name, key_type, value_type, entries, keys, codec, compression, separators, next_key, .. } =
+            table;
         let (codec, auto_increment) = (codec.map(Codec::name), next_key.is_some());
-        Row { name, key_type, value_type, entries, keys, codec, separators, auto_increment }
+        let compression = compression.to_string();
+        Row { name, key_type, value_type, entries, keys, codec, compression, separators, auto_increment }
     }
 }
 

@@ -5,22 +5,22 @@ use crate::progress::Meter;
 use crate::sort::Pair;
 use duramen::{Database, Durability, TableOptions};
 
-/// How often the meter is told, in entries.
+/// The number of entries between two updates of the meter.
 const STEP: u64 = 1024;
 
-/// A table to be made.
+/// A table to be created.
 pub(super) struct NewTable<'a> {
     pub(super) name: &'a str,
     pub(super) key_type: &'a str,
     pub(super) value_type: &'a str,
     pub(super) options: TableOptions,
-    /// The least key that it may give out; 0: none.
+    /// The first key that the table may assign. 0: none.
     pub(super) next_key: Option<u64>,
-    /// How full its pages are made, a part of 1.
+    /// How full its pages are, from 0 to 1.
     pub(super) fill: f32,
 }
 
-/// Makes a table of `entries`, or nothing if something fails; gives their number.
+/// Creates a table with `entries`, or nothing if something fails. Returns the number of entries.
 pub(super) fn bulk(
     db: &Database,
     new: &NewTable<'_>,
@@ -44,15 +44,15 @@ pub(super) fn bulk(
     Ok(count)
 }
 
-/// What [`batches`] has written.
+/// The result of [`batches`].
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) entries: u64,
     pub(super) commits: u64,
 }
 
-/// Puts `entries` into the table `name`, `batch` at a time. What is written is durable only after the database is closed,
-/// or the next checkpoint. If a commit fails, those before it stay, and the error says so.
+/// Puts `entries` into the table `name`, `batch` entries a commit. The entries are durable after the next checkpoint or
+/// after the database is closed. If a commit fails, the earlier ones stay, and the error says so.
 pub(super) fn batches(
     db: &Database,
     name: &str,
@@ -77,7 +77,7 @@ pub(super) fn batches(
     Ok(written)
 }
 
-/// Puts `entries` into the table `name`, all in one commit; gives their number.
+/// Puts `entries` into the table `name` in one commit. Returns their number.
 fn commit(db: &Database, name: &str, entries: impl Iterator<Item = Result<Pair>>) -> Result<u64> {
     let mut tx = db.begin_write()?;
     tx.set_durability(Durability::None);

@@ -1,4 +1,5 @@
-//! The file that `dump` writes and `restore` reads; `docs/dump.md` describes it. Streams and files only, no database.
+//! The file that `dump` writes and `restore` reads. `docs/dump.md` describes it. This module knows streams and files,
+//! but no database.
 
 mod reader;
 mod target;
@@ -10,36 +11,39 @@ pub(crate) use writer::Writer;
 
 use serde::{Deserialize, Serialize};
 
-/// The first line of every dump; the number is the format's version.
+/// The first line of every dump. The number is the version of the format.
 const FIRST_LINE: &[u8] = b"duramen dump 1\n";
 
 /// The line before the entries of a table.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
-    /// The table's name.
+    /// The name of the table.
     pub(crate) table: String,
-    /// Its types, by their names in the catalog.
+    /// The name of the key type in the catalog.
     pub(crate) key_type: String,
-    /// Likewise.
+    /// The name of the value type in the catalog.
     pub(crate) value_type: String,
-    /// The length of every key, if there is one and their type is a program's own, which alone knows it.
+    /// The length of every key, if all have one length and a program has defined their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key_width: Option<usize>,
-    /// The same of every value.
+    /// The same for values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) value_width: Option<usize>,
-    /// How its pages keep keys.
+    /// The key layout of its pages.
     pub(crate) keys: String,
-    /// How its blocks are compressed, if it has any.
+    /// The codec of its blocks, if it has blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) codec: Option<String>,
-    /// Whether it gives out keys.
+    /// The compression of its pages, if they are compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) compression: Option<String>,
+    /// True if the table assigns keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_increment: bool,
-    /// The key that it gives out next, if it gives out keys; 0: none is left.
+    /// The next key that the table assigns, if it assigns keys. 0 if it has assigned the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) next_key: Option<u64>,
-    /// How long its separators are.
+    /// The rule for separators.
     pub(crate) separators: String,
 }
 
@@ -59,6 +63,7 @@ mod tests {
             value_width: Some(7),
             keys,
             codec: None,
+            compression: None,
             auto_increment: false,
             next_key: None,
             separators,
@@ -97,12 +102,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tables_come_back(tables in tables()) {
+        fn tables_are_read_as_they_were_written(tables in tables()) {
             prop_assert_eq!(read(&written(&tables)).unwrap(), tables);
         }
 
         #[test]
-        fn a_dump_cut_short_anywhere_is_refused(tables in tables(), at: prop::sample::Index) {
+        fn a_truncated_dump_is_refused(tables in tables(), at: prop::sample::Index) {
             let dump = written(&tables);
             prop_assert!(read(&dump[..at.index(dump.len())]).is_err());
         }
@@ -128,16 +133,16 @@ mod tests {
     fn keys_out_of_order_are_refused() {
         let pair = |key: &[u8]| (key.to_vec(), Vec::new());
         for keys in [[pair(b"b"), pair(b"a")], [pair(b"a"), pair(b"a")]] {
-            let told = read(&written(&[(head("t"), keys.to_vec())])).unwrap_err().to_string();
-            assert!(told.contains("order"), "{told}");
+            let message = read(&written(&[(head("t"), keys.to_vec())])).unwrap_err().to_string();
+            assert!(message.contains("order"), "{message}");
         }
     }
 
     #[test]
-    fn other_files_and_other_versions_are_told_apart() {
-        let told = |dump: &[u8]| read(dump).unwrap_err().to_string();
-        assert!(told(b"PK\x03\x04").contains("not a dump"));
-        assert!(told(b"duramen dump 2\n").contains("version"));
-        assert!(told(b"").contains("not a dump"));
+    fn other_files_and_other_versions_have_different_errors() {
+        let message = |dump: &[u8]| read(dump).unwrap_err().to_string();
+        assert!(message(b"PK\x03\x04").contains("not a dump"));
+        assert!(message(b"duramen dump 2\n").contains("version"));
+        assert!(message(b"").contains("not a dump"));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads dumps. It trusts no byte of them.
+//! Reads dumps. Every byte of a dump may be wrong.
 
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
@@ -7,20 +7,20 @@ use crc32c::crc32c_append;
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{self, BufRead, Read};
 
-/// The longest line before a table, in bytes.
+/// The maximum length of the line before a table, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Reads a dump, table by table.
 pub(crate) struct Reader<R> {
     input: R,
-    /// The present table and its last key, between [`Reader::table`] and the end of its entries.
+    /// The current table and its last key, between [`Reader::table`] and the end of its entries.
     table: Option<(String, Option<Vec<u8>>)>,
     count: u64,
     checksum: u32,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Begins to read.
+    /// Checks the first line.
     pub(crate) fn new(input: R) -> Result<Reader<R>> {
         let mut reader = Reader { input, table: None, count: 0, checksum: 0 };
         let mut line = Vec::new();
@@ -36,7 +36,7 @@ impl<R: BufRead> Reader<R> {
         Err(Failure::input("the dump", why))
     }
 
-    /// The next table; `None` at the end of the dump. All entries of the one before must have been read.
+    /// The next table, or `None` at the end of the dump. All entries of the previous table must have been read.
     pub(crate) fn table(&mut self) -> Result<Option<Head>> {
         let mut line = Vec::new();
         self.checksum = 0;
@@ -55,7 +55,8 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(head))
     }
 
-    /// The next entry of the table; `None` after the last, once the table has been found whole.
+    /// The next entry of the table, or `None` after the last. The count and the checksum of the table are checked
+    /// before `None` is returned.
     pub(crate) fn entry(&mut self) -> Result<Option<Pair>> {
         if self.table.is_none() {
             return Ok(None);
@@ -85,7 +86,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(pair))
     }
 
-    /// Holds the number of entries and the checksum against what was read.
+    /// Compares the number of entries and the checksum with those in the dump.
     fn end_table(&mut self) -> Result<()> {
         let count = self.array()?;
         let expected = self.checksum;
@@ -115,7 +116,7 @@ impl<R: BufRead> Reader<R> {
         Ok(array)
     }
 
-    /// `len` bytes. A length that lies costs no memory.
+    /// Reads `len` bytes. A wrong length does not allocate much memory.
     fn bytes(&mut self, len: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.input.by_ref().take(len).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;

@@ -8,20 +8,20 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How files begin that a dump must not replace: databases, and their logs.
-const TAKEN: [[u8; 8]; 2] = [FILE_MAGIC, *b"DURALOG\n"];
+/// The first bytes of files that a dump must not replace: databases and their logs.
+const PROTECTED: [[u8; 8]; 2] = [FILE_MAGIC, *b"DURALOG\n"];
 
-/// Where a dump goes.
+/// The destination of a dump.
 pub(crate) enum Target {
     /// Standard output.
     Stdout(io::StdoutLock<'static>),
-    /// What is no regular file: a pipe, a device.
+    /// A file that is not regular: a pipe or a device.
     Device(File),
-    /// A regular file, under another name as long as it is not whole.
+    /// A regular file. It has a temporary name until it is complete.
     File {
-        /// It, removed if it is dropped before it has got its name.
+        /// The file. It is removed if it is dropped before it gets its name.
         file: NamedTempFile,
-        /// Its name to be.
+        /// Its final name.
         path: PathBuf,
         /// The file that it replaces.
         replaces: Option<Box<Metadata>>,
@@ -29,14 +29,14 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Begins to write to `path`, or to standard output for `-`. A link is followed. Refused are `source`, which is being
-    /// dumped, other databases and, with `fresh`, whatever is there.
+    /// Opens `path`, or standard output for `-`, for writing. Follows links. Refuses `source`, which is being dumped,
+    /// other databases and, with `fresh`, every existing file.
     pub(crate) fn create(path: &Path, source: &Path, fresh: bool) -> Result<Target> {
         if path == Path::new("-") {
             return Ok(Target::Stdout(io::stdout().lock()));
         }
         let refused = |source| Failure::File { action: "cannot create", path: path.to_owned(), source };
-        // A slash at the end stands for a folder; `Path` passes over it.
+        // A slash at the end means a folder, but `Path` ignores it.
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return Err(refused(io::ErrorKind::IsADirectory.into()));
         }
@@ -44,7 +44,7 @@ impl Target {
         let replaces = match fs::metadata(&target) {
             Ok(found) if found.is_dir() => return Err(refused(io::ErrorKind::IsADirectory.into())),
             Ok(found) if !found.is_file() => return File::create(&target).map(Target::Device).map_err(refused),
-            Ok(_) if is_taken(&target) || fs::canonicalize(source).is_ok_and(|source| source == target) => {
+            Ok(_) if is_protected(&target) || fs::canonicalize(source).is_ok_and(|source| source == target) => {
                 return Err(Failure::Usage(format!("{} is a database: dump to another file", path.display())));
             }
             Ok(_) if fresh => {
@@ -55,7 +55,8 @@ impl Target {
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".duramen-dump-");
-        // What a new file of this process has. One that replaces another is nobody's but the owner's before it is whole.
+        // A new file gets the default permissions of this process. A file that replaces another is readable only by its
+        // owner until it is complete.
         #[cfg(unix)]
         if replaces.is_none() {
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -64,7 +65,7 @@ impl Target {
         Ok(Target::File { file, path: target, replaces })
     }
 
-    /// Puts what was written on the device, where there is one, under its own name.
+    /// Syncs the file and gives it its final name. Does nothing for standard output and devices.
     pub(crate) fn finish(self) -> Result<()> {
         let Target::File { file, path, replaces } = self else { return Ok(()) };
         let finish = || {
@@ -97,7 +98,7 @@ impl Write for Target {
     }
 }
 
-/// Where links lead, be there a file or not. A circle of links is an error.
+/// The target of links, which need not exist. A cycle of links is an error.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     loop {
@@ -109,29 +110,29 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn is_taken(path: &Path) -> bool {
+fn is_protected(path: &Path) -> bool {
     let mut magic = [0; 8];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && TAKEN.contains(&magic)
+    read.is_ok() && PROTECTED.contains(&magic)
 }
 
-/// Gives `file` the owner and the permissions of the one it replaces.
+/// Gives `file` the owner and the permissions of the file it replaces.
 fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
-        // Only the superuser may give files away: for anybody else the file is their own, as a new one is.
+        // Only the superuser can change the owner. For other users the file belongs to the user, as a new file does.
         let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
     }
     file.set_permissions(replaced.permissions())
 }
 
-/// Makes names in a folder durable.
+/// Makes the names in a folder durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

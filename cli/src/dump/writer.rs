@@ -9,7 +9,7 @@ use std::io::Write;
 pub(crate) struct Writer<W> {
     out: W,
     entry: Vec<u8>,
-    /// Entries of the present table.
+    /// The number of entries of the current table.
     count: u64,
     checksum: u32,
 }
@@ -31,7 +31,7 @@ impl<W: Write> Writer<W> {
         self.put(&line)
     }
 
-    /// Writes an entry of the present table; keys must ascend.
+    /// Writes an entry of the current table. Keys must be in ascending order.
     pub(crate) fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut lengths = std::mem::take(&mut self.entry);
         lengths.clear();
@@ -43,7 +43,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the present table.
+    /// Ends the current table.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.put(&[0])?;
         self.put(&self.count.to_le_bytes())?;
@@ -63,7 +63,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends a number, 7 bits a byte, the low ones first; all bytes but the last have their high bit set.
+/// Appends a number with 7 bits in each byte, the lowest bits first. All bytes except the last have their high bit set.
 fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     loop {
         let [low, ..] = number.to_le_bytes();

@@ -1,4 +1,4 @@
-//! Entries from rows of comma-separated values: some columns are the key, others the value.
+//! Reads entries from rows of comma-separated values. Some columns are the key, others the value.
 
 use super::{Entry, Source, unreadable};
 use crate::args::Csv;
@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Trim};
 use std::io::{self, Read};
 
-/// How long a row may be, in bytes. Whatever is longer is no list of entries, and may have no end.
+/// The maximum length of a row in bytes. Longer input is not a list of entries, and may have no end.
 const MAX_ROW: u64 = 64 << 20;
 
 /// Reads rows.
@@ -18,7 +18,7 @@ pub(crate) struct CsvSource<R> {
 }
 
 impl<R: Read> CsvSource<R> {
-    /// Reads the columns that `options` name; the first line is read at once if it has their names.
+    /// Reads the columns that `options` name. If the first line has the names of columns, it is read here.
     pub(crate) fn new(reader: R, options: &Csv) -> Result<CsvSource<R>> {
         let named = |column: &String| column.parse::<usize>().is_err();
         let header = options.header || options.key_column.iter().chain(&options.value_column).any(named);
@@ -40,7 +40,7 @@ impl<R: Read> CsvSource<R> {
         Ok(CsvSource { reader, row: ByteRecord::new(), keys, values })
     }
 
-    /// Puts the text of `columns` into `out`: one as it is, several as the parts of a tuple.
+    /// Puts the text of `columns` into `out`. A single column is copied; several columns become the parts of a tuple.
     fn pick(&self, columns: &[usize], out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         for (i, column) in columns.iter().enumerate() {
@@ -95,39 +95,40 @@ fn place(row: &ByteRecord) -> String {
     }
 }
 
-/// True if `row`, the last one read, is the one that was added behind the input; an error if that has become a part of
-/// another, which happens where a quote was never closed.
+/// True if `row`, the last row that was read, is the row that was added after the input. An error if the added row has
+/// become a part of another row, because a quote was not closed.
 fn is_end<R: Read>(reader: &Reader<Bounded<R>>, row: &ByteRecord) -> Result<bool> {
-    let Bounded { added, given, ended, .. } = reader.get_ref();
-    // The newline before the added row ends the input's last row, if nothing else does.
-    if !ended || reader.position().byte() <= given + 1 {
+    let Bounded { added, input_bytes, at_end, .. } = reader.get_ref();
+    // The newline before the added row ends the last row of the input, if that row has no newline of its own.
+    if !at_end || reader.position().byte() <= input_bytes + 1 {
         return Ok(false);
     }
-    // Within a quote that newline is a part of the field.
+    // Inside a quote that newline is a part of the field.
     match row.len() == 1 && row.get(0) == added.get(1..2) {
         true => Ok(true),
         false => Err(Failure::input(place(row), "a quote opened here is never closed")),
     }
 }
 
-/// A reader that fails after `left` bytes, so that a row without an end ends, and that adds a row of its own at the end.
+/// A reader that fails after `left` bytes, so that a row without an end is an error, and that adds one row after the
+/// input.
 struct Bounded<R> {
     reader: R,
     left: u64,
-    /// Bytes that the input had so far.
-    given: u64,
-    /// The input has ended.
-    ended: bool,
-    /// A newline, a row of one byte, a newline.
+    /// The number of bytes of the input so far.
+    input_bytes: u64,
+    /// True if the input has ended.
+    at_end: bool,
+    /// The added bytes: a newline, a row of one byte, a newline.
     added: [u8; 3],
-    /// Bytes of that which have been read.
+    /// The number of added bytes that were read.
     added_read: usize,
 }
 
 impl<R> Bounded<R> {
     fn new(reader: R, delimiter: u8) -> Bounded<R> {
         let added = [b'\n', if delimiter == 0 { 1 } else { 0 }, b'\n'];
-        Bounded { reader, left: MAX_ROW, given: 0, ended: false, added, added_read: 0 }
+        Bounded { reader, left: MAX_ROW, input_bytes: 0, at_end: false, added, added_read: 0 }
     }
 }
 
@@ -137,20 +138,20 @@ impl<R: Read> Read for Bounded<R> {
             let why = format!("a row is longer than {MAX_ROW} bytes: load it in the form key, TAB, value");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        let count = if self.ended { 0 } else { self.reader.read(buf)? };
-        self.given += count as u64;
+        let count = if self.at_end { 0 } else { self.reader.read(buf)? };
+        self.input_bytes += count as u64;
         self.left = self.left.saturating_sub(count as u64);
         if count > 0 || buf.is_empty() {
             return Ok(count);
         }
-        self.ended = true;
+        self.at_end = true;
         let count = self.added.get(self.added_read..).unwrap_or_default().read(buf)?;
         self.added_read += count;
         Ok(count)
     }
 }
 
-/// The index of a column given by its number, from 1, or its name.
+/// The index of a column that is given by its number, from 1, or by its name.
 fn position(column: &str, names: &ByteRecord) -> Result<usize> {
     if let Ok(number) = column.parse::<usize>() {
         return number.checked_sub(1).ok_or_else(|| Failure::Usage("columns are counted from 1".to_owned()));
@@ -167,10 +168,10 @@ fn position(column: &str, names: &ByteRecord) -> Result<usize> {
 }
 
 fn refused(error: csv::Error) -> Failure {
-    let told = error.to_string();
+    let message = error.to_string();
     match error.into_kind() {
         ErrorKind::Io(source) => unreadable(source),
-        _ => Failure::input("the input", told),
+        _ => Failure::input("the input", message),
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_column_alone_is_the_key_unless_told_otherwise() {
+    fn by_default_the_first_column_is_the_key() {
         let source = CsvSource::new(&b"a,b\nc,d,e\n"[..], &options(&[], &[], b',')).unwrap();
         assert_eq!(all(source), [(b"a".to_vec(), None), (b"c".to_vec(), None)]);
     }
@@ -210,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_is_told_with_its_line() {
+    fn an_unclosed_quote_is_reported_with_its_line() {
         for text in ["\"a\",\"x\"\n\"open,1\nb,2\nc,3\n", "\"a\",\"x\"\nb,\"open"] {
             let mut source = CsvSource::new(text.as_bytes(), &options(&[], &["2"], b',')).unwrap();
             let mut entry = Entry::default();
             assert!(source.next(&mut entry).unwrap());
-            let told = source.next(&mut entry).unwrap_err().to_string();
-            assert_eq!(told, "line 2: a quote opened here is never closed");
+            let message = source.next(&mut entry).unwrap_err().to_string();
+            assert_eq!(message, "line 2: a quote opened here is never closed");
         }
         for text in ["\"a\n\"\n", "\"a\n\"", "", "\n", "a\n\n"] {
             let source = CsvSource::new(text.as_bytes(), &options(&[], &[], b',')).unwrap();
@@ -227,15 +228,15 @@ mod tests {
         for text in ["", "\n", "tree,years", "tree\n\n"] {
             assert_eq!(all(CsvSource::new(text.as_bytes(), &named).unwrap()), [], "{text:?}");
         }
-        let told = CsvSource::new(&b"tree,\"years\noak,9\n"[..], &named).err().unwrap().to_string();
-        assert_eq!(told, "line 1: a quote opened here is never closed");
-        let told = CsvSource::new(&b""[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
-        assert_eq!(told, "line 1: there is no column \"x\": the input is empty");
+        let message = CsvSource::new(&b"tree,\"years\noak,9\n"[..], &named).err().unwrap().to_string();
+        assert_eq!(message, "line 1: a quote opened here is never closed");
+        let message = CsvSource::new(&b""[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
+        assert_eq!(message, "line 1: there is no column \"x\": the input is empty");
     }
 
-    /// What is added behind the input is no different from what may be in it.
+    /// The row that is added after the input can also occur in the input.
     #[test]
-    fn fields_of_nul_bytes_are_fields_like_others_and_the_end_is_the_end() {
+    fn fields_of_nul_bytes_are_not_taken_for_the_added_row() {
         for byte in [0u8, 1] {
             for len in [1, 24, 25] {
                 let field = vec![byte; len];
@@ -252,9 +253,9 @@ mod tests {
         assert_eq!(all(source), [(b"b".to_vec(), Some(b"a".to_vec())), (b"".to_vec(), Some(b"".to_vec()))]);
     }
 
-    /// A reader that gives a byte at a time ends rows wherever the other one does.
+    /// A reader that returns one byte at a time gives the same rows as one that returns all at once.
     #[test]
-    fn the_end_is_found_however_the_input_comes() {
+    fn the_end_is_found_for_any_size_of_reads() {
         struct Slow<'t>(&'t [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -269,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn missing_columns_are_told_with_their_line() {
+    fn missing_columns_are_reported_with_their_line() {
         let mut source = CsvSource::new(&b"a,b\nc\n"[..], &options(&["2"], &[], b',')).unwrap();
         let mut entry = Entry::default();
         assert!(source.next(&mut entry).unwrap());
         assert_eq!(source.next(&mut entry).unwrap_err().to_string(), "line 2: column 2 is missing: there are only 1");
-        let told = CsvSource::new(&b"a,b\n"[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
-        assert_eq!(told, "line 1: there is no column \"x\" among a, b");
+        let message = CsvSource::new(&b"a,b\n"[..], &options(&["x"], &[], b',')).err().unwrap().to_string();
+        assert_eq!(message, "line 1: there is no column \"x\" among a, b");
         assert!(CsvSource::new(&b""[..], &options(&["0"], &[], b',')).is_err());
     }
 }

@@ -1,14 +1,14 @@
-//! Entries from lines: a key, or a key, a TAB and a value. Lines may end with another byte than a newline.
+//! Reads entries from lines: a key, or a key, a TAB and a value. Lines may end with another byte than a newline.
 
 use super::{Entry, Source, unreadable};
 use crate::failure::{Failure, Result};
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{BufRead, Read};
 
-/// How long a line may be before its TAB, in bytes: the longest key, twice as long in hexadecimal, with room to spare.
-/// Whatever else is longer is no list of keys, and may have no end.
+/// The maximum number of bytes before the TAB: more than the longest key needs in hexadecimal. A longer line is not a
+/// key, and may have no end.
 const MAX_BEFORE_TAB: u64 = 4 * MAX_KEY as u64;
-/// How long a line may be after that: the longest value in hexadecimal.
+/// The maximum number of bytes after that: the longest value in hexadecimal.
 const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
 
 /// Reads lines.
@@ -17,17 +17,17 @@ pub(crate) struct LineSource<R> {
     end: u8,
     line: Vec<u8>,
     number: u64,
-    /// How many lines end with a carriage return before their newline.
+    /// The number of lines with a carriage return before the newline.
     returns: u64,
 }
 
 impl<R: BufRead> LineSource<R> {
-    /// Reads lines that end with the byte `end`; the last one may lack it.
+    /// Reads lines that end with the byte `end`. The last one may lack it.
     pub(crate) fn new(reader: R, end: u8) -> LineSource<R> {
         LineSource { reader, end, line: Vec::new(), number: 0, returns: 0 }
     }
 
-    /// Appends to the line until it ends, but at most `limit` bytes; gives their number.
+    /// Appends to the line until it ends, but at most `limit` bytes. Returns the number of bytes.
     fn read(&mut self, limit: u64) -> Result<usize> {
         self.reader.by_ref().take(limit).read_until(self.end, &mut self.line).map_err(unreadable)
     }
@@ -106,19 +106,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn carriage_returns_are_kept_and_told_where_every_line_has_one() {
-        for (text, end, told) in
+    fn carriage_returns_are_kept_and_a_note_says_so_if_every_line_has_one() {
+        for (text, end, has_note) in
             [("a\r\nb\r\n", b'\n', true), ("a\r\nb\n", b'\n', false), ("", b'\n', false), ("a\r\0", 0, false)]
         {
             let mut source = LineSource::new(text.as_bytes(), end);
             let mut entry = Entry::default();
             while source.next(&mut entry).unwrap() {}
-            assert_eq!(source.doubt().is_some(), told, "{text:?}");
+            assert_eq!(source.doubt().is_some(), has_note, "{text:?}");
         }
     }
 
     #[test]
-    fn nul_ended_lines_may_hold_newlines() {
+    fn lines_that_end_with_nul_may_contain_newlines() {
         let entries = all(LineSource::new(&b"a\nb\0c\t\n\0"[..], 0));
         assert_eq!(entries, [(b"a\nb".to_vec(), None), (b"c".to_vec(), Some(b"\n".to_vec()))]);
     }
@@ -126,12 +126,12 @@ pub(crate) mod tests {
     #[test]
     fn an_input_without_ends_of_lines_is_not_read_to_its_end() {
         let mut source = LineSource::new(std::io::BufReader::new(std::io::repeat(b'k')), b'\n');
-        let told = source.next(&mut Entry::default()).unwrap_err().to_string();
-        assert_eq!(told, "line 1: the key is longer than the limit of 65536 bytes");
+        let message = source.next(&mut Entry::default()).unwrap_err().to_string();
+        assert_eq!(message, "line 1: the key is longer than the limit of 65536 bytes");
     }
 
     #[test]
-    fn long_values_come_whole() {
+    fn long_values_are_read_whole() {
         let line = [b"key\t".to_vec(), vec![b'v'; 1_000_000], b"\nnext".to_vec()].concat();
         let entries = all(LineSource::new(line.as_slice(), b'\n'));
         assert_eq!(entries, [(b"key".to_vec(), Some(vec![b'v'; 1_000_000])), (b"next".to_vec(), None)]);

@@ -1,5 +1,5 @@
-//! The input of entries: files and pipes, with lines or comma-separated values. It gives texts; their types are applied
-//! later.
+//! The input of entries: files and pipes, with lines or comma-separated values. Keys and values are texts here; types
+//! are applied later.
 
 mod csv;
 mod lines;
@@ -21,37 +21,37 @@ use std::rc::Rc;
 pub(crate) struct Entry {
     /// The key.
     pub(crate) key: Vec<u8>,
-    /// The value; empty where there is none.
+    /// The value; empty if there is none.
     pub(crate) value: Vec<u8>,
-    /// Whether there is a value, be it empty.
+    /// True if there is a value, also an empty one.
     pub(crate) has_value: bool,
 }
 
-/// Gives the entries of the input one after the other.
+/// Reads the entries of the input one by one.
 pub(crate) trait Source {
-    /// Puts the next entry into `entry`; false at the end.
+    /// Puts the next entry into `entry`. Returns false at the end.
     fn next(&mut self, entry: &mut Entry) -> Result<bool>;
 
-    /// Where the last entry stands, for errors: "line 7".
+    /// The place of the last entry, for errors, such as "line 7".
     fn place(&self) -> String;
 
-    /// What whoever made the input may not have meant; asked at the end.
+    /// A possible mistake in the input, if there is one. Called at the end.
     fn doubt(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// An open input and what is known of it.
+/// An open input.
 pub(crate) struct Input {
     /// Its entries.
     pub(crate) source: Box<dyn Source>,
-    /// How many bytes have been read from it so far.
+    /// The number of bytes read so far.
     pub(crate) bytes: Rc<Cell<u64>>,
-    /// How many bytes it has, where that is known.
+    /// The size in bytes, if it is known.
     pub(crate) size: Option<u64>,
 }
 
-/// Opens `path`, or standard input for `-`; gives the reader and its size where that is known.
+/// Opens `path`, or standard input for `-`. Returns the reader and its size, if that is known.
 pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin().lock()), None));
@@ -87,7 +87,7 @@ impl Input {
     }
 }
 
-/// A reader that counts what goes through it.
+/// A reader that counts the bytes.
 struct Counted<R> {
     reader: R,
     bytes: Rc<Cell<u64>>,

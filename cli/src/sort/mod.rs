@@ -12,21 +12,21 @@ use std::path::Path;
 /// A key and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// Gathers entries.
+/// Collects entries.
 pub(crate) struct Sorter {
     budget: usize,
     memory: Memory,
     runs: Runs,
 }
 
-/// Entries in memory: their bytes one after the other, and where they are.
+/// Entries in memory: their bytes one after the other, and the span of each entry.
 #[derive(Default)]
 pub(crate) struct Memory {
     bytes: Vec<u8>,
     spans: Vec<Span>,
 }
 
-/// Where an entry is among the bytes: its key, then its value.
+/// The span of an entry in the bytes: its key, then its value.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
@@ -51,7 +51,8 @@ impl Memory {
         (key, rest.get(..span.value_len as usize).unwrap_or_default())
     }
 
-    /// Sorts by key and keeps of equal keys the last one added. Stable, and quick on what is sorted in parts.
+    /// Sorts by key, and keeps the last entry of equal keys. The sort is stable, and fast for input that is partly
+    /// sorted.
     fn sort(&mut self) {
         let mut spans = std::mem::take(&mut self.spans);
         spans.sort_by(|a, b| self.entry(*a).0.cmp(self.entry(*b).0));
@@ -63,7 +64,7 @@ impl Memory {
 }
 
 impl Sorter {
-    /// Keeps at most about `budget` bytes in memory; more goes to a nameless file in `folder`.
+    /// Keeps at most about `budget` bytes in memory. More entries go to an unnamed file in `folder`.
     pub(crate) fn new(budget: usize, folder: &Path) -> Sorter {
         Sorter { budget, memory: Memory::default(), runs: Runs::new(folder) }
     }
@@ -81,7 +82,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Writes what is in memory as a run.
+    /// Writes the entries in memory as a run.
     fn spill(&mut self) -> Result<()> {
         self.memory.sort();
         for span in &self.memory.spans {
@@ -94,7 +95,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// The entries in the order of their keys, each key once.
+    /// Returns the entries in key order, each key once.
     pub(crate) fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
             self.memory.sort();
@@ -112,7 +113,7 @@ pub(crate) enum Sorted {
     Memory {
         /// The entries.
         memory: Memory,
-        /// The next one to give.
+        /// The index of the next entry.
         next: usize,
     },
     /// They are in several runs.
@@ -120,7 +121,7 @@ pub(crate) enum Sorted {
 }
 
 impl Sorted {
-    /// How many entries there are, where that is known before they are merged.
+    /// The number of entries, if it is known before the merge.
     pub(crate) fn known_len(&self) -> Option<u64> {
         match self {
             Sorted::Memory { memory, next } => Some((memory.spans.len() - next) as u64),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_takes_no_file_is_told() {
+    fn an_error_names_the_folder_of_the_temporary_file() {
         let mut sorter = Sorter::new(1, Path::new("/nonexistent"));
         sorter.add(b"a", b"").unwrap();
         assert!(sorter.add(b"b", b"").unwrap_err().to_string().contains("/nonexistent"));

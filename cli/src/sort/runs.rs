@@ -1,7 +1,7 @@
 //! Sorted runs of entries in one unnamed temporary file, and merging them.
 //!
-//! An entry in a run is `key length u32 | value length u32 | key | value`, little-endian. The file does not outlive the
-//! process, so it has no checksums and no version.
+//! An entry in a run is `key length | value length | key | value`. A length is a `usize` in the byte order of the
+//! machine: no other process reads the file. For the same reason it has no checksums and no version.
 
 use super::Pair;
 use crate::failure::{Failure, Result};
@@ -19,7 +19,7 @@ const BUFFER: (usize, usize) = (16 << 10, 4 << 20);
 pub(super) struct Runs {
     folder: PathBuf,
     file: Option<BufWriter<File>>,
-    /// Where each run ends in the file.
+    /// The end of each run in the file.
     ends: Vec<u64>,
     written: u64,
 }
@@ -33,7 +33,7 @@ impl Runs {
         self.ends.is_empty()
     }
 
-    /// Appends an entry to the present run. Keys must come in ascending order, each once.
+    /// Appends an entry to the current run. Keys must come in ascending order, each once.
     pub(super) fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let refused = |source| Failure::File { action: "cannot sort in a file in", path: self.folder.clone(), source };
         let file = match &mut self.file {
@@ -51,7 +51,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends the present run.
+    /// Ends the current run.
     pub(super) fn end_run(&mut self) {
         self.ends.push(self.written);
     }
@@ -117,7 +117,7 @@ impl SortedRun {
     }
 }
 
-/// The next entry of a run. The greatest head has the smallest key, and of one key the latest run.
+/// The next entry of a run. The greatest head has the smallest key. For equal keys it is the head of the latest run.
 struct Head {
     pair: Pair,
     run: SortedRun,
@@ -159,7 +159,7 @@ impl Merge {
         Ok(Some(next))
     }
 
-    /// Takes the greatest head and puts the next entry of its run in its place.
+    /// Takes the greatest head and replaces it by the next entry of its run.
     fn advance(&mut self) -> Result<Option<Pair>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
         let following = head.run.next().map_err(|source| Failure::File {

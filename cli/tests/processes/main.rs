@@ -1,5 +1,5 @@
-//! Processes that open, create, write, read, compact, restore and remove one path at the same time, through links and
-//! relative paths, and are killed at any moment. What was acknowledged goes to a journal, and must be there in the end.
+//! Processes that open, create, write, read, compact, convert, restore and remove one path at the same time, through links
+//! and relative paths, and are killed at any moment. What was acknowledged goes to a journal, and must be there in the end.
 //!
 //! `DURAMEN_PROCESS_ROUNDS` sets how many rounds there are (200 unless told otherwise), `DURAMEN_PROCESS_SEED` the first
 //! round's seed. The processes' own timing decides what happens, so a seed only draws the same actions again.
@@ -57,9 +57,10 @@ fn worker(place: &Place, seed: u64, removal: Removal) -> (Command, String) {
 fn program(place: &Place, rng: &mut fastrand::Rng) -> (Command, String) {
     let path = place.spelling(rng);
     let store = if rng.bool() { "table" } else { "shadow" };
-    let arguments: &[&str] = match rng.u8(0..5) {
-        0 | 1 => &["compact", &path, "--quiet"],
-        2 => &["put", &path, "words", "oak", "tree"],
+    let arguments: &[&str] = match rng.u8(0..6) {
+        0 => &["compact", &path, "--quiet"],
+        1 | 2 => &["compact", &path, "--quiet", "--store", store],
+        3 => &["put", &path, "words", "oak", "tree"],
         _ => &["restore", &path, "../dump", "--quiet", "--store", store],
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_duramen"));

@@ -101,8 +101,9 @@ impl Worker {
     fn act(&mut self) -> Result<()> {
         let path = self.place.spelling(&mut self.rng);
         let (known, _) = journal::read(self.place.root());
-        let db = match self.rng.u8(0..16) {
+        let db = match self.rng.u8(0..18) {
             0 => return self.remove(),
+            16.. => return self.options().convert(&path, |_| ()).map(drop),
             1 => {
                 let new = self.options().begin_create(&path)?;
                 let token = self.put_token(new.database())?;

@@ -1,6 +1,7 @@
 //! The program as a whole: started as a process, judged by its exit status, its output and the files it leaves.
 
 mod bad_input;
+mod convert;
 mod dump_restore;
 mod entries;
 mod load_scan;

@@ -91,6 +91,11 @@ impl Place {
         String::from_utf8(run.out).unwrap()
     }
 
+    /// The JSON report of a run that must succeed.
+    pub(crate) fn json(&self, arguments: &str) -> serde_json::Value {
+        serde_json::from_str(&self.ok(&format!("{arguments} --format json"), "")).unwrap()
+    }
+
     /// The one line of complaint of a run that must fail, writing nothing else.
     pub(crate) fn error(&self, arguments: &str, input: impl AsRef<[u8]>) -> String {
         let run = self.run(arguments, input);

@@ -187,6 +187,9 @@ fn a_damaged_allocation_map_is_told_by_all_that_look_for_damage_and_by_who_wants
     place.ok("restore u.duramen d -q", "");
     assert_eq!(place.ok("scan u.duramen t", ""), lines(&entries()));
     place.ok("check u.duramen -q", "");
+    place.ok("compact t.duramen --store table -q", "");
+    assert_eq!(place.ok("scan t.duramen t", ""), lines(&entries()), "a conversion reads, and makes new maps");
+    place.ok("check t.duramen -q", "");
 }
 
 #[test]

@@ -83,3 +83,36 @@ fn a_key_that_is_put_alone_makes_a_table_of_keys() {
     let types: Vec<_> = (0..2).map(|row| tables[row]["value_type"].as_str().unwrap()).collect();
     assert_eq!(types, ["()", "bytes"]);
 }
+
+#[test]
+fn pages_of_a_table_are_compressed_as_asked_and_stay_so_in_a_dump() {
+    let place = Place::new();
+    let rows: String = (0..20_000).map(|n| format!("{n:06}\tthe same text in each row, and {n}\n")).collect();
+    let mut sizes = Vec::new();
+    for method in ["none", "lz4", "zstd", "zlib:9"] {
+        let name = format!("{}.duramen", method.replace(':', "-"));
+        place.ok(&format!("load {name} t -q --compress {method}"), &rows);
+        place.ok(&format!("check {name} -q"), "");
+        assert_eq!(place.ok(&format!("scan {name} t"), ""), rows);
+        place.ok(&format!("dump {name} d -q"), "");
+        place.ok("restore again.duramen d -q", "");
+        let table = |name: &str| place.json(&format!("stat {name}"))["tables"][0].clone();
+        let wanted = if method == "zstd" { "zstd:3" } else { method };
+        assert_eq!(table(&name)["compression"], wanted);
+        assert_eq!(table("again.duramen"), table(&name));
+        place.ok("restore shadow.duramen d -q --store shadow", "");
+        assert_eq!(table("shadow.duramen")["compression"], "none");
+        sizes.push(std::fs::metadata(place.path(&name)).unwrap().len());
+        for made in ["again.duramen", "shadow.duramen"] {
+            std::fs::remove_file(place.path(made)).unwrap();
+        }
+    }
+    assert!(sizes[1] * 2 < sizes[0] && sizes[2] < sizes[1] && sizes[3] < sizes[1], "{sizes:?}");
+
+    let error = place.error("load new.duramen t --compress lzma", "a\tb\n");
+    assert!(error.contains("--compress") && error.contains("zstd:1 to zstd:22"), "{error}");
+    let error = place.error("load new.duramen t --store shadow --compress lz4", "a\tb\n");
+    assert!(error.contains("--compress cannot be lz4") && error.contains("shadow"), "{error}");
+    let error = place.error("load lz4.duramen t --compress zstd", "a\tb\n");
+    assert!(error.contains("--compress lz4, not zstd:3"), "{error}");
+}

@@ -37,6 +37,32 @@ fn reading_recovers_what_a_killed_process_left() {
 }
 
 #[test]
+fn stat_says_what_a_recovery_had_to_do() {
+    let place = killed();
+    let stat = |place: &Place| -> serde_json::Value {
+        serde_json::from_str(&place.ok("stat t.duramen --format json", "")).unwrap()
+    };
+    let recovery = stat(&place)["recovery"].clone();
+    assert!(recovery["log_bytes"].as_u64().is_some_and(|bytes| bytes < 1 << 20), "{recovery}");
+    assert!(recovery["pages"].as_u64().is_some_and(|pages| pages < 16), "{recovery}");
+    assert!(stat(&place)["recovery"].is_null(), "it was closed since");
+}
+
+#[test]
+fn bounds_of_a_recovery_can_be_given_where_many_commits_are_made() {
+    let place = Place::new();
+    place.ok("load t.duramen t -q", "oak\nelm\n");
+    for (option, least) in [("--checkpoint-pages", "16"), ("--checkpoint-bytes", "4096")] {
+        for command in ["load t.duramen t -q", "compact t.duramen -q"] {
+            place.ok(&format!("{command} {option} {least}"), "yew\n");
+            let refused = place.error(&format!("{command} {option} 15"), "yew\n");
+            let name = option.trim_start_matches("--").replace('-', "_");
+            assert!(refused.contains(&name) && refused.contains(&format!("at least {least}")), "{refused}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_log_is_told_by_the_name_of_its_file() {
     let place = killed();
     std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();

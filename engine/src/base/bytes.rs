@@ -1,23 +1,23 @@
 //! Little-endian fields in byte slices, with bounds checks.
 //!
-//! Layers that read bytes from a device use these functions instead of indexing. Reading never panics: a field outside the
-//! slice reads as zero, so a hostile page can give wrong values only. Each layer has a `check` that verifies the values once,
-//! when the bytes are read.
+//! Layers that read bytes from a device use these functions instead of indexing. Reading never panics: a field outside
+//! the slice reads as zero, so a hostile page can give wrong values only. Each layer has a `check` that verifies the
+//! values once, when the bytes are read.
 //!
-//! Writing outside the slice panics, in release builds too. Whoever changes bytes that a file may have made looks first whether
-//! the change fits and returns an error before it writes, so only a mistake in the engine leads to a panic. A write that
-//! vanished would keep that mistake in the file for ever, under a valid checksum.
+//! Writing outside the slice panics, in release builds too. Code that changes bytes which may come from a file first
+//! checks whether the change fits, and returns an error before it writes. So only a bug in the engine can cause a
+//! panic. If such a write were ignored, a page with the wrong bytes would be stored under a valid checksum.
 
-/// The one assertion of all writes.
+/// The assertion of all writes in this file.
 #[inline(always)]
 #[track_caller]
 pub fn must_fit(fits: bool) {
-    assert!(fits, "a write outside of its bytes, which is a mistake in the engine");
+    assert!(fits, "a write outside of its buffer: this is a bug in the engine");
 }
 
 macro_rules! fields {
     ($($get:ident $put:ident $ty:ty;)*) => {$(
-        #[doc = concat!("The `", stringify!($ty), "` at byte offset `at`; 0 where that is outside `bytes`.")]
+        #[doc = concat!("The `", stringify!($ty), "` at byte offset `at`; 0 if that is outside `bytes`.")]
         #[inline(always)]
         pub fn $get(bytes: &[u8], at: usize) -> $ty {
             match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -26,7 +26,7 @@ macro_rules! fields {
             }
         }
 
-        #[doc = concat!("Writes a `", stringify!($ty), "` at byte offset `at`, which is inside `bytes`.")]
+        #[doc = concat!("Writes a `", stringify!($ty), "` at byte offset `at`, which must be inside `bytes`.")]
         #[inline(always)]
         #[track_caller]
         pub fn $put(bytes: &mut [u8], at: usize, value: $ty) {
@@ -43,13 +43,13 @@ fields! {
     get_u128 put_u128 u128;
 }
 
-/// `bytes[from..to]`, empty where that is not inside.
+/// `bytes[from..to]`, or the empty slice if that is not inside `bytes`.
 #[inline(always)]
 pub fn slice(bytes: &[u8], from: usize, to: usize) -> &[u8] {
     bytes.get(from..to).unwrap_or_default()
 }
 
-/// Writes `array` at byte offset `at`, where it is inside `bytes`.
+/// Writes `array` at byte offset `at`. It must be inside `bytes`.
 #[inline(always)]
 #[track_caller]
 pub fn put_array<const N: usize>(bytes: &mut [u8], at: usize, array: [u8; N]) {
@@ -60,7 +60,7 @@ pub fn put_array<const N: usize>(bytes: &mut [u8], at: usize, array: [u8; N]) {
     }
 }
 
-/// Copies `source` to byte offset `at`, where it is inside `bytes`.
+/// Copies `source` to byte offset `at`. It must be inside `bytes`.
 #[inline(always)]
 #[track_caller]
 pub fn put(bytes: &mut [u8], at: usize, source: &[u8]) {
@@ -71,7 +71,8 @@ pub fn put(bytes: &mut [u8], at: usize, source: &[u8]) {
     }
 }
 
-/// Copies `source` over a `target` of the same length, which for some ten bytes is faster in line than by a call.
+/// Copies `source` to a `target` of the same length. For about ten bytes this inlined code is faster than a call of
+/// `memcpy`.
 #[inline(always)]
 #[track_caller]
 pub fn copy(target: &mut [u8], source: &[u8]) {
@@ -85,7 +86,7 @@ pub fn copy(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Appends `source`, which for keys of integers is faster in line than by a call.
+/// Appends `source`. For keys of integers this inlined code is faster than a call.
 #[inline(always)]
 pub fn append(out: &mut Vec<u8>, source: &[u8]) {
     if let Ok(four) = <&[u8; 4]>::try_from(source) {
@@ -97,7 +98,7 @@ pub fn append(out: &mut Vec<u8>, source: &[u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes.
+/// Copies the first and the last `N` bytes, which may overlap.
 #[inline(always)]
 fn copy_ends<const N: usize>(target: &mut [u8], source: &[u8]) {
     if let (Some(to), Some(from)) = (target.first_chunk_mut::<N>(), source.first_chunk::<N>()) {
@@ -108,7 +109,7 @@ fn copy_ends<const N: usize>(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Moves `bytes[from..to]` to byte offset `at`; the ranges may overlap, and both are inside `bytes`.
+/// Moves `bytes[from..to]` to byte offset `at`. The ranges may overlap. Both must be inside `bytes`.
 #[inline(always)]
 #[track_caller]
 pub fn shift(bytes: &mut [u8], from: usize, to: usize, at: usize) {
@@ -119,7 +120,7 @@ pub fn shift(bytes: &mut [u8], from: usize, to: usize, at: usize) {
     }
 }
 
-/// Sets `bytes[from..to]`, which is inside `bytes`, to zero; nothing where `to` is not above `from`.
+/// Sets `bytes[from..to]` to zero. The range must be inside `bytes`, or empty.
 #[inline(always)]
 #[track_caller]
 pub fn zero(bytes: &mut [u8], from: usize, to: usize) {
@@ -130,7 +131,7 @@ pub fn zero(bytes: &mut [u8], from: usize, to: usize) {
     }
 }
 
-/// `value`, which is to be written, as a `u16`: it fits.
+/// `value` as a `u16` to be written. It must fit.
 #[inline(always)]
 #[track_caller]
 pub fn u16_of(value: usize) -> u16 {
@@ -138,14 +139,14 @@ pub fn u16_of(value: usize) -> u16 {
     u16_clamped(value)
 }
 
-/// `value` as a `u16`; the largest one where it does not fit. For what is read, and for what is built and thrown away where it
-/// has outgrown its page.
+/// `value` as a `u16`, or the largest `u16` if it does not fit. For values that are read, and for a page that is being
+/// built and is discarded if it has become too large.
 #[inline(always)]
 pub fn u16_clamped(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
-/// `value`, which is to be written, as a `u8`: it fits.
+/// `value` as a `u8` to be written. It must fit.
 #[inline(always)]
 #[track_caller]
 pub fn u8_of(value: u16) -> u8 {
@@ -153,7 +154,7 @@ pub fn u8_of(value: u16) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-/// The length of the longest common prefix of `a` and `b`, found eight bytes at a time.
+/// The length of the longest common prefix of `a` and `b`. Compares eight bytes at a time.
 #[inline(always)]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let len = a.len().min(b.len());
@@ -165,7 +166,7 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         }
         at += 8;
     }
-    // What is left is compared as the last whole word, whose first bytes are known to agree.
+    // The remaining bytes are compared as part of the last eight bytes. The others of these are known to be equal.
     if let (Some(x), Some(y)) = (a.last_chunk(), b.last_chunk()) {
         let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         return len - 8 + difference.trailing_zeros() as usize / 8;
@@ -173,13 +174,13 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     short_common_prefix(a, b)
 }
 
-/// The eight bytes at `at`, if there are as many.
+/// The eight bytes at `at`, if there are eight.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
 }
 
-/// The same for two slices of one length below eight.
+/// [`common_prefix`] for two slices of the same length, below eight bytes.
 #[inline(always)]
 fn short_common_prefix(a: &[u8], b: &[u8]) -> usize {
     let (Some(x), Some(y)) = (a.first_chunk(), b.first_chunk()) else {
@@ -194,14 +195,14 @@ fn short_common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.len() - 4 + back.trailing_zeros() as usize / 8
 }
 
-/// Compares as `Ord` does, which for keys of some ten bytes is faster in line than by a call.
+/// Compares like `Ord`. For keys of about ten bytes this inlined code is faster than a call of `memcmp`.
 #[inline(always)]
 pub fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     let common = common_prefix(a, b);
     a.get(common).cmp(&b.get(common))
 }
 
-/// True if `a` is below `b`, which for keys of integers is faster than [`compare`].
+/// True if `a` is less than `b`. Faster than [`compare`] for keys of integers.
 #[inline(always)]
 pub fn is_below(a: &[u8], b: &[u8]) -> bool {
     if let (Ok(a), Ok(b)) = (a.try_into(), b.try_into()) {
@@ -213,10 +214,10 @@ pub fn is_below(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// What follows `prefix` in `bytes`; `None` where it does not begin with it.
+/// `bytes` without `prefix`; `None` if `bytes` does not begin with it.
 #[inline(always)]
 pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    // Keys of integers have none, and are looked for most often.
+    // Pages of integer keys have an empty prefix and are searched most often.
     if prefix.is_empty() {
         return Some(bytes);
     }
@@ -224,12 +225,12 @@ pub fn strip_prefix<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     (common_prefix(front, prefix) == prefix.len()).then_some(rest)
 }
 
-/// Makes a byte string the least one above it.
+/// Makes `key` the smallest byte string greater than it.
 pub fn to_next(key: &mut Vec<u8>) {
     key.push(0);
 }
 
-/// The least byte string above all that begin with `prefix`; `None` where there is none.
+/// The smallest byte string that is greater than every byte string with the prefix `prefix`; `None` if there is none.
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let keep = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut next = slice(prefix, 0, keep).to_vec();
@@ -237,7 +238,7 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// Takes `len` bytes off the front of `input`; `None` when it is shorter.
+/// Takes `len` bytes from the front of `input`; `None` if it is shorter.
 pub fn take<'a>(input: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (head, rest) = input.split_at_checked(len)?;
     *input = rest;

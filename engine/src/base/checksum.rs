@@ -1,4 +1,4 @@
-//! CRC-32C, the only checksum of the engine, in hardware where the machine has it.
+//! CRC-32C, the only checksum of the engine. It uses the machine's instruction if there is one.
 
 /// The checksum of `bytes`.
 pub fn checksum(bytes: &[u8]) -> u32 {

@@ -82,7 +82,7 @@ pub enum Damage {
     },
     /// An older copy of the catalog is used. Names of tables may be out of date.
     CatalogOlder,
-    /// A table that is not in the readable part of the catalog was found by its pages. If there is also a
+    /// A table that is not in the readable part of the catalog was found by its pages in the file. If there is also a
     /// [`Damage::OlderPages`], the table may have been dropped.
     TableFound {
         /// The name that it was given.

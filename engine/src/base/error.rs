@@ -26,6 +26,7 @@ const CREATE: &str = ": create it first";
 const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
 const OTHER_VERSION: &str = ": use a version of Duramen that reads this format";
 const NEWER_VERSION: &str = ": use a newer version of Duramen";
+const BUILD_WITH: &str = ": build it with this feature";
 const OPEN_TO_RECOVER: &str = ": open it for writing once, which recovers it";
 const FIND_LOG: &str = ": put the log back beside it, restore a backup, or read the state of the last checkpoint with `Builder::open_damaged`";
 const SALVAGE: &str = "; restore a backup, or read the rest of the table with `salvage`";
@@ -121,6 +122,12 @@ pub enum Error {
         path: PathBuf,
         /// The number of the page store.
         found: u32,
+    },
+    /// The file has pages that only a build with this feature of the crate can read or write.
+    #[error("this build of Duramen does not have the feature {feature}{BUILD_WITH}")]
+    NotBuilt {
+        /// The feature.
+        feature: &'static str,
     },
     /// A database that was not closed cleanly cannot be opened read-only, because it needs recovery.
     #[error("{path} was not closed cleanly{OPEN_TO_RECOVER}", path = path.display())]
@@ -371,7 +378,7 @@ impl Error {
         message
     }
 
-    /// The end of the message that says what to do; empty where the message only says what is wrong.
+    /// The end of the message that says what to do; empty if the message only says what is wrong.
     ///
     /// ```
     /// use duramen::Error;
@@ -388,6 +395,7 @@ impl Error {
             Error::Exists { .. } => OPEN_OR_REMOVE,
             Error::FormatVersion { .. } => OTHER_VERSION,
             Error::UnknownStore { .. } => NEWER_VERSION,
+            Error::NotBuilt { .. } => BUILD_WITH,
             Error::NeedsRecovery { .. } => OPEN_TO_RECOVER,
             Error::MissingLog { .. } => FIND_LOG,
             Error::Corrupt { .. } => SALVAGE,
@@ -416,7 +424,7 @@ impl Error {
         }
     }
 
-    /// Wraps an error of the operating system; a full device becomes [`Error::Full`].
+    /// Wraps an error of the operating system; a full device gives [`Error::Full`].
     ///
     /// ```
     /// use duramen::Error;
@@ -438,7 +446,7 @@ impl Error {
 mod tests {
     use super::*;
 
-    /// One of each that ends with advice.
+    /// One error of each variant whose message ends with advice.
     fn advising() -> Vec<Error> {
         let (path, text) = (|| PathBuf::from("forest"), || "oak".to_owned());
         vec![
@@ -447,6 +455,7 @@ mod tests {
             Error::NotFound { path: path() },
             Error::Exists { path: path() },
             Error::UnknownStore { path: path(), found: 7 },
+            Error::NotBuilt { feature: "zstd" },
             Error::NeedsRecovery { path: path() },
             Error::SumTooLarge { what: "keys" },
             Error::TooManyNumbers { most: 7 },
@@ -465,15 +474,15 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_the_end_of_the_words_and_can_be_left_out() {
+    fn advice_is_the_end_of_the_message_and_can_be_left_out() {
         for error in advising() {
-            let (told, without) = (error.to_string(), error.without_advice());
-            assert!(told.starts_with(&without) && without.len() < told.len(), "{told}: {without}");
+            let (message, without) = (error.to_string(), error.without_advice());
+            assert!(message.starts_with(&without) && without.len() < message.len(), "{message}: {without}");
         }
     }
 
     #[test]
-    fn damage_is_told_by_its_place_and_without_advice() {
+    fn messages_of_damage_have_its_place_and_no_advice() {
         let damaged = [
             (Error::corrupt(PageId(7), "it rots"), "page 7: it rots"),
             (Error::corrupt(PageId::UNKNOWN, "it rots"), "page unknown: it rots"),
@@ -485,8 +494,8 @@ mod tests {
                 "the log: forest-log.000001 and following is missing or belongs to another database",
             ),
         ];
-        for (error, words) in damaged {
-            assert_eq!(error.without_advice(), words);
+        for (error, expected) in damaged {
+            assert_eq!(error.without_advice(), expected);
             assert!(error.to_string().contains("restore a backup"), "{error}");
         }
     }

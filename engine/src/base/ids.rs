@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// The id of a page, as long as it is allocated. Ids are dense from 0, so that an array can map them. Page 0 is the
-/// first allocation map and never a child or a sibling, so 0 also means "none".
+/// The id of a page. Ids are dense from 0, so an array can be indexed by them. The id of a freed page is used again.
+/// Page 0 is the first allocation map and never a child or a sibling, so 0 also means "none".
 ///
 /// ```
 /// use duramen::base::PageId;
 ///
-/// assert_eq!(PageId(7).to_string(), "7", "as errors name it");
+/// assert_eq!(PageId(7).to_string(), "7", "the form in error messages");
 /// assert!(PageId::NONE.is_none() && !PageId(7).is_none());
 /// assert!(PageId::UNKNOWN.is_unknown() && PageId::UNKNOWN.to_string() == "unknown");
 /// ```
@@ -41,7 +41,7 @@ impl fmt::Display for PageId {
     }
 }
 
-/// The id of a table, for the life of a database; 0 is the catalog.
+/// The id of a table. A database never uses an id for a second table. The catalog has the id 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TableId(pub u32);
 
@@ -69,12 +69,12 @@ impl fmt::Display for TableId {
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// Before every operation.
+    /// Less than the LSN of every operation.
     pub const ZERO: Lsn = Lsn(0);
-    /// After every operation.
+    /// Greater than the LSN of every operation.
     pub const MAX: Lsn = Lsn(u64::MAX);
 
-    /// The position `bytes` further on.
+    /// The position `bytes` bytes after this one.
     pub fn plus(self, bytes: usize) -> Lsn {
         Lsn(self.0.saturating_add(bytes as u64))
     }

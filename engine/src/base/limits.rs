@@ -2,13 +2,13 @@
 
 use super::error::{Error, Result};
 
-/// The smallest page size, in bytes (memory only; see [`MIN_FILE_PAGE_SIZE`]).
+/// The smallest page size in bytes, for databases in memory. The smallest one in files is [`MIN_FILE_PAGE_SIZE`].
 pub const MIN_PAGE_SIZE: usize = 256;
-/// The smallest page size of a database in a file.
+/// The smallest page size of a database in a file, in bytes.
 pub const MIN_FILE_PAGE_SIZE: usize = 4096;
 /// The largest page size, in bytes.
 pub const MAX_PAGE_SIZE: usize = 65536;
-/// The page size of a database created without naming one.
+/// The page size of a new database if its creator names none, in bytes.
 pub const DEFAULT_PAGE_SIZE: usize = 8192;
 /// The longest key, in bytes.
 ///
@@ -29,61 +29,65 @@ pub const MAX_KEY: usize = 65536;
 pub const MAX_VALUE: u64 = u32::MAX as u64;
 /// The longest name of a table, in bytes.
 pub const MAX_TABLE_NAME: usize = 1024;
-/// Bytes of a page's header; see `page::header`.
+/// The length of a page header in bytes.
 pub(crate) const PAGE_HEADER: usize = 38;
-/// Bytes that stand for the rest of a long key inside a page: first page of its run, length, checksum.
+/// The length in bytes of the reference to the rest of a long key in a page: first page of its run, length, checksum.
 pub(crate) const LONG_KEY_TAIL: usize = 12;
-/// Bytes that stand for a large value inside a page: first page of its run, length, checksum.
+/// The length in bytes of the reference to a large value in a page: first page of its run, length, checksum.
 pub(crate) const LARGE_RECORD: usize = 12;
 
-/// The fewest bytes that a key counts as; see [`max_record`].
+/// The smallest number of bytes that a key counts as in [`max_record`].
 pub(crate) const LEAST_KEY: usize = 8;
 
-/// The longest key kept whole inside a page: such that two fences and two entries of this size always fit.
+/// The longest key in bytes that is stored whole in a page. Two fences and two entries of this size always fit in a
+/// page.
 pub fn max_inline_key(page_size: usize) -> usize {
     match page_size {
         ..512 => page_size / 8,
-        // A fifth leaves no room for that beside the header.
+        // With a fifth of the page, they would not fit beside the header.
         512 => 101,
         _ => page_size / 5,
     }
 }
 
-/// How many bytes of a key longer than [`max_inline_key`] stay in the page. With the 12 bytes that stand for the rest, the image
-/// of a long key is one byte longer than the longest inline key; that length marks it as long.
+/// The number of bytes of a long key that stay in the page. A key is long if it is longer than [`max_inline_key`]. With
+/// the reference of 12 bytes, the image of a long key is one byte longer than the longest inline key. This length marks
+/// it as long.
 pub fn long_key_head(page_size: usize) -> usize {
     (max_inline_key(page_size) + 1).saturating_sub(LONG_KEY_TAIL)
 }
 
-/// The granule that the capacity of slotted lists is rounded up to, in entries: a power of two, for pages with and without a
-/// [`SLOT_TRAILER`].
+/// The unit in entries by which the capacity of slotted lists is rounded up. It is a power of two, for pages with and
+/// without a [`SLOT_TRAILER`].
 #[inline(always)]
 pub(crate) fn granule(page_size: usize) -> usize {
     ((page_size + SLOT_TRAILER) / 512).clamp(1, 16)
 }
 
-/// The most that key image and record bytes of one entry may sum to; see [`max_record`].
+/// The largest sum of the key image and the record of one entry, in bytes.
 pub(crate) fn max_entry(page_size: usize) -> usize {
     let slack = granule(page_size) * 8;
     let content = page_size - PAGE_HEADER - 2 * (max_inline_key(page_size) + 1) - slack;
     content / 2 - 16
 }
 
-/// The most bytes of a record beside a key of `key` bytes; a value that is longer goes to a run. A key counts as
-/// [`LEAST_KEY`] bytes at least: so many its entry may take though it is shorter.
+/// The length in bytes of the longest record beside a key of `key` bytes. A longer value goes to a run. A key counts as
+/// at least [`LEAST_KEY`] bytes, because the entry of a shorter key may also take that many.
 pub(crate) fn max_record(page_size: usize, key: usize) -> usize {
     max_entry(page_size).saturating_sub(key.clamp(LEAST_KEY, max_inline_key(page_size) + 1))
 }
 
-/// Bytes that a store with slots keeps behind each page: checksum, generation, turn, geometry.
+/// The length in bytes of the trailer that a store with slots keeps after each page: checksum, generation, turn,
+/// geometry.
 pub(crate) const SLOT_TRAILER: usize = 16;
 
-/// Whether a page can have this many bytes: a page size, or one less a [`SLOT_TRAILER`].
+/// Whether a page can have this length: a page size, or a page size less [`SLOT_TRAILER`].
 pub(crate) fn is_page_len(len: usize) -> bool {
     check_page_size(len, true).is_ok() || check_page_size(len.saturating_add(SLOT_TRAILER), false).is_ok()
 }
 
-/// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; below [`MIN_FILE_PAGE_SIZE`] in memory only.
+/// Accepts a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`]; sizes below [`MIN_FILE_PAGE_SIZE`] only in
+/// memory.
 pub(crate) fn check_page_size(page_size: usize, in_memory: bool) -> Result<()> {
     let least = if in_memory { MIN_PAGE_SIZE } else { MIN_FILE_PAGE_SIZE };
     if page_size.is_power_of_two() && (least..=MAX_PAGE_SIZE).contains(&page_size) {

@@ -1,5 +1,5 @@
-//! The lowest layer: ids, errors, limits, checksums, varints and bounds-checked byte fields. Every other layer uses it; it uses
-//! none.
+//! The lowest layer: ids, errors, limits, checksums, varints and bounds-checked byte fields. Every other layer uses it,
+//! and it uses no other layer.
 //!
 //! Pages, I/O and policies must not be in this layer.
 

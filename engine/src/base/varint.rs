@@ -1,18 +1,18 @@
-//! LEB128 varints, the engine's one form of numbers of varying length: 7 bits a byte, the low ones first, and the top bit set
-//! on all bytes but the last. Their canonical form, the shortest, is the only one that is written.
+//! LEB128 varints, the only format of variable-length numbers in the engine: 7 bits a byte, the low bits first, and the
+//! top bit set in all bytes but the last. Only the shortest encoding of a number is written.
 //!
-//! Numbers in records of the log and of the catalog are [pushed](push) and [taken](take). Lengths inside a page are read and
-//! written [where they stand](get), and are bounded.
+//! Numbers in records of the log and of the catalog are appended with [`push`] and read with [`take`]. Lengths inside a
+//! page are bounded, and are read with [`get`] and written with [`put`] at an offset.
 
 use super::bytes;
 
 /// The longest encoding of a number, in bytes.
 const LONGEST: usize = 10;
 
-/// The longest encoding of a length inside a page, in bytes: such a length is below 2^17, shifted by a flag.
+/// The longest encoding of a length inside a page, in bytes. Such a length is below 2^17, and a flag adds one bit.
 pub const LONGEST_IN_PAGE: usize = 3;
 
-/// Bytes of the encoding of a length inside a page, which is below 2^21.
+/// The size in bytes of the encoding of a length inside a page, which is below 2^21.
 #[inline(always)]
 pub fn size(value: usize) -> usize {
     if value < 1 << 7 {
@@ -34,15 +34,15 @@ pub fn push(out: &mut Vec<u8>, mut value: u64) {
     out.push(low_byte(value));
 }
 
-/// Takes a number off the front of `input`; `None` where it is cut short or longer than 10 bytes.
+/// Takes a number from the front of `input`; `None` if the number is cut off or longer than 10 bytes.
 pub fn take(input: &mut &[u8]) -> Option<u64> {
     let (value, len) = decode(input, LONGEST)?;
     *input = input.get(len..)?;
     Some(value)
 }
 
-/// The length inside a page at the front of `bytes`, and the size of its encoding; 0 of the greatest size where it is cut short
-/// or longer.
+/// The length inside a page at the front of `bytes`, and the size of its encoding. If the encoding is cut off or too
+/// long, the length is 0 and the size is [`LONGEST_IN_PAGE`].
 #[inline(always)]
 pub fn get(bytes: &[u8]) -> (usize, usize) {
     match bytes.first() {
@@ -56,7 +56,7 @@ fn get_long(bytes: &[u8]) -> (usize, usize) {
     found.map_or((0, LONGEST_IN_PAGE), |(value, len)| (usize::try_from(value).unwrap_or(0), len))
 }
 
-/// Writes a length inside a page at byte offset `at` and returns the offset behind it.
+/// Writes a length inside a page at byte offset `at` and returns the offset after it.
 #[inline(always)]
 pub fn put(bytes: &mut [u8], mut at: usize, value: usize) -> usize {
     let mut value = value as u64;
@@ -74,7 +74,7 @@ fn low_byte(value: u64) -> u8 {
     low
 }
 
-/// The number at the front of `bytes` and the size of its encoding; `None` where that has more than `most` bytes.
+/// The number at the front of `bytes`, and the size of its encoding; `None` if the encoding has more than `most` bytes.
 #[inline]
 fn decode(bytes: &[u8], most: usize) -> Option<(u64, usize)> {
     let mut value = 0u64;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_comes_back_in_as_many_bytes_as_announced() {
+    fn every_length_comes_back_in_the_predicted_number_of_bytes() {
         for value in (0..70_000).chain([(1 << 17) - 1]) {
             let mut out = Vec::new();
             push(&mut out, value as u64);

@@ -1,5 +1,5 @@
-//! [`Watermark`]: how far the log is written and durable. The page store, a layer that does not know the log, uses this
-//! trait to follow the write-ahead rule.
+//! [`Watermark`] says up to which LSN the log is written and durable. The page store, a layer that does not know the
+//! log, uses this trait to follow the write-ahead rule.
 
 use super::{Lsn, Result};
 
@@ -11,7 +11,7 @@ pub trait Watermark: Send + Sync {
     /// All bytes before this LSN are in the log, durable or not. It is always the end of a batch: a page with this LSN
     /// or a greater one belongs to a batch that is still being applied.
     fn appended(&self) -> Lsn;
-    /// Returns when all bytes before `lsn` are durable, and says whether that took a sync by this call. `lsn` must be at most
-    /// [`Watermark::appended`].
+    /// Returns when all bytes before `lsn` are durable. The result is true if this call had to sync. `lsn` must be at
+    /// most [`Watermark::appended`].
     fn make_durable(&self, lsn: Lsn) -> Result<bool>;
 }

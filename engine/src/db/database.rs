@@ -64,12 +64,12 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::create`].
+    /// The errors of [`Builder::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().create(path)
     }
 
-    /// Opens a database, or creates it where there is none, with default options.
+    /// Opens a database, or creates it if it does not exist, with default options.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open_or_create`].
+    /// The errors of [`Builder::open_or_create`].
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open_or_create(path)
     }
@@ -102,7 +102,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open`].
+    /// The errors of [`Builder::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open(path)
     }
@@ -123,7 +123,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open_read_only`].
+    /// The errors of [`Builder::open_read_only`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open_read_only(path)
     }
@@ -180,7 +180,7 @@ impl Database {
     ///
     /// let tx = db.begin_write()?;
     /// tx.open_table(TREES)?.put("elm", 400)?;
-    /// drop(tx); // not committed: forgotten
+    /// drop(tx); // not committed: discarded
     /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -233,7 +233,7 @@ impl Database {
         self.shared.engine.stats()
     }
 
-    /// What was written to the files of the database, by kind, for what was put and deleted; and the sizes of its file. All
+    /// The bytes written to the files of the database, by kind, the bytes of user data, and the sizes of the file. All
     /// zeros in memory.
     ///
     /// ```
@@ -246,7 +246,7 @@ impl Database {
     /// tx.commit()?;
     /// let metrics = db.metrics();
     /// assert_eq!(metrics.since_open.user_bytes, 3 + 8);
-    /// println!("{:?} bytes written for each of them", metrics.since_open.total_amplification());
+    /// println!("{:?} bytes written for each byte of user data", metrics.since_open.total_amplification());
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn metrics(&self) -> Metrics {
@@ -265,7 +265,7 @@ impl Database {
     /// let tx = db.begin_write()?;
     /// tx.drop_table("trees")?;
     /// tx.commit()?;
-    /// assert_eq!(db.stats().detached, 1, "its pages wait to be freed");
+    /// assert_eq!(db.stats().detached, 1, "its pages are not yet freed");
     /// while db.maintain()? {}
     /// assert_eq!(db.stats().detached, 0);
     /// # Ok::<(), duramen::Error>(())
@@ -277,9 +277,8 @@ impl Database {
         self.shared.maintain(None)
     }
 
-    /// Closes the database: writes everything to the file, closes gaps in the file as far as they are worth their
-    /// writes, and removes the log. Dropping the last handle does the same, but cannot return an error; it only logs
-    /// it.
+    /// Closes the database: writes everything to the file, shrinks the file as far as this is worth the writes, and
+    /// removes the log. Dropping the last handle does the same, but cannot return an error; it only logs it.
     ///
     /// If there are other clones of this handle, transactions or iterators, this only drops the handle. The last of
     /// them closes the database.
@@ -290,7 +289,7 @@ impl Database {
     /// # let path = folder.path().join("forest.duramen");
     /// let db = duramen::Database::create(&path)?;
     /// db.close()?;
-    /// assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "one file is left, without its log");
+    /// assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "one file is left, and no log");
     /// # Ok(())
     /// # }
     /// ```

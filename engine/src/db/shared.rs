@@ -15,7 +15,6 @@ pub(crate) struct Shared {
     pub(crate) path: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
-    pub(crate) checkpoint_bytes: u64,
     pub(crate) version_memory: usize,
     pub(crate) read_only: bool,
     pub(crate) worker: Worker,
@@ -43,18 +42,9 @@ impl Shared {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
-    /// Called after each commit. Wakes the background thread if there is work, and delays writers if checkpoints do not
-    /// keep up, so that a recovery stays short. If a checkpoint fails, the commit does not fail; the next commit tries
-    /// again.
+    /// Called after each commit. Wakes the background thread if there is work.
     pub(crate) fn after_commit(&self) {
-        let bytes = self.engine.log_bytes();
-        if bytes > 4 * self.checkpoint_bytes {
-            if let Err(cause) = self.engine.checkpoint_with_room() {
-                tracing::warn!(%cause, "no checkpoint could be taken after a commit; the log stays longer");
-            }
-            return;
-        }
-        if bytes > self.checkpoint_bytes || self.engine.has_detached() {
+        if self.engine.is_checkpoint_due() || self.engine.has_detached() {
             self.worker.state.lock().due = true;
             self.worker.wake.notify_one();
         }
@@ -68,15 +58,16 @@ impl Shared {
         }
     }
 
-    /// One round of what a database needs done from time to time; false when nothing was. `most_wait`: for so long it waits for an open
-    /// writing transaction before it leaves to another round what that keeps it from; `None`: as long as need be.
-    pub(crate) fn maintain(&self, most_wait: Option<Duration>) -> Result<bool> {
+    /// Does one round of background work. Returns false if there was none. If a writing transaction is open, it waits
+    /// for it at most for `timeout`, and leaves the rest to a later round. Without a `timeout` it waits until the
+    /// transaction ends.
+    pub(crate) fn maintain(&self, timeout: Option<Duration>) -> Result<bool> {
         self.check_writable()?;
-        let mut busy = self.engine.reclaim_step(&catalog_tree(), most_wait)?;
-        if self.engine.wants_checkpoint(self.checkpoint_bytes) {
+        let mut busy = self.engine.is_checkpoint_due();
+        if busy {
             self.engine.checkpoint_with_room()?;
-            busy = true;
         }
+        busy |= self.engine.reclaim_step(&catalog_tree(), timeout)?;
         self.engine.prune_all();
         Ok(busy)
     }
@@ -103,7 +94,7 @@ impl Handle {
         Arc::new(Handle { shared, closed: false })
     }
 
-    /// Ends the background thread and closes the file; once.
+    /// Ends the background thread and closes the file.
     pub(crate) fn close(mut self) -> Result<()> {
         self.finish()
     }
@@ -115,7 +106,7 @@ impl Handle {
         self.worker.state.lock().stop = true;
         self.worker.wake.notify_all();
         if let Some(thread) = self.worker.thread.lock().take() {
-            // It has logged its own errors.
+            // The thread has logged its errors.
             let _ = thread.join();
         }
         self.shared.close()
@@ -133,7 +124,7 @@ impl std::ops::Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Err(cause) = self.finish() {
-            tracing::error!(%cause, path = %self.path.display(), "the database could not be closed in order; its log stays");
+            tracing::error!(%cause, path = %self.path.display(), "the database could not be closed; its log stays");
         }
     }
 }

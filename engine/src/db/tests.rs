@@ -1,5 +1,5 @@
-//! A database behaves like a `BTreeMap` with any page store behind the seam: through commits, range removals, large values,
-//! bulk loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
+//! With any page store, a database behaves like a `BTreeMap`: through commits, range removals, large values, bulk
+//! loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
 
 use crate::io::{MemoryVolume, OpenMode, Volume};
 use crate::store::StoreKind;
@@ -18,7 +18,7 @@ struct Run {
     rng: fastrand::Rng,
 }
 
-/// The files as they are now, as a process that is killed leaves them.
+/// The files in their current state, as a killed process leaves them.
 fn copy(volume: &MemoryVolume) -> MemoryVolume {
     let copy = MemoryVolume::new();
     for name in volume.list("").unwrap() {
@@ -32,7 +32,7 @@ fn copy(volume: &MemoryVolume) -> MemoryVolume {
 
 impl Run {
     fn new(store: StoreKind, seed: u64) -> Run {
-        let options = Builder { store, ..Database::builder().page_size(4096).cache(0).background(false) };
+        let options = Builder { store: Some(store), ..Database::builder().page_size(4096).cache(0).background(false) };
         let volume = MemoryVolume::new();
         let db = options.create_on(Arc::new(volume.clone()), NAME).unwrap();
         let tx = db.begin_write().unwrap();
@@ -75,7 +75,7 @@ impl Run {
         tx.commit().unwrap();
     }
 
-    /// Drops the table and loads it anew, which frees most pages and writes as many past the log.
+    /// Drops the table and bulk-loads it again, which frees most pages and writes as many new ones past the log.
     fn reload(&mut self) {
         let tx = self.db.begin_write().unwrap();
         tx.drop_table("t").unwrap();

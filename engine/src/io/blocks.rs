@@ -1,20 +1,20 @@
 //! Splits a request at the boundaries of device blocks. This file must not know what a block contains.
 
-/// Bytes of a device block: what is allocated, locked and trimmed at once.
+/// The size of a device block in bytes. A file in memory allocates, locks and trims whole blocks.
 pub(crate) const BLOCK: usize = 4096;
 
-/// A part of a request that lies in one block.
+/// The part of a request that lies in one block.
 pub(super) struct Part {
     /// The number of the block.
     pub(super) block: u64,
-    /// Where in the block.
+    /// The offset in the block.
     pub(super) start: usize,
-    /// Where in the request's buffer.
+    /// The offset in the request's buffer.
     pub(super) at: usize,
     pub(super) len: usize,
 }
 
-/// Cuts `len` bytes at `offset` at the borders of blocks.
+/// Splits the `len` bytes at `offset` at the boundaries of blocks.
 pub(super) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
     let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
     let mut next = Part { block: offset / BLOCK as u64, start, at: 0, len: len.min(BLOCK - start) };

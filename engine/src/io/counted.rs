@@ -1,5 +1,5 @@
-//! [`CountedDisk`] and [`CountedVolume`]: they pass every call on and count what is written by it. What the numbers mean
-//! for a database must not be here.
+//! [`CountedDisk`] and [`CountedVolume`] pass every call on to another disk or volume and count what it writes. The
+//! meaning of the counts for a database must not be in this file.
 
 use super::{BLOCK, Disk, Locked, OpenMode, Volume, WriteKind};
 use crate::base::Result;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was written of a kind.
+/// The writes of one kind.
 ///
 /// ```
 /// use duramen::{Database, io::WriteKind};
@@ -24,15 +24,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Calls that write.
+    /// The number of write calls.
     pub calls: u64,
-    /// Bytes of the blocks of 4 KiB that were written, before any compression by the device. A block that a call writes
-    /// in part counts whole, because a device writes whole blocks. A block of the log counts once a sync.
+    /// The bytes written, in whole blocks of 4 KiB, before any compression by the device. A block that a call writes in
+    /// part counts as a whole block, because a device writes whole blocks. A block of the log counts once for each
+    /// sync.
     pub bytes: u64,
 }
 
 impl Written {
-    /// The sum of both.
+    /// The sums of both fields.
     pub(crate) fn plus(self, other: Written) -> Written {
         Written { calls: self.calls.saturating_add(other.calls), bytes: self.bytes.saturating_add(other.bytes) }
     }
@@ -44,7 +45,7 @@ struct Count {
     bytes: AtomicU64,
 }
 
-/// Counts of the files of a database. They need no order among each other.
+/// The counts of all files of a database. The counters are independent, so relaxed atomics are enough.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounts {
     kinds: [Count; WriteKind::ALL.len()],
@@ -53,7 +54,7 @@ pub(crate) struct WriteCounts {
 }
 
 impl WriteCounts {
-    /// What was written, each kind at the position of its number.
+    /// The writes of each kind, indexed by the number of the kind.
     pub(crate) fn written(&self) -> [Written; WriteKind::ALL.len()] {
         self.kinds.each_ref().map(|count| Written {
             calls: count.calls.load(Ordering::Relaxed),
@@ -61,12 +62,12 @@ impl WriteCounts {
         })
     }
 
-    /// Syncs of the database's file.
+    /// The number of syncs of the database file.
     pub(crate) fn data_syncs(&self) -> u64 {
         self.data_syncs.load(Ordering::Relaxed)
     }
 
-    /// Syncs of the log's files.
+    /// The number of syncs of log files.
     pub(crate) fn log_syncs(&self) -> u64 {
         self.log_syncs.load(Ordering::Relaxed)
     }
@@ -79,10 +80,11 @@ impl WriteCounts {
     }
 }
 
-/// The blocks of a file of the log that were written since its last sync. They lie side by side.
+/// The blocks of a log file that were written since its last sync, as one range.
 #[derive(Debug, Default)]
 struct Unsynced {
-    /// The number of the first block, and that of the block after the last one in the low half; 0 without blocks.
+    /// The number of the first block in the high half, and the number of the block after the last one in the low half.
+    /// 0 if there are no blocks.
     blocks: AtomicU64,
 }
 
@@ -92,36 +94,36 @@ impl Unsynced {
             0 => Some(pack(blocks.start, blocks.end)),
             old => Some(pack(blocks.start.min(old >> 32), blocks.end.max(old & LOW))),
         };
-        // It cannot fail: the closure refuses nothing.
+        // This cannot fail: the closure never returns `None`.
         let _ = self.blocks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
     }
 
-    /// How many they are; there are none afterwards.
+    /// Returns the number of the blocks and clears the range.
     fn take(&self) -> u64 {
         let blocks = self.blocks.swap(0, Ordering::Relaxed);
         (blocks & LOW).saturating_sub(blocks >> 32)
     }
 }
 
-/// The low half of a number.
+/// The low half of a `u64`.
 const LOW: u64 = 0xffff_ffff;
 
-/// A range of blocks in one number; a file of the log is never as long as 16 TiB.
+/// Packs a range of blocks into one number. A log file is always shorter than 16 TiB, so the numbers fit.
 fn pack(start: u64, end: u64) -> u64 {
     start.min(LOW) << 32 | end.min(LOW)
 }
 
-/// A file that counts what is written to it.
+/// A file whose writes are counted.
 #[derive(Debug)]
 pub(crate) struct CountedDisk {
     inner: Arc<dyn Disk>,
     counts: Arc<WriteCounts>,
-    /// Of a file of the log.
+    /// The unsynced blocks, if this is a log file.
     unsynced: Option<Unsynced>,
 }
 
 impl CountedDisk {
-    /// The file of a database.
+    /// A disk for the file of a database.
     pub(crate) fn data(inner: Arc<dyn Disk>, counts: Arc<WriteCounts>) -> CountedDisk {
         CountedDisk { inner, counts, unsynced: None }
     }
@@ -190,7 +192,7 @@ impl Disk for CountedDisk {
     }
 }
 
-/// The folder of a log, which counts what is written to its files.
+/// The folder of a log. Writes to its files are counted.
 #[derive(Debug)]
 pub(crate) struct CountedVolume {
     inner: Arc<dyn Volume>,
@@ -198,7 +200,7 @@ pub(crate) struct CountedVolume {
 }
 
 impl CountedVolume {
-    /// The folder `inner`.
+    /// A volume for the folder `inner`.
     pub(crate) fn new(inner: Arc<dyn Volume>, counts: Arc<WriteCounts>) -> CountedVolume {
         CountedVolume { inner, counts }
     }

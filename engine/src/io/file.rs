@@ -1,5 +1,5 @@
-//! [`Disk`] for files of the operating system: reads and writes at an offset, and real syncs. This file must not
-//! interpret the bytes, buffer them, or repeat a call that failed.
+//! [`Disk`] for files of the operating system: it reads and writes at an offset, and a sync reaches the device. This
+//! file must not interpret the bytes, buffer them, or repeat a call that failed.
 
 use super::{Disk, WriteKind};
 use crate::base::{Error, Result};
@@ -10,26 +10,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the unit in which `stat` counts allocation, whatever the file system's own blocks are.
+/// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK: u64 = 512;
 
 /// An open file.
 #[derive(Debug)]
 pub struct FileDisk {
-    /// Shared with the lock of the file, if one was taken with it.
+    /// Shared with the lock of the file, if there is one.
     file: Arc<File>,
     path: PathBuf,
     writable: bool,
-    /// Resizes begun so far, and how many of them a full sync has covered: a data sync alone need not carry a
-    /// shrunk length to the device.
+    /// The number of resizes so far, and how many of them a full sync has covered. A data sync alone may not write a
+    /// smaller length to the device.
     resizes: AtomicU64,
     synced_resizes: AtomicU64,
 }
 
 impl FileDisk {
-    /// An open file; `path` is for messages.
+    /// An open file. `path` is used in messages only.
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
-        // A process before this one may have died with a length that no sync has covered.
+        // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
         FileDisk { file, path, writable, resizes, synced_resizes }
     }
@@ -82,12 +82,12 @@ impl Disk for FileDisk {
     fn resize(&self, len: u64) -> Result<()> {
         self.writable()?;
         let resized = self.file.set_len(len).map_err(|e| self.io("cannot resize", e));
-        // Counted after the change: a sync that sees the new count also sees the new length.
+        // Incremented after the change, so a sync that sees the new count also sees the new length.
         self.resizes.fetch_add(1, Ordering::AcqRel);
         resized
     }
 
-    /// Allocates every hole in the range, trimmed ones included: a write into one could fail otherwise.
+    /// Allocates all holes in the range, trimmed ones too, because a write into a hole could fail.
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         self.writable()?;
         if range.is_empty() {
@@ -105,7 +105,8 @@ impl Disk for FileDisk {
     }
 }
 
-/// Calls of Linux. A file system that lacks one is no error: all of them are advice.
+/// System calls of Linux. All of them are optimizations, so a file system that does not support one of them is not an
+/// error.
 #[cfg(target_os = "linux")]
 mod system {
     use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
@@ -116,7 +117,7 @@ mod system {
     use std::ops::Range;
 
     pub(super) fn will_read(file: &File, offset: u64, len: u64) {
-        // An error of the device comes back when the bytes are read.
+        // If the device fails, the later read returns the error.
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
@@ -138,7 +139,7 @@ mod system {
     }
 }
 
-/// Other systems: no call is needed for correctness.
+/// Other systems: none of these calls is needed for correctness.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::fs::File;

@@ -17,22 +17,22 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Links that are followed one after the other before they are taken for a circle, as the system does it.
+/// The number of links that are followed in a row before they are taken for a cycle. It is the limit of Linux.
 const MOST_LINKS: usize = 40;
 
 /// A folder of the file system, held open.
 #[derive(Debug, Clone)]
 pub struct FileVolume {
     handle: Arc<File>,
-    /// Where it was found, for messages alone.
+    /// The path that the folder was opened by, for messages only.
     path: PathBuf,
 }
 
 impl FileVolume {
-    /// The folder at `path`.
+    /// Opens the folder at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is none, or it must not be read.
+    /// [`Error::Io`] if it does not exist or cannot be read.
     pub fn open(path: impl Into<PathBuf>) -> Result<FileVolume> {
         let path = path.into();
         let there = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
@@ -46,12 +46,13 @@ impl FileVolume {
         }
     }
 
-    /// The folder and the name of the file at `path`, which need not exist. Links are followed, also where nothing is at
-    /// their end: the files that the engine keeps beside a database must be the same by whatever name it is opened.
+    /// Finds the folder and the name of the file at `path`. The file need not exist. Links are followed, even if the
+    /// target does not exist: the files that the engine keeps beside a database must be the same, whichever path it is
+    /// opened by.
     ///
     /// # Errors
-    /// [`Error::Option`] for a path that names no file, or one whose name is not UTF-8; [`Error::Io`] where the folder
-    /// is not there or must not be read.
+    /// [`Error::Option`] if the path does not name a file or the name is not UTF-8; [`Error::Io`] if the folder does
+    /// not exist or cannot be read.
     pub fn for_file(path: &Path) -> Result<(FileVolume, String)> {
         let mut file = path.to_owned();
         for _ in 0..MOST_LINKS {
@@ -60,7 +61,7 @@ impl FileVolume {
                 value: format!("{}", path.display()),
                 expected: "the path of a file, with a name in UTF-8 at its end".to_owned(),
             };
-            // `file_name` passes over a slash at the end, which stands for a folder.
+            // `file_name` ignores a slash at the end, but such a path names a folder.
             let at_end = |name: &&OsStr| file.as_os_str().as_bytes().ends_with(name.as_bytes());
             let name = file.file_name().filter(at_end).ok_or_else(bad)?.to_owned();
             let folder = FileVolume::open(file.parent().unwrap_or(Path::new("")))?;
@@ -72,12 +73,12 @@ impl FileVolume {
         Err(Error::io("cannot find", path, Errno::LOOP.into()))
     }
 
-    /// The folder itself.
+    /// The open folder.
     pub(super) fn handle(&self) -> &File {
         &self.handle
     }
 
-    /// Where the link `name` leads; `None` where no link has the name.
+    /// The target of the link `name`; `None` if there is no link of this name.
     fn link(&self, name: &OsStr) -> std::io::Result<Option<PathBuf>> {
         match retry_on_intr(|| readlinkat(&*self.handle, name, Vec::new())) {
             Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()).into())),
@@ -93,12 +94,13 @@ impl FileVolume {
             OpenMode::Write => OFlags::RDWR,
             OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Opening a pipe without a writer must not wait. The flag has no effect on files.
+        // Opening a pipe that has no writer must not block. The flag has no effect on regular files.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
         match (opened, mode) {
             (Ok(file), _) => {
-                // A device or a pipe is as long as an empty file, whose place a new database takes.
+                // A device or a pipe has the length 0. It would look like an empty file, in which a database can be
+                // created.
                 let stat = fstat(&file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::RegularFile | FileType::Directory => Ok(File::from(file)),
@@ -107,7 +109,7 @@ impl FileVolume {
             }
             (Err(Errno::EXIST), _) => Err(Error::Exists { path }),
             (Err(Errno::NOENT), OpenMode::Read | OpenMode::Write) => Err(Error::NotFound { path }),
-            // A folder that is not there is no reason to advise creating the database.
+            // `NotFound` would advise to create the database, but here the folder is missing.
             (Err(error), OpenMode::CreateNew) => Err(Error::io("cannot create", path, error.into())),
             (Err(error), _) => Err(Error::io("cannot open", path, error.into())),
         }
@@ -155,8 +157,8 @@ impl Volume for FileVolume {
         Ok(self.disk(name, Arc::new(file), mode))
     }
 
-    /// The new file is readable and writable for those for whom the other one is, and belongs to the same people where
-    /// the system lets it. At no moment is it open to more.
+    /// The new file gets the permissions of the file `beside`, and also its owner and group if the system allows that.
+    /// At no time does it have more permissions than the other file.
     fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
         let like = match statat(&*self.handle, beside, AtFlags::empty()) {
             Err(Errno::NOENT) => return self.open(name, OpenMode::CreateNew),
@@ -193,12 +195,12 @@ impl Volume for FileVolume {
     }
 
     fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {
-        // Network file systems want a file writable for an exclusive lock; a shared one must work where nothing can be
-        // written.
+        // Network file systems need a writable file for an exclusive lock. A shared lock must work on a read-only file
+        // system.
         let mode = if exclusive { OpenMode::Write } else { OpenMode::Read };
         loop {
-            // The lock belongs to this open file, so a second handle of this process is refused like any other, and
-            // closing other handles of the file leaves it alone.
+            // The lock belongs to this open file. So a second handle in this process is refused like one of another
+            // process, and closing other handles of the file does not release the lock.
             let file = Arc::new(self.open_file(name, mode, Mode::empty())?);
             let taken = if exclusive { file.try_lock() } else { file.try_lock_shared() };
             match taken {
@@ -207,7 +209,7 @@ impl Volume for FileVolume {
                 Err(TryLockError::Error(e)) => return Err(Error::io("cannot lock", self.path(name), e)),
             }
             let guard = FileLock { file: file.clone(), volume: self.clone() };
-            // Whoever had the lock before may have removed the file, or put another one in its place.
+            // The previous owner of the lock may have removed the file, or replaced it by another file.
             if guard.is_of(name)? {
                 return Ok(Locked { disk: self.disk(name, file, mode), guard: Box::new(guard) });
             }
@@ -219,7 +221,7 @@ impl Volume for FileVolume {
     }
 }
 
-/// A held lock; the system drops it with the file, thus also when the process dies.
+/// A held lock. The system releases it when the file is closed, and therefore when the process dies.
 #[derive(Debug)]
 struct FileLock {
     file: Arc<File>,
@@ -242,22 +244,23 @@ impl LockGuard for FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child process that is just being started holds a copy of the open file until it
-        // runs its own program, and the lock with it. A failure leaves what closing does.
+        // Closing the file is not enough: a child process that is being started has a copy of the open file, and with
+        // it the lock, until it runs its own program. If unlocking fails, the lock is released by closing the file.
         let _ = self.file.unlock();
     }
 }
 
-/// Opens `file`, which is its owner's alone, to those to whom the file of `like` is open.
+/// Gives `file`, which only its owner can access, the permissions and, if possible, the owner and group of the file
+/// `like`.
 fn share(file: &File, like: &Stat) -> rustix::io::Result<()> {
     let mut access = Mode::from_raw_mode(like.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
     let made = fstat(file)?;
     if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid) {
         let (owner, group) = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
-        // Only the superuser may give files away; a group that one is in can be set by anybody.
+        // Only the superuser can change the owner. The owner can set any group that he is a member of.
         let given = fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
         if given.is_err() {
-            // What the other file's group may do this one's must not.
+            // The file has another group, which must not get the permissions of the other file's group.
             access &= !Mode::RWXG;
         }
     }
@@ -274,23 +277,24 @@ mod system {
     use rustix::io::{Errno, retry_on_intr};
     use std::fs::File;
 
-    /// Renames unless something has the new name.
+    /// Renames the file, unless the new name is in use.
     pub(super) fn rename_new(folder: &File, from: &str, to: &str) -> std::io::Result<()> {
         match retry_on_intr(|| renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE)) {
-            // A file system that cannot do it at once.
+            // The file system does not support this flag.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => super::link_new(folder, from, to),
             renamed => Ok(renamed?),
         }
     }
 }
 
-/// Other systems have no rename that replaces nothing.
+/// Other systems have no rename that fails if the new name is in use.
 #[cfg(not(target_os = "linux"))]
 mod system {
     pub(super) use super::link_new as rename_new;
 }
 
-/// Gives a file another name unless something has that, then takes the old one away. A crash in between leaves both.
+/// Gives the file a second name, unless that name is in use, and then removes the first name. A crash between the two
+/// steps leaves both names.
 fn link_new(folder: &File, from: &str, to: &str) -> std::io::Result<()> {
     rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
     Ok(unlinkat(folder, from, AtFlags::empty())?)
@@ -302,7 +306,7 @@ mod tests {
     use std::fs::{create_dir, create_dir_all, rename, write};
     use std::os::unix::fs::symlink;
 
-    /// What a file is found to hold.
+    /// The content of the file at `path`.
     fn content(path: &Path) -> Vec<u8> {
         let (volume, name) = FileVolume::for_file(path).unwrap();
         let disk = volume.open(&name, OpenMode::Read).unwrap();
@@ -325,7 +329,7 @@ mod tests {
             assert_eq!((name.as_str(), content(&at(link))), ("file", b"x".to_vec()), "{link}");
             volume.open(link.rsplit('/').next().unwrap(), OpenMode::CreateNew).map(drop).unwrap_or(());
             let beside = at("real/deep").join(link.rsplit('/').next().unwrap());
-            assert!(beside.exists(), "{link} is made in the folder of the file");
+            assert!(beside.exists(), "{link} is created in the folder of the file");
         }
     }
 

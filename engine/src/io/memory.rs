@@ -1,6 +1,6 @@
-//! Files in memory, for databases without a file and for tests. They behave as real files do, with holes, locks, and
-//! handles that stay valid after the file is removed. A sync does nothing. Simulated failures must not be here:
-//! `duramen-sim` has them.
+//! Files in memory, for databases without a file and for tests. They behave like real files: they have holes and locks,
+//! and a handle stays valid after its file is removed. A sync does nothing. Simulated failures must not be in this
+//! file; `duramen-sim` has them.
 
 use super::blocks::{BLOCK, parts};
 use super::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A device block; `None` is a hole, which reads as zeros.
+/// A device block. `None` is a hole, which reads as zeros.
 type Block = RwLock<Option<Box<[u8; BLOCK]>>>;
 
-/// What is in a file, shared by its handles.
+/// The content of a file, shared by its handles.
 #[derive(Debug, Default)]
 struct Content {
     len: u64,
@@ -27,7 +27,7 @@ impl Content {
         self.blocks.get(usize::try_from(number).ok()?)
     }
 
-    /// Copies out what is there; the caller has checked the end.
+    /// Copies the bytes at `offset` to `buf`. The caller has checked that they are inside the file.
     fn read(&self, offset: u64, buf: &mut [u8]) {
         for part in parts(offset, buf.len()) {
             let Some(to) = buf.get_mut(part.at..part.at + part.len) else { continue };
@@ -39,7 +39,7 @@ impl Content {
         }
     }
 
-    /// Copies in, inside the length.
+    /// Copies `buf` to `offset`. The caller has checked that the bytes are inside the file.
     fn write(&self, offset: u64, buf: &[u8]) {
         for part in parts(offset, buf.len()) {
             let (Some(block), Some(from)) = (self.block(part.block), buf.get(part.at..part.at + part.len)) else {
@@ -53,7 +53,7 @@ impl Content {
         }
     }
 
-    /// Makes `len` bytes at `offset` zero, and holes of the blocks that lie wholly inside.
+    /// Sets `len` bytes at `offset` to zero. Whole blocks become holes.
     fn zero(&self, offset: u64, len: u64) {
         let len = len.min(self.len.saturating_sub(offset));
         for part in parts(offset, usize::try_from(len).unwrap_or(usize::MAX)) {
@@ -69,13 +69,13 @@ impl Content {
         }
     }
 
-    /// Sets the length; false where memory cannot even hold the list of blocks.
+    /// Sets the length. Returns false if there is not enough memory for the list of blocks.
     fn resize(&mut self, len: u64) -> bool {
         let Ok(blocks) = usize::try_from(len.div_ceil(BLOCK as u64)) else { return false };
         if self.blocks.try_reserve(blocks.saturating_sub(self.blocks.len())).is_err() {
             return false;
         }
-        // What lies behind the end of the last block must be zero if the file grows again.
+        // If the file grows again, the bytes after the old end must be zero.
         self.zero(len, u64::MAX);
         self.blocks.resize_with(blocks, Block::default);
         self.len = len;
@@ -89,7 +89,7 @@ struct Holders {
     exclusive: bool,
 }
 
-/// A file, named or not.
+/// A file, with or without a name.
 #[derive(Debug, Default)]
 struct MemoryFile {
     content: RwLock<Content>,
@@ -182,7 +182,7 @@ impl Disk for MemoryDisk {
         if self.file.content.write().resize(len) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Promises nothing: memory cannot be had in advance.
+    /// Reserves nothing: memory cannot be allocated in advance.
     fn reserve_range(&self, _range: Range<u64>) -> Result<()> {
         self.writable()
     }
@@ -194,10 +194,10 @@ impl Disk for MemoryDisk {
     }
 }
 
-/// Stands for the folder in messages.
+/// The path of the folder in messages.
 const FOLDER: &str = "(memory)";
 
-/// A folder in memory; clones are the same folder.
+/// A folder in memory. Clones refer to the same folder.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryVolume {
     files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_at_the_end_of_the_world_are_errors() {
+    fn offsets_beyond_the_largest_number_are_errors() {
         let disk = MemoryDisk::new();
         assert!(matches!(disk.write_at(u64::MAX, b"xy"), Err(Error::Io { .. })));
         assert!(matches!(disk.read_at(u64::MAX, &mut [0; 2]), Err(Error::Io { .. })));

@@ -32,19 +32,20 @@ use std::sync::Arc;
 pub trait Disk: Send + Sync + Debug {
     /// The length in bytes.
     fn size(&self) -> Result<u64>;
-    /// Fills `buf` with the bytes at `offset`. It is an error if the file ends before.
+    /// Fills `buf` with the bytes at `offset`. It is an error if the file ends before the last of them.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Writes all of `buf` at `offset`, and grows the file if needed. The write is durable only after [`Disk::sync`].
-    /// `kind` has no effect on the file; disks that measure count by it.
+    /// `kind` has no effect on the file; disks that measure writes count by it.
     fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()>;
-    /// [`Disk::write_as`] of bytes of no kind that is known.
+    /// Writes bytes of no known kind, as [`Disk::write_as`] does with [`WriteKind::Other`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
         self.write_as(WriteKind::Other, offset, buf)
     }
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
-    /// Discards `len` bytes at `offset`. Each block of 4 KiB among them reads as zeros afterwards or as it was, and after a
-    /// power cut before the next sync as either; the rest reads as it was, or as zeros.
+    /// Discards `len` bytes at `offset`. Afterwards each whole block of 4 KiB in this range reads as zeros or as
+    /// before. After a power cut before the next sync it can again be either. All other bytes in the range also read as
+    /// zeros or as before.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
     /// Sets the length; new bytes are zero. Space reserved beyond the length is freed, even if the length stays the
     /// same.
@@ -58,14 +59,14 @@ pub trait Disk: Send + Sync + Debug {
     fn reserve(&self, len: u64) -> Result<()> {
         self.reserve_range(0..len)
     }
-    /// The same for these bytes alone, inside the file or behind its end.
+    /// Reserves space for the bytes of `range`, which may be inside the file or beyond its end.
     fn reserve_range(&self, range: Range<u64>) -> Result<()>;
-    /// True if a power cut leaves each aligned block of 4 KiB that is being written either as it was or as it will be, never
-    /// a mixture.
+    /// True if writes of aligned blocks of 4 KiB are atomic: after a power cut each block has its old content or its
+    /// new content, never a mixture.
     fn writes_blocks_whole(&self) -> bool {
         false
     }
-    /// Bytes allocated on the device. There may be fewer than [`Disk::size`], if the file has holes.
+    /// The number of bytes allocated on the device. It can be smaller than [`Disk::size`] if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }
 
@@ -89,7 +90,7 @@ pub trait Volume: Send + Sync + Debug {
     /// Opens or creates a file. The errors are [`crate::Error::NotFound`] and [`crate::Error::Exists`].
     fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>>;
     /// Creates a file, as [`OpenMode::CreateNew`] does, with the permissions of the file `beside`. If there is no such
-    /// file, or if there are no permissions, it gets the default permissions.
+    /// file, or if there are no permissions, the new file gets the default permissions.
     fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
         let _ = beside;
         self.open(name, OpenMode::CreateNew)
@@ -121,7 +122,7 @@ pub struct Locked {
     pub guard: Box<dyn LockGuard>,
 }
 
-/// Holds a lock until dropped.
+/// Holds a lock until it is dropped.
 pub trait LockGuard: Send + Sync + Debug {
     /// True if the name still belongs to the locked file, and not to another file.
     fn is_of(&self, name: &str) -> Result<bool>;

@@ -1,5 +1,5 @@
-//! A volume over another volume that stays unchanged. Writes are kept in memory and hide the bytes below them. It shows
-//! the effect of a change on files that must not change. This file must not know what the files contain.
+//! A volume on top of another volume, which it never changes. Writes are kept in memory and hide the bytes below. It
+//! shows the effect of a change on files that must not change. This file must not know what the files contain.
 
 use super::blocks::{BLOCK, parts};
 use super::{Disk, Locked, MemoryVolume, OpenMode, Volume, WriteKind};
@@ -11,19 +11,20 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes that a device cannot read together, at the least.
+/// The smallest unit of a read error in bytes: a device that cannot read one sector may still read the next.
 const SECTOR: usize = 512;
 
-/// What was written over a file.
+/// The changes of a file.
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// Beyond this the file below has nothing to say: it was never longer, or was cut there.
+    /// The length of the part of the file below that is still visible. The bytes from here on come from `blocks` or are
+    /// zero.
     below: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
 }
 
-/// A file below, and what was written over it.
+/// A file of the volume below, and its changes.
 #[derive(Debug)]
 struct OverlayDisk {
     below: Arc<dyn Disk>,
@@ -38,7 +39,7 @@ impl OverlayDisk {
         Ok(OverlayDisk { below, path, written })
     }
 
-    /// A block as it is now, to write over a part of it.
+    /// The current content of a block, for a write to a part of it.
     fn block(&self, written: &Written, block: u64) -> Box<[u8; BLOCK]> {
         if let Some(bytes) = written.blocks.get(&block) {
             return bytes.clone();
@@ -57,7 +58,7 @@ impl OverlayDisk {
     }
 }
 
-/// Fills `buf` from `offset` of a disk; the sectors of it that cannot be read are zeros.
+/// Fills `buf` with the bytes at `offset`. Sectors that cannot be read become zeros.
 pub(crate) fn read_what_can_be(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
     if disk.read_at(offset, buf).is_ok() {
         return;
@@ -141,19 +142,19 @@ impl Disk for OverlayDisk {
     }
 }
 
-/// A folder as another one is, and what was written over it, which is gone with it.
+/// A folder that starts with the content of another folder. All changes are lost when it is dropped.
 #[derive(Debug)]
 pub struct OverlayVolume {
     below: Arc<dyn Volume>,
-    /// Files of the folder below that were opened, by name.
+    /// The files of the folder below that were opened, by name.
     over: Mutex<BTreeMap<String, Arc<OverlayDisk>>>,
-    /// Files that are not below.
+    /// The files that are not in the folder below.
     new: MemoryVolume,
     removed: Mutex<BTreeSet<String>>,
 }
 
 impl OverlayVolume {
-    /// Over a folder.
+    /// A volume on top of the folder `below`.
     pub fn new(below: Arc<dyn Volume>) -> OverlayVolume {
         OverlayVolume { below, over: Mutex::default(), new: MemoryVolume::new(), removed: Mutex::default() }
     }
@@ -162,7 +163,7 @@ impl OverlayVolume {
         Ok(!self.removed.lock().contains(name) && self.below.list(name)?.iter().any(|found| found == name))
     }
 
-    /// The file over the one below, which is opened if it was not before.
+    /// The overlay of a file of the folder below. Opens the file below if that was not done before.
     fn over(&self, name: &str, below: impl FnOnce() -> Result<Arc<dyn Disk>>) -> Result<Arc<dyn Disk>> {
         let mut over = self.over.lock();
         if let Some(disk) = over.get(name) {
@@ -195,7 +196,7 @@ impl Volume for OverlayVolume {
         Ok(())
     }
 
-    /// Of new files only: those below stay where they are.
+    /// Works for new files only: files of the folder below keep their names.
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         if self.is_below(to)? {
             return Err(Error::Exists { path: self.path(to) });
@@ -203,7 +204,7 @@ impl Volume for OverlayVolume {
         self.new.rename(from, to)
     }
 
-    /// By new files only: those below stay where they are.
+    /// The file `from` must be a new one: files of the folder below keep their names.
     fn replace(&self, from: &str, to: &str) -> Result<()> {
         self.new.replace(from, to)?;
         self.over.lock().remove(to);
@@ -224,7 +225,7 @@ impl Volume for OverlayVolume {
         Ok(())
     }
 
-    /// Always a shared lock: nothing is written to the folder below.
+    /// Always takes a shared lock: nothing is written to the folder below.
     fn lock(&self, name: &str, _exclusive: bool) -> Result<Locked> {
         let Locked { disk, guard } = self.below.lock(name, false)?;
         Ok(Locked { disk: self.over(name, || Ok(disk))?, guard })
@@ -288,13 +289,13 @@ mod tests {
                 prop_assert!(content(&*disk) == model);
             }
             let again = overlay.open("file", OpenMode::Read).unwrap();
-            prop_assert!(content(&*again) == model, "handles are of one file");
+            prop_assert!(content(&*again) == model, "both handles refer to one file");
             prop_assert!(content(&*volume.open("file", OpenMode::Read).unwrap()) == vec![9; len]);
         }
     }
 
     #[test]
-    fn names_come_and_go_above_alone() {
+    fn names_change_in_the_overlay_only() {
         let volume = below(b"x");
         let overlay = OverlayVolume::new(volume.clone());
         assert!(matches!(overlay.open("file", OpenMode::CreateNew), Err(Error::Exists { .. })));
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn two_may_look_at_once() {
+    fn an_exclusive_lock_of_an_overlay_is_shared_below() {
         let volume = below(b"x");
         let overlay = OverlayVolume::new(volume.clone());
         let held = overlay.lock("file", true).unwrap();

@@ -1,8 +1,9 @@
-//! [`TrimSupport`]: whether the file system of a folder punches holes. When to trim must not be decided here.
+//! [`TrimSupport`] says whether the file system of a folder can punch holes. The decision when to trim must not be in
+//! this file.
 
 use super::FileVolume;
 
-/// Whether a file system gives the space of bytes that a file does not need any more back to the device.
+/// Whether a file system can return unused space inside a file to the device.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -11,7 +12,7 @@ use super::FileVolume;
 /// match FileVolume::open(folder.path())?.trim_support() {
 ///     TrimSupport::Found => println!("files here can have holes"),
 ///     TrimSupport::Missing { why } => println!("a file keeps all of its space: {why}"),
-///     TrimSupport::Unknown { why } => println!("nobody knows: {why}"),
+///     TrimSupport::Unknown { why } => println!("this could not be tested: {why}"),
 /// }
 /// # Ok::<(), duramen::Error>(())
 /// ```
@@ -19,20 +20,20 @@ use super::FileVolume;
 pub enum TrimSupport {
     /// It punches holes in files.
     Found,
-    /// It does not. Files work, but keep the space of what is trimmed.
+    /// It does not. Files work, but trimmed parts keep their space.
     Missing {
-        /// What the system says.
+        /// The reason.
         why: String,
     },
-    /// It could not be tried.
+    /// The test was not possible.
     Unknown {
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
 }
 
 impl FileVolume {
-    /// Tries to punch a hole in a file without a name, which is gone afterwards.
+    /// Tests whether holes can be punched, in a temporary file without a name, which is gone afterwards.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -85,7 +86,7 @@ mod system {
     use std::fs::File;
 
     pub(super) fn trim_support(_: &File) -> TrimSupport {
-        TrimSupport::Missing { why: "holes are punched on Linux alone".to_owned() }
+        TrimSupport::Missing { why: "holes are punched on Linux only".to_owned() }
     }
 }
 

@@ -1,6 +1,6 @@
-//! [`WriteKind`]: what a write to a disk writes. Counting must not be here.
+//! [`WriteKind`]: what a write to a disk contains. Counting must not be in this file.
 
-/// What a write to a [`Disk`](super::Disk) writes.
+/// What a write to a [`Disk`](super::Disk) contains.
 ///
 /// ```
 /// use duramen::io::{Disk, MemoryDisk, WriteKind};
@@ -18,7 +18,7 @@ pub enum WriteKind {
     Page,
     /// Changes of pages: delta blocks.
     Delta,
-    /// What a page store needs to find its pages: the page table.
+    /// The data by which a page store finds its pages: the page table of `table`, the map of `shadow`.
     Table,
     /// The superblocks of a database.
     Superblock,
@@ -27,11 +27,11 @@ pub enum WriteKind {
 }
 
 impl WriteKind {
-    /// All kinds, each at the position of its number.
+    /// All kinds. The index of a kind is its number.
     pub const ALL: [WriteKind; 6] =
         [WriteKind::Log, WriteKind::Page, WriteKind::Delta, WriteKind::Table, WriteKind::Superblock, WriteKind::Other];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             WriteKind::Log => "log",

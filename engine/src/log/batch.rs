@@ -16,7 +16,7 @@
 
 use crate::base::{Error, Lsn, Result, bytes, checksum::chained};
 
-/// Bytes of a batch's header; an operation's LSN counts them, see [`super::Log::op_lsn`].
+/// Bytes of the header of a batch. [`super::Log::op_lsn`] counts them.
 pub const BATCH_HEADER: usize = 36;
 /// The maximum length of the payload of a batch.
 pub const MAX_PAYLOAD: usize = 1 << 30;
@@ -27,13 +27,13 @@ const CHECKED: usize = 32;
 /// A batch read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
-    /// The start LSN; see [`super::Log::op_lsn`] for the LSNs of its records.
+    /// The start LSN. [`super::Log::op_lsn`] gives the LSNs of its records.
     pub start: Lsn,
     /// The end LSN, where the next batch starts: the commit time of its contents.
     pub end: Lsn,
     /// The kind that [`super::Log::append`] was given.
     pub kind: u8,
-    /// The payload, bit for bit.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ impl BatchBuffer {
         self.bytes.len().saturating_sub(BATCH_HEADER)
     }
 
-    /// True when nothing has been pushed.
+    /// True if the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -97,11 +97,11 @@ impl BatchBuffer {
             self.bytes.resize(BATCH_HEADER, 0);
         }
         let length = self.len();
-        let most = stamp.most_payload;
-        let field = u32::try_from(length).ok().filter(|_| length <= most).ok_or_else(|| Error::Option {
+        let limit = stamp.most_payload;
+        let field = u32::try_from(length).ok().filter(|_| length <= limit).ok_or_else(|| Error::Option {
             option: "batch length",
             value: length.to_string(),
-            expected: format!("at most {most} bytes"),
+            expected: format!("at most {limit} bytes"),
         })?;
         let (header, payload) = self.bytes.split_at_mut(BATCH_HEADER);
         bytes::put_u64(header, 0, stamp.start.0);
@@ -117,17 +117,17 @@ impl BatchBuffer {
     }
 }
 
-/// What the log adds to a payload.
+/// The fields of a header that the log sets.
 pub(super) struct Stamp {
-    /// See [`super::LogConfig`].
+    /// The seed of the database's checksums, from [`super::LogConfig`].
     pub(super) seed: u32,
     pub(super) epoch: u32,
     pub(super) kind: u8,
     pub(super) start: Lsn,
     pub(super) durable: Lsn,
-    /// The previous batch's checksum.
+    /// The checksum of the previous batch.
     pub(super) previous: u32,
-    /// The most bytes that the payload may have.
+    /// The maximum length of the payload.
     pub(super) most_payload: usize,
 }
 
@@ -171,7 +171,7 @@ impl BatchHeader {
         chained(chained(previous, &self.chained), payload) == self.checksum
     }
 
-    /// Where the batch ends.
+    /// The end LSN of the batch.
     pub(super) fn end(&self) -> Lsn {
         self.start.plus(BATCH_HEADER).plus(self.length)
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_batch_proves_itself_and_no_flipped_bit_does() {
+    fn a_sealed_batch_is_valid_and_with_a_flipped_bit_it_is_not() {
         let mut buffer = BatchBuffer::new();
         buffer.push(b"records");
         let (sealed, sum) = buffer.seal(&stamp()).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_header_and_zeros_are_no_header() {
+    fn a_truncated_header_and_zeros_are_invalid() {
         let mut buffer = BatchBuffer::new();
         let sealed = buffer.seal(&stamp()).unwrap().0.to_vec();
         for len in 0..BATCH_HEADER {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_keeps_its_header_room_whatever_is_taken_back() {
+    fn a_buffer_keeps_space_for_the_header_after_truncations() {
         let mut buffer = BatchBuffer::new();
         buffer.push(b"abc");
         buffer.out().push(b'd');

@@ -22,17 +22,17 @@ struct State {
 }
 
 impl GroupCommit {
-    /// Everything before `durable` is on the device.
+    /// All bytes before `durable` are on the device.
     pub(super) fn new(durable: Lsn) -> GroupCommit {
         GroupCommit { durable: AtomicU64::new(durable.0), state: Mutex::new(State::default()), changed: Condvar::new() }
     }
 
-    /// Everything before this is on the device.
+    /// The durable LSN: all bytes before it are on the device.
     pub(super) fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::Acquire))
     }
 
-    /// Stops the log for good; only the first cause is kept.
+    /// Stops the log. The first cause is kept.
     pub(super) fn poison(&self, cause: String) {
         let mut state = self.state.lock();
         if state.poison.is_none() {
@@ -42,7 +42,7 @@ impl GroupCommit {
         self.changed.notify_all();
     }
 
-    /// What stopped the log.
+    /// The cause for which the log was stopped, if it was.
     pub(super) fn cause(&self) -> Option<String> {
         self.state.lock().poison.clone()
     }
@@ -73,7 +73,7 @@ impl GroupCommit {
         }
     }
 
-    /// Returns the role of the leader, whatever is durable already.
+    /// Returns the role of the leader, even if everything is durable already.
     pub(super) fn lead(&self) -> Result<Leader<'_>> {
         let mut state = self.state.lock();
         while state.led && state.poison.is_none() {
@@ -94,12 +94,12 @@ pub(super) struct Leader<'a> {
 }
 
 impl Leader<'_> {
-    /// Everything before `lsn` has been synced.
+    /// Records that everything before `lsn` was synced.
     pub(super) fn succeed(self, lsn: Lsn) {
         self.group.durable.fetch_max(lsn.0, Ordering::AcqRel);
     }
 
-    /// Records a failed sync: nothing is acknowledged later. Returns the error for all threads that wait.
+    /// Records a failed sync. From now on nothing is acknowledged. Returns the error for all threads that wait.
     pub(super) fn fail(self, error: &Error) -> Error {
         self.group.poison(error.first_cause());
         Error::Poisoned { cause: self.group.cause().unwrap_or_default() }

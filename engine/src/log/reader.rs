@@ -25,7 +25,7 @@ pub fn read(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<
     }
 }
 
-/// As [`read`], for a damaged log: reading ends at the damage, which [`LogReader::take_damage`] returns.
+/// Like [`read`], for a damaged log: reading ends at the damage, which [`LogReader::take_damage`] returns.
 ///
 /// # Errors
 /// Those of [`read`] if nothing can be read at `from`.
@@ -34,7 +34,7 @@ pub fn read_damaged(config: LogConfig, from: LogPosition, known_durable: Lsn) ->
     Ok(reader.map(|reader| LogReader { tolerant: true, ..reader }))
 }
 
-/// A reader at `from`; its `damage` is that of a segment behind those that it reads.
+/// A reader at `from`. Its `damage` is set if the header of a later segment is damaged.
 fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
     let survey = Survey::take(&config)?;
     if survey.ours.is_empty() && survey.damaged.is_none() {
@@ -57,6 +57,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
         window: open_window(&config, &first)?,
         seed: config.seed(),
         offset: SEGMENT_HEADER,
+        bytes: 0,
         end: LogEnd { lsn: first.start, epoch: first.epoch, chain: first.chain },
         config,
         survey,
@@ -70,6 +71,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
         damage,
     };
     reader.skip_to(from.lsn)?;
+    reader.bytes = 0;
     Ok(Some(reader))
 }
 
@@ -88,24 +90,26 @@ pub struct LogEnd {
     pub chain: u32,
 }
 
-/// Reads the batches of a log in order; see [`read`].
+/// Reads the batches of a log in order. [`read`] creates it.
 #[derive(Debug)]
 pub struct LogReader {
     pub(super) config: LogConfig,
     pub(super) survey: Survey,
-    /// The segments to read, in order; each up to the start of the next.
+    /// The segments to read, in order. Each is read up to the start of the next.
     pub(super) plan: Vec<SegmentHeader>,
     index: usize,
     window: FileWindow,
     offset: u64,
+    /// Bytes of the batches since `from`, and of the padding between them.
+    bytes: u64,
     end: LogEnd,
     seed: u32,
     pub(super) from: LogPosition,
     known_durable: Lsn,
-    /// Start and file offset of the batches of this segment that nothing later has shown to be durable.
+    /// The start and the file offset of each batch of this segment that no later batch has shown to be durable.
     doubtful: VecDeque<(Lsn, u64)>,
     finished: bool,
-    /// Damage is an end like any other.
+    /// True if damage ends the log without an error.
     tolerant: bool,
     damage: Option<Error>,
 }
@@ -157,6 +161,11 @@ impl LogReader {
     /// The end of the last batch read. After [`LogReader::next`] has returned `None` it is the end of the valid log.
     pub fn end_state(&self) -> LogEnd {
         self.end
+    }
+
+    /// Bytes that it has read, from the position that it was opened at: those of batches, and of the padding between them.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The part of the current segment, from offset to offset, that was read but may not be on the device.
@@ -215,7 +224,9 @@ impl LogReader {
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
         while self.doubtful.pop_front_if(|(start, _)| *start < header.durable).is_some() {}
         self.doubtful.push_back((header.start, offset));
-        self.offset = behind.saturating_add(header.length as u64);
+        let end = behind.saturating_add(header.length as u64);
+        self.bytes = self.bytes.saturating_add(end.saturating_sub(self.offset));
+        self.offset = end;
         self.end.lsn = batch.end;
         self.end.chain = header.checksum;
         Ok(Some(batch))

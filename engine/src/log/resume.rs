@@ -31,7 +31,7 @@ impl Log {
         let mut older: Vec<Older> =
             reader.plan.iter().zip(ends).map(|(header, end)| Older { number: header.number, end }).collect();
         let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
-        // What the reader had no use for goes with the last of what it read.
+        // Segments that the reader did not need are removed together with the last segment that it read.
         let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
         older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
         give_back_reserve(&config, &reader.plan)?;

@@ -71,7 +71,8 @@ pub(super) fn numbers(config: &LogConfig) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// The number after `number`. There are four billion numbers; if a file with the last one exists, remove it by hand.
+/// The number after `number`. There are four billion numbers. If a file with the last one exists, the user must remove
+/// it.
 pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
     number.checked_add(1).ok_or_else(|| Error::Exists { path: config.volume.path(&name(config, number)) })
 }

@@ -16,23 +16,23 @@ pub(super) struct FileWindow {
 }
 
 impl FileWindow {
-    /// Looks at `disk` as long as it is now.
+    /// A window on the current length of `disk`.
     pub(super) fn new(disk: Arc<dyn Disk>) -> Result<FileWindow> {
         Ok(FileWindow { size: disk.size()?, disk, at: 0, held: Vec::new() })
     }
 
-    /// The file's length in bytes.
+    /// The length of the file in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// `len` bytes at `offset`; `None` where the file ends before.
+    /// `len` bytes at `offset`, or `None` if the file ends before them.
     pub(super) fn get(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
-        let wanted = len as u64;
-        let Some(rest) = self.size.checked_sub(offset).filter(|rest| *rest >= wanted) else { return Ok(None) };
+        let needed = len as u64;
+        let Some(rest) = self.size.checked_sub(offset).filter(|rest| *rest >= needed) else { return Ok(None) };
         let held_to = self.at.saturating_add(self.held.len() as u64);
-        if offset < self.at || offset.saturating_add(wanted) > held_to {
-            let step = usize::try_from(rest.min(STEP.max(wanted))).unwrap_or(len);
+        if offset < self.at || offset.saturating_add(needed) > held_to {
+            let step = usize::try_from(rest.min(STEP.max(needed))).unwrap_or(len);
             self.held.resize(step, 0);
             self.at = offset;
             let filled = self.disk.read_at(offset, &mut self.held);

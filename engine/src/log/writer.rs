@@ -26,10 +26,12 @@ pub struct Log {
     seed: u32,
     epoch: u32,
     appended: AtomicU64,
+    /// Bytes written to segments, their padding included and their headers not.
+    written: AtomicU64,
     group: GroupCommit,
-    /// The most bytes that a payload may have.
+    /// The maximum length of a payload.
     most_payload: AtomicUsize,
-    /// The number of the next segment; held while rotating.
+    /// The number of the next segment. Locked during a rotation.
     next_number: Mutex<u32>,
     tail: Mutex<Tail>,
 }
@@ -43,12 +45,12 @@ struct Tail {
     offset: u64,
     /// The checksum of the last batch.
     chain: u32,
-    /// Writes before this file offset will not fail for want of space.
+    /// Space is reserved up to this file offset: writes before it do not fail on a full device.
     reserved: u64,
-    /// The file offset up to which the last caller of [`Log::reserve`] relies on it.
+    /// The file offset up to which the last caller of [`Log::reserve`] relies on the reservation.
     promised: u64,
     older: Vec<Older>,
-    /// Of a sparse log: a batch and the zeros after it. It is reused.
+    /// A buffer for a batch and the zeros after it, for a sparse log.
     blocks: Vec<u8>,
 }
 
@@ -72,7 +74,15 @@ impl Log {
         segment::numbers(config)
     }
 
-    /// As [`Log::create`], but removes only the segments in `stale`.
+    /// Removes all segments of this prefix, durably. The database must be closed: it needs none of them.
+    pub(crate) fn remove_stale(config: &LogConfig) -> Result<()> {
+        for number in Log::stale(config)? {
+            config.volume.remove(&segment::name(config, number))?;
+        }
+        config.volume.sync()
+    }
+
+    /// Like [`Log::create`], but removes only the segments in `stale`.
     pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
@@ -86,7 +96,7 @@ impl Log {
     pub(super) fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
         let disk = segment::create_empty(&config, header.number)?;
         if let Err(error) = segment::write_header(&config, &*disk, &header) {
-            // Without a header it is no segment: should this fail, too, the file is only untidy.
+            // A file without a header is not a segment. If the removal fails too, the file only takes a name.
             let _ = config.volume.remove(&segment::name(&config, header.number));
             return Err(error);
         }
@@ -94,6 +104,7 @@ impl Log {
             seed: config.seed(),
             epoch: header.epoch,
             appended: AtomicU64::new(header.start.0),
+            written: AtomicU64::new(0),
             group: GroupCommit::new(header.start),
             most_payload: AtomicUsize::new(MAX_PAYLOAD),
             next_number: Mutex::new(segment::number_after(&config, header.number)?),
@@ -127,9 +138,10 @@ impl Log {
         self.most_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
     }
 
-    /// Bytes of log from `lsn` to the end.
-    pub fn bytes_since(&self, lsn: Lsn) -> u64 {
-        self.next_lsn().0.saturating_sub(lsn.0)
+    /// Bytes of all batches since the log was created or resumed, and of the padding between them: what a recovery would
+    /// have to read of them.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
     }
 
     /// [`Log::append_buffer`] for a payload that is a slice; it is copied once.
@@ -164,6 +176,7 @@ impl Log {
         let end = stamp.start.plus(bytes.len());
         tail.offset = tail.offset.saturating_add(bytes.len() as u64);
         tail.chain = chain;
+        self.written.fetch_add(bytes.len() as u64, Ordering::AcqRel);
         self.appended.store(end.0, Ordering::Release);
         Ok(end)
     }
@@ -184,7 +197,7 @@ impl Log {
         self.tail.lock().promised = 0;
     }
 
-    /// As [`Log::give_up_reservation`], and frees the space of the segment beyond its end.
+    /// Like [`Log::give_up_reservation`], and frees the space of the segment after its end.
     ///
     /// # Errors
     /// Errors of the device. Then only the space is not freed.
@@ -201,14 +214,15 @@ impl Log {
     /// [`Error::Full`] if there is no space for the new segment; nothing has then changed.
     pub fn rotate(&self) -> Result<Lsn> {
         let mut next_number = self.next_number.lock();
-        // Most of the waiting is done here, while others append; what they append until the change is little.
+        // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
+        // write.
         self.make_durable(self.next_lsn())?;
         let number = *next_number;
         *next_number = segment::number_after(&self.config, number)?;
         let disk = segment::create_empty(&self.config, number)?;
         let rotated = self.change_to(disk, number);
         if rotated.is_err() {
-            // Without a header it is no segment: should this fail, too, the file is only untidy.
+            // A file without a header is not a segment. If the removal fails too, the file only takes a name.
             let _ = self.config.volume.remove(&segment::name(&self.config, number));
         }
         rotated
@@ -222,7 +236,7 @@ impl Log {
         let mut next = Tail::new(disk, header, 0, Vec::new());
         next.reserve(tail.promised.saturating_sub(tail.offset))?;
         let synced = if start > self.group.durable() { tail.disk.sync() } else { Ok(()) };
-        // Once the header may be on the device the old segment must not grow beyond it.
+        // After the header may be on the device, the old segment must not grow beyond it.
         if let Err(error) = synced.and_then(|()| segment::write_header(&self.config, &*next.disk, &header)) {
             return Err(leader.fail(&error));
         }
@@ -231,15 +245,15 @@ impl Log {
         let mut old = std::mem::replace(&mut *tail, next);
         drop(tail);
         leader.succeed(start);
-        // Nobody writes to it any more. It is not in the way of anything but other files.
+        // The old segment gets no more batches, so a failure here has no effect on the log.
         if let Err(cause) = old.give_back() {
-            tracing::warn!(%cause, "a log segment keeps room that it does not need");
+            tracing::warn!(%cause, "a log segment keeps space that it does not need");
         }
         Ok(start)
     }
 
-    /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock; never the current
-    /// one. The removals are durable on return.
+    /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock, but never the current
+    /// segment. The removals are durable on return.
     pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
         self.group.check()?;
         let past: Vec<u32> =
@@ -257,7 +271,7 @@ impl Log {
         self.remove(&self.ours(&segment::numbers(&self.config)?))
     }
 
-    /// Removes segments, durably. A failed sync of the folder stops the log, as one of a segment does.
+    /// Removes segments durably. A failed sync of the folder stops the log, like a failed sync of a segment.
     fn remove(&self, numbers: &[u32]) -> Result<()> {
         if numbers.is_empty() {
             return Ok(());
@@ -268,8 +282,8 @@ impl Log {
         self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
     }
 
-    /// The segments that belong to this log. If the database file was removed while it was open, another log may have
-    /// the names.
+    /// Which of these segments belong to this log. If the database file was removed while it was open, a new database
+    /// may have a log with the same names.
     fn ours(&self, numbers: &[u32]) -> Vec<u32> {
         let known: Vec<u32> = {
             let tail = self.tail.lock();
@@ -283,12 +297,12 @@ impl Log {
         numbers.iter().copied().filter(is_ours).collect()
     }
 
-    /// Stops the log for good: nothing is appended, removed or acknowledged any more. The first cause is kept.
+    /// Stops the log: from now on nothing is appended, removed or acknowledged. The first cause is kept.
     pub fn poison(&self, cause: impl Into<String>) {
         self.group.poison(cause.into());
     }
 
-    /// What stopped the log, if anything did.
+    /// The cause for which the log was stopped, if it was.
     pub fn is_poisoned(&self) -> Option<String> {
         self.group.cause()
     }
@@ -311,7 +325,7 @@ impl Watermark for Log {
         let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(false) };
         let (disk, end) = {
             let mut tail = self.tail.lock();
-            tail.end_flush();
+            self.written.fetch_add(tail.end_flush(), Ordering::AcqRel);
             (Arc::clone(&tail.disk), self.next_lsn())
         };
         match disk.sync() {
@@ -346,23 +360,23 @@ impl Tail {
 
     /// Ends the bytes of the flush that begins: later batches belong to the next flush. A sparse log continues in the
     /// next block. It continues in the same block if the padding needs reserved space and the device has no other
-    /// space.
-    fn end_flush(&mut self) {
+    /// space. Returns the length of the padding.
+    fn end_flush(&mut self) -> u64 {
         let next = self.offset.next_multiple_of(DEVICE_BLOCK);
         if self.header.shape == LogShape::Packed || next == self.offset {
-            return;
+            return 0;
         }
         if self.promised > self.offset {
             let left = self.promised.saturating_sub(self.offset);
             if self.reserve_up_to(next.saturating_add(left)).is_err() {
-                return;
+                return 0;
             }
             self.promised = next.saturating_add(left);
         }
-        self.offset = next;
+        next.saturating_sub(std::mem::replace(&mut self.offset, next))
     }
 
-    /// Frees the space beyond the end.
+    /// Frees the space after the end.
     fn give_back(&mut self) -> Result<()> {
         if self.reserved > self.offset {
             self.reserved = 0;

@@ -10,11 +10,13 @@
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
 //!   blocks. It has no page table.
+//! * `compress`: compression of pages on their way to the file, as `table` uses it.
 //! * `options`: what is chosen of a store when a database is created.
 //! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
 //!   writes, whatever store is in it.
 
 mod changed;
+mod compress;
 mod file;
 mod options;
 mod pool;
@@ -29,6 +31,7 @@ mod tests;
 mod totals;
 
 pub use changed::ChangedParts;
+pub use compress::Compression;
 pub use file::DatabaseFile;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};

@@ -14,12 +14,13 @@
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
 //! [`PageStore::drop_page`] for a page that is being written.
 
+use super::Compression;
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::superblock::Meta;
 use crate::base::bytes::take;
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use std::ops::Deref;
 
 /// How the file of a database keeps its pages. It is chosen when the database is created, with
@@ -198,6 +199,11 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Whether a page has an image.
     fn exists(&self, id: PageId) -> bool;
 
+    /// False if a page certainly has no image. Nothing is read.
+    fn may_exist(&self, id: PageId) -> bool {
+        self.exists(id)
+    }
+
     /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a change,
     /// to compare.
     fn wants_changes(&self) -> bool {
@@ -222,9 +228,31 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         self.exists(id)
     }
 
+    /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call it before
+    /// anything is written.
+    fn use_closed_state(&self) {}
+
+    /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after it.
+    fn close(&self, meta: Meta) -> Result<()> {
+        // Both: without its log, the file must not depend on one of them.
+        self.file().write_meta(meta)?;
+        self.file().write_meta(meta)
+    }
+
     /// From now on the store writes what it needs to find a page after each flush of the page, and not only at checkpoints.
     /// For stores that need nothing it changes nothing.
     fn persist_table(&self) {}
+
+    /// Whether the store compresses pages.
+    fn compresses(&self) -> bool {
+        false
+    }
+
+    /// Pages of this table are compressed like this from now on, each when it is next written. A store that does not compress
+    /// ignores it.
+    fn set_compression(&self, table: TableId, compression: Compression) {
+        let _ = (table, compression);
+    }
 
     /// Begins to write pages together.
     fn writer(&self) -> Box<dyn PageWriter + '_>;

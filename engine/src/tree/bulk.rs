@@ -1,5 +1,5 @@
-//! Bulk load: a tree built bottom-up from keys in order. Pages are written once, full to a chosen part, past the log;
-//! the layer above makes them reachable by giving the root its content.
+//! Bulk load: builds a tree bottom-up from sorted entries. Each page is written once, filled to a given part, and its
+//! content is not logged. The caller makes the pages reachable by formatting the root with the returned content.
 
 use super::edit::child_record;
 use super::insert::check_entry;
@@ -12,81 +12,81 @@ use crate::page::{
 };
 use std::collections::VecDeque;
 
-/// Where a bulk load's pages go.
+/// The destination of the pages of a bulk load.
 pub trait BulkSink {
     /// Allocates a page.
     fn allocate(&mut self) -> Result<PageId>;
-    /// Writes a page's packed content. Each allocated page is written once, in any order.
+    /// Writes the packed content of a page. Each allocated page is written once, in any order.
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
 }
 
-/// What a bulk load made.
+/// The result of a bulk load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loaded {
-    /// The packed content of the root: a Format of it makes the rest reachable.
+    /// The packed content of the root. A `Format` of the root with it makes the other pages reachable.
     pub root: Vec<u8>,
-    /// Entries in the leaves.
+    /// The number of entries in the leaves.
     pub entries: u64,
-    /// Pages written, runs of keys among them; the root is not.
+    /// The number of pages written, with the runs of keys and without the root.
     pub pages: u64,
-    /// The root's level.
+    /// The level of the root.
     pub level: u8,
 }
 
-/// Builds a tree from entries in order of keys.
+/// Builds a tree from sorted entries.
 #[derive(Debug)]
 pub struct BulkLoader<K> {
     sink: K,
     page_size: usize,
-    /// Its root is known at the end only.
+    /// The tree. Its root id is not set: only `finish` gets it.
     tree: Tree,
-    /// Bytes that a page is filled to.
+    /// The number of bytes that a page is filled to.
     target: usize,
     levels: Vec<Level>,
     /// The page of the key heap under construction, if leaves keep their keys there.
     heap: Option<(PageId, PageBuilder)>,
-    /// The lowest level that it builds: 1 where the leaves are there already.
+    /// The lowest level that the loader builds. It is 1 if the leaves exist already.
     bottom: usize,
     last: Option<Vec<u8>>,
     entries: u64,
     pages: u64,
 }
 
-/// The page under construction at one level: its entries wait until its upper fence, and with it the prefix that the
-/// page may cut off, is known.
+/// The page under construction at one level. Its entries wait until its upper fence is known, because the fences
+/// determine the prefix that the page can cut off.
 #[derive(Debug, Default)]
 struct Level {
-    /// Lower fence, as an image.
+    /// The lower fence, as an image.
     lower: Vec<u8>,
-    /// Its id, where the page before had to know it.
+    /// The page id, if the page before needed it for its right link.
     id: Option<PageId>,
-    /// Keys and records, from the place on that is `start` to the items.
+    /// Keys and records. `start` is subtracted from the positions in `items` to get positions in `bytes`.
     bytes: Vec<u8>,
     start: usize,
     items: VecDeque<Item>,
-    /// Bytes of keys and of records in `items`, and the sum of what the items take in a key list at the very least.
+    /// The bytes of all keys and of all records in `items`, and a lower bound of their bytes in a key list.
     key_bytes: usize,
     record_bytes: usize,
     least_bytes: usize,
-    /// Pages of this level that are written.
+    /// The number of pages of this level that are written.
     written: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Item {
-    /// Where the key image and behind it the record begin.
+    /// The position of the key image. The record follows it.
     at: usize,
     key_len: usize,
     record_len: usize,
-    /// What it takes in a key list at the very least where another one is before it.
+    /// A lower bound of the bytes in a key list, if another entry is before it.
     least: usize,
     large: bool,
-    /// The whole key, where it is a long one in a leaf.
+    /// The whole key, if it is a long key in a leaf.
     whole: Option<Box<[u8]>>,
 }
 
 impl Level {
-    /// `inner`: the level's pages are inner ones.
+    /// Adds an item. `inner`: the pages of the level are inner pages.
     fn push(&mut self, keys: KeyListKind, inner: bool, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
         let before = self.items.len().checked_sub(1).map_or(&[][..], |before| self.key(before));
         let least = keys.least_entry_bytes(key.len(), bytes::common_prefix(before, key), inner);
@@ -108,7 +108,7 @@ impl Level {
         self.items.get(index).map_or(&[], |item| self.slice(item.at, item.key_len))
     }
 
-    /// The whole key in a leaf; in an inner page the image.
+    /// The whole key in a leaf, the image in an inner page.
     fn whole(&self, index: usize) -> &[u8] {
         self.items.get(index).and_then(|item| item.whole.as_deref()).unwrap_or(self.key(index))
     }
@@ -118,10 +118,12 @@ impl Level {
         Record { bytes: self.slice(item.at + item.key_len, item.record_len), large: item.large }
     }
 
-    /// Bytes that the items take in a page at the very least: more than one page's are more than fit in it.
+    /// A lower bound of the bytes that the items take in a page. If it is greater than a page, the items do not fit in
+    /// one page.
     fn least_bytes(&self, keys: KeyListKind) -> usize {
         if keys.key_len().is_some() {
-            // Of blocks the index alone is sure; a page cannot count more entries than 16 bits can.
+            // For a list of blocks, only the size of the block index is certain. A page cannot have more entries than
+            // its 16-bit count allows.
             let index = self.items.len() / 32;
             return if self.items.len() > usize::from(u16::MAX) { usize::MAX } else { index + self.record_bytes };
         }
@@ -135,7 +137,7 @@ impl Level {
         least + self.record_bytes
     }
 
-    /// Takes the first `count` items off; the page now begins at `lower`.
+    /// Removes the first `count` items. The page now begins at `lower`.
     fn advance(&mut self, count: usize, lower: Vec<u8>, id: Option<PageId>) {
         let end = self.start + self.bytes.len();
         let cut = self.items.get(count).map_or(end, |item| item.at);
@@ -152,17 +154,17 @@ impl Level {
     }
 }
 
-/// The fewest items of a page that others follow, which always fit: an inner page of one child would make no level
-/// smaller than the one below.
+/// The fewest items of a page that is not the last one of its level. So many always fit. If inner pages had one child
+/// each, a level would be as large as the level below it.
 fn least(height: usize) -> usize {
     if height == 0 { 1 } else { 2 }
 }
 
 impl<K: BulkSink> BulkLoader<K> {
-    /// A loader for a tree of `table`, laid out as `layout` says, in pages of `page_size` bytes that are filled to the
-    /// part `fill` of their bytes, taken as the nearest of a tenth to 1.
+    /// A loader for a tree of `table` with this layout, in pages of `page_size` bytes. `fill` is the part of a page
+    /// that is filled, from 0.1 to 1; other values are changed to the nearest of these.
     pub fn new(sink: K, page_size: usize, layout: TreeLayout, table: TableId, fill: f32) -> BulkLoader<K> {
-        // Between 100 and 1000, so that the cast loses nothing but a fraction.
+        // The product is between 100 and 1000, so the cast loses only the fraction.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let thousandths = (fill.clamp(0.1, 1.0) * 1000.0) as usize;
         let tree = Tree { root: PageId::NONE, table, layout };
@@ -171,17 +173,17 @@ impl<K: BulkSink> BulkLoader<K> {
         BulkLoader { sink, page_size, tree, target, levels, heap: None, bottom: 0, last: None, entries: 0, pages: 0 }
     }
 
-    /// Appends a leaf that is there already, in a loader that gets no entries. `lower`: its lower fence, or the image of
-    /// its first key; of the leftmost one nothing.
+    /// Appends an existing leaf. The loader must not get entries then. `lower` is the lower fence of the leaf or the
+    /// image of its first key, and is empty for the leftmost leaf.
     pub(super) fn push_leaf(&mut self, lower: &[u8], leaf: PageId) -> Result<()> {
         self.bottom = 1;
         self.add(1, lower, Record::inline(&child_record(leaf)), None)
     }
 
-    /// Appends an entry. Its key must be above the one before.
+    /// Appends an entry. Its key must be greater than the one before.
     ///
     /// # Errors
-    /// `Error::Unsorted` where it is not; those of [`Tree::put`]; what the sink says.
+    /// `Error::Unsorted` if it is not; the errors of [`Tree::put`]; the errors of the sink.
     pub fn push(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
         check_entry(self.page_size, key, record)?;
         if self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
@@ -210,7 +212,7 @@ impl<K: BulkSink> BulkLoader<K> {
         }
     }
 
-    /// Puts a key's image in the heap page under construction, or in the next one.
+    /// Adds the image of a key to the heap page under construction, or to a new one if it is full.
     fn put_in_heap(&mut self, image: &[u8]) -> Result<KeyPlace> {
         loop {
             if let Some((id, builder)) = &mut self.heap {
@@ -234,13 +236,13 @@ impl<K: BulkSink> BulkLoader<K> {
         self.heap.take().map_or(Ok(()), |(id, builder)| self.write(id, &builder.finish()))
     }
 
-    /// As [`BulkLoader::push_leaf`], with a whole key.
+    /// Like [`BulkLoader::push_leaf`], with a whole key.
     pub(super) fn push_leaf_from(&mut self, lower: &[u8], leaf: PageId) -> Result<()> {
         let lower = self.store_key(lower)?;
         self.push_leaf(&lower, leaf)
     }
 
-    /// Writes what is left. `root` is the page that the caller will give the content of the root.
+    /// Writes the remaining pages. `root` is the page that the caller formats with the content of the root.
     pub fn finish(mut self, root: PageId) -> Result<Loaded> {
         self.write_heap_page()?;
         let mut height = self.bottom;
@@ -271,7 +273,7 @@ impl<K: BulkSink> BulkLoader<K> {
 
     fn add(&mut self, height: usize, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) -> Result<()> {
         if self.levels.len() == height {
-            // The leftmost page of a new level: no key is below it.
+            // The leftmost page of a new level has an empty lower fence.
             self.levels.push(Level::default());
         }
         let layout = self.tree.layout;
@@ -284,13 +286,14 @@ impl<K: BulkSink> BulkLoader<K> {
         Ok(())
     }
 
-    /// Writes one page of the items at `height`, which are more than fit in one.
+    /// Writes one page of the items at `height`. They must be more than fit in one page.
     fn flush(&mut self, height: usize) -> Result<()> {
         let last = self.len(height).saturating_sub(1);
-        // The separator will be no greater than the last key, so that the prefix is no shorter than with that one.
+        // The separator will not be greater than the last key, so the common prefix will not be shorter than with the
+        // last key as the upper fence.
         let lowest = self.levels.get(height).map(|level| self.fence(level, height, last)).unwrap_or_default();
         let mut count = self.fitting(height, Some(&lowest)).clamp(least(height).min(last.max(1)), last.max(1));
-        // With the separator of that many the prefix may be longer, and then more fit.
+        // With the separator at `count`, the common prefix may be longer, so more items may fit.
         for _ in 0..4 {
             let more = self.refill(height, count).clamp(least(height).min(last.max(1)), last.max(1));
             if more <= count {
@@ -302,7 +305,7 @@ impl<K: BulkSink> BulkLoader<K> {
         self.write_page(height, count, true)
     }
 
-    /// How many items fit, judged by the bytes that `count` of them take under their own separator.
+    /// The number of items that fit, estimated from the bytes that `count` items take under their own separator.
     fn refill(&self, height: usize, count: usize) -> usize {
         let Some(level) = self.levels.get(height) else { return count };
         let separator = self.separator(level, height, count);
@@ -320,13 +323,13 @@ impl<K: BulkSink> BulkLoader<K> {
         if fits { guess } else { count }
     }
 
-    /// The image of an item's key, as it would be a fence.
+    /// The image of an item's key as a fence.
     fn fence(&self, level: &Level, height: usize, index: usize) -> Vec<u8> {
         let out_of_line = height == 0 && self.tree.keys_are_out_of_line();
         if out_of_line { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
     }
 
-    /// How many of the items fit in one page, up to the target, under this upper fence; at least [`least`].
+    /// The number of items that fit in one page, up to the target, under this upper fence. At least [`least`].
     fn fitting(&self, height: usize, upper: Option<&[u8]>) -> usize {
         let Some(level) = self.levels.get(height) else { return 0 };
         let mut builder = self.builder(height, upper, PageId::NONE, PageId::NONE);
@@ -351,7 +354,7 @@ impl<K: BulkSink> BulkLoader<K> {
         PageBuilder::new(self.page_size, &self.tree.spec(id, level, lower, upper, right))
     }
 
-    /// Of the cuts in the last sixteenth up to `count`, the one with the shortest separator.
+    /// The position, among those in the last sixteenth up to `count`, with the shortest separator.
     fn shortest_separator(&self, height: usize, count: usize) -> usize {
         let Some(level) = self.levels.get(height) else { return count };
         if self.tree.layout.separators == SeparatorRule::Full {
@@ -362,11 +365,12 @@ impl<K: BulkSink> BulkLoader<K> {
             0 => bytes::common_prefix(level.whole(cut - 1), level.whole(*cut)) + 1,
             _ => level.key(*cut).len(),
         };
-        // The last of the shortest.
+        // The last one of the shortest.
         (first..=count).rev().min_by_key(len).unwrap_or(count)
     }
 
-    /// The separator before item `count`: in a leaf a whole key, in an inner page the image of the key that moves up.
+    /// The separator before item `count`. In a leaf it is a whole key, in an inner page the image of the key that moves
+    /// up.
     fn separator(&self, level: &Level, height: usize, count: usize) -> Vec<u8> {
         let mut separator = level.whole(count).to_vec();
         let long = is_long(separator.len(), self.page_size);
@@ -383,8 +387,8 @@ impl<K: BulkSink> BulkLoader<K> {
         (self.fill(&mut builder, level, count) && builder.fits()).then(|| builder.finish())
     }
 
-    /// Writes a page of the first `count` items, or fewer where the separator takes the room, and tells the level
-    /// above. `more`: other items follow.
+    /// Writes a page of the first `count` items, or of fewer if the separator needs the space, and adds its entry to
+    /// the level above. `more`: other items follow.
     fn write_page(&mut self, height: usize, count: usize, more: bool) -> Result<()> {
         let id = match self.levels.get(height).and_then(|level| level.id) {
             Some(id) => id,
@@ -427,7 +431,7 @@ impl<K: BulkSink> BulkLoader<K> {
         self.sink.write(id, packed)
     }
 
-    /// What pages keep for `key`; a long one's run is written now.
+    /// The form of `key` in pages. Writes the run of a long key.
     fn store_key(&mut self, key: &[u8]) -> Result<Vec<u8>> {
         if !is_long(key.len(), self.page_size) {
             return Ok(key.to_vec());

@@ -1,21 +1,21 @@
-//! A cursor over the tree as it is: a copied leaf and a place in it. It sees changes made meanwhile from one leaf to
-//! the next; snapshots are for the layer above, which builds its own cursor on [`LeafCopy`].
+//! A cursor over the current tree: a copy of a leaf and a position in it. It sees later changes when it continues at
+//! the next leaf. Snapshots must not be in this file; the layer above builds its own cursor on [`LeafCopy`].
 
 use super::search::{Range, Target};
 use super::{DetachedSubtree, LeafCopy, PageRead, Tree};
 use crate::base::Result;
 use crate::page::Record;
 
-/// Walks the entries of a tree both ways. It begins before the first entry.
+/// Iterates over the entries of a tree in both directions. It begins before the first entry.
 #[derive(Debug)]
 pub struct Cursor<'s, S> {
     tree: Tree,
     store: &'s S,
     leaf: LeafCopy,
-    /// The slot that `next` gives; `prev` gives the one before.
+    /// The slot of the entry that `next_entry` returns. `prev_entry` returns the one before.
     at: usize,
     loaded: bool,
-    /// Where the tree ends: a detached subtree's fences may say that there is more.
+    /// The bounds of the tree. The fences of a detached subtree may be wider.
     bounds: Range,
 }
 
@@ -41,21 +41,21 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         Ok(())
     }
 
-    /// Goes before the first entry.
+    /// Moves before the first entry.
     pub fn seek_first(&mut self) -> Result<()> {
         self.load(Target::First)?;
         self.at = 0;
         Ok(())
     }
 
-    /// Goes behind the last entry.
+    /// Moves after the last entry.
     pub fn seek_last(&mut self) -> Result<()> {
         self.load(Target::Last)?;
         self.at = self.leaf.count();
         Ok(())
     }
 
-    /// Goes before the first entry whose key is at least `key`.
+    /// Moves before the first entry with a key of at least `key`.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.load(Target::Covering(key))?;
         let (Ok(slot) | Err(slot)) = self.leaf.search(key);
@@ -63,7 +63,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         Ok(())
     }
 
-    /// The entry behind the cursor, which it passes; `None` at the end.
+    /// Returns the entry after the cursor and moves past it; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>> {
         if !self.loaded {
             self.seek_first()?;
@@ -74,7 +74,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
                 return Ok(None);
             }
             self.load(Target::Covering(&upper))?;
-            // A merge meanwhile may have put keys before `upper` in the same leaf.
+            // A merge may have moved keys before `upper` to the same leaf in the meantime.
             let (Ok(slot) | Err(slot)) = self.leaf.search(&upper);
             self.at = slot;
         }
@@ -82,7 +82,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         Ok(Some(self.entry(self.at - 1)))
     }
 
-    /// The entry before the cursor, which it passes; `None` at the start.
+    /// Returns the entry before the cursor and moves before it; `None` at the start.
     pub fn prev_entry(&mut self) -> Result<Option<Entry<'_>>> {
         while self.loaded && self.at == 0 {
             let lower = self.leaf.lower().to_vec();

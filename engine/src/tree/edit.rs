@@ -1,28 +1,28 @@
-//! Small steps that every change of the tree uses: page specifications, formatting. The choice of the changes must not
-//! be in this file.
+//! Small functions that several changes of the tree use: page specifications, formatting. The decision what to change
+//! must not be in this file.
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageKind, PageOp, PageSpec, RecordListKind};
 
-/// A slot as operations carry it.
+/// The slot as a number of an operation.
 pub(super) fn slot_u16(page: Page<'_>, slot: usize) -> Result<u16> {
     u16::try_from(slot).map_err(|_| Error::corrupt(page.id(), format!("slot {slot} is out of range")))
 }
 
-/// True where the entries take less than a quarter of what the fences leave.
+/// True if the entries take less than a quarter of the page without its header and fences.
 pub(super) fn is_underfull(page: Page<'_>) -> bool {
     let front = page.front();
     page.used().saturating_sub(front) < page.bytes().len().saturating_sub(front) / 4
 }
 
-/// The record of an inner page's entry.
+/// The record of an entry in an inner page.
 pub(super) fn child_record(child: PageId) -> [u8; 4] {
     child.0.to_le_bytes()
 }
 
 impl Tree {
-    /// What a new page of this tree is to be.
+    /// The specification of a new page of this tree.
     pub(super) fn spec<'a>(
         &self,
         id: PageId,
@@ -45,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// Gives a latched page new content.
+    /// Replaces the content of a latched page.
     pub(super) fn format_page<S: PageWrite>(&self, store: &S, page: &mut S::Mut<'_>, packed: Vec<u8>) -> Result<()> {
         self.must_fit(store, page, &PageOp::Format { packed: packed.into() })
     }
@@ -60,7 +60,7 @@ impl Tree {
     }
 }
 
-/// Reads a page and lets go of it again: for the writer, which knows that nobody changes it.
+/// Reads a page and releases its latch. For the writer, because no other thread changes pages.
 pub(super) fn peek<S: PageRead, R>(store: &S, id: PageId, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
     let latched = store.read(id)?;
     Ok(f(Page::new(&latched)))

@@ -1,4 +1,5 @@
-//! Freeing and counting subtrees that nothing leads to any more: detached by a range delete, or a dropped table's.
+//! Frees and counts subtrees that are not reachable any more: those that a range delete detached, and those of a
+//! dropped table.
 
 use super::edit::slot_u16;
 use super::key_heap::Owned;
@@ -8,44 +9,46 @@ use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 use std::collections::HashSet;
 
-/// So many pages of the key heap are changed by one call at the most, for one leaf: a batch's pages stay in the cache until it
+/// The most pages of the key heap that one call changes for one leaf. All pages of a batch stay in the cache until it
 /// ends.
 const HEAP_PAGES: usize = 12;
 
-/// How far [`Tree::free_subtree`] has come.
+/// The progress of [`Tree::free_subtree`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FreeProgress {
-    /// Pages freed by this call, runs of keys among them.
+    /// The number of pages freed by this call, with the runs of keys.
     pub freed: usize,
-    /// Nothing is left, the subtree's root is free as well.
+    /// True if the whole subtree is free, with its root.
     pub done: bool,
 }
 
-/// What a subtree holds.
+/// The content of a subtree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SubtreeCount {
-    /// Entries in its leaves.
+    /// The number of entries in its leaves.
     pub entries: u64,
-    /// Leaves and inner pages; runs not counted.
+    /// The number of leaves and inner pages, without runs.
     pub pages: u64,
 }
 
-/// What [`Tree::free_leaf`] did.
+/// The result of [`Tree::free_leaf`].
 struct FreedLeaf {
-    /// Pages that were freed.
+    /// The number of freed pages.
     pages: usize,
-    /// The leaf is one of them.
+    /// True if the leaf itself was freed.
     gone: bool,
-    /// Its keys were in the key heap, pages of which have changed.
+    /// True if the keys of the leaf are in the key heap. Pages of the heap have then changed.
     out_of_line: bool,
 }
 
 impl Tree {
-    /// Frees pages of the subtree at `root` from its end until `enough` says so of how many they are, or all of it; between two
-    /// calls it is still a valid subtree, so that the calls may be in different batches. It asks after each leaf and its runs, and
-    /// ends without that where a leaf keeps its keys out of line. `large` is called with the large records of each leaf, whose runs are
-    /// the caller's to free: it says how many of them, from the first on, it has freed, at least one. Those of the others are
-    /// for the next call. No reader may look at the subtree any more.
+    /// Frees pages of the subtree at `root`, from its end, until `enough` returns true for the number of freed pages,
+    /// or until the whole subtree is free. Between two calls it is a valid subtree, so the calls may be in different
+    /// batches. `enough` is called after each leaf and its runs. A call also ends after a leaf that keeps its keys out
+    /// of line, without asking `enough`. No reader may use the subtree any more.
+    ///
+    /// `large` is called with the large records of each leaf. It frees the runs of some of them, from the first on and
+    /// at least one, and returns their number. The others are left for the next call.
     pub fn free_subtree<S: PageWrite>(
         &self,
         store: &S,
@@ -56,7 +59,7 @@ impl Tree {
         let mut freed = 0;
         loop {
             let (path, leaf) = self.last_path(store, root)?;
-            // What may be damaged is read before anything is freed.
+            // Pages that may be damaged are read before anything is freed.
             let stays = path.iter().rev().find(|step| step.slot > 0);
             let run = stays.map_or_else(|| Ok(Vec::new()), |step| self.separator_run(store, *step))?;
             let leaf = self.free_leaf(store, leaf, &mut large)?;
@@ -65,7 +68,7 @@ impl Tree {
                 return Ok(FreeProgress { freed, done: false });
             }
             let mut gone = path.len();
-            // Inner pages whose last child is gone go as well; the lowest that stays loses its last entry.
+            // An inner page without children is freed too. The lowest inner page that remains loses its last entry.
             for step in path.iter().rev().take_while(|step| step.slot == 0) {
                 store.free(step.id)?;
                 freed += 1;
@@ -81,19 +84,20 @@ impl Tree {
         }
     }
 
-    /// The way to the last leaf of a subtree, whose fences are not asked: its outer ones may be out of date.
+    /// The path to the last leaf of a subtree. Fences are not checked, because the outer fences of a detached subtree
+    /// may be out of date.
     fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<Step>, PageId)> {
         let mut path = Vec::new();
         let subtree = Tree { root, ..*self };
-        let leaf = subtree.descend_noting(store, super::Target::Last, |page, slot| {
+        let leaf = subtree.descend_with(store, super::Target::Last, |page, slot| {
             path.push(Step { id: page.id(), slot });
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))
     }
 
-    /// Frees a leaf, or, if its keys are in many pages of the key heap, takes its last entries away, or, if not all runs of its large
-    /// records have been freed, the records of those that have.
+    /// Frees a leaf. If its keys are in too many pages of the key heap, removes its last entries instead. If `large`
+    /// has not freed all runs, replaces the records whose runs are freed by empty ones instead.
     fn free_leaf<S: PageWrite>(
         &self,
         store: &S,
@@ -102,8 +106,8 @@ impl Tree {
     ) -> Result<FreedLeaf> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
-        // All that may be damaged is read before anything is freed.
-        let (from, owned) = self.leaving(store, page)?;
+        // Pages that may be damaged are read before anything is freed.
+        let (from, owned) = self.entries_to_free(store, page)?;
         let slots: Vec<usize> = (from..page.count()).filter(|slot| page.record(*slot).large).collect();
         let records: Vec<_> = slots.iter().map(|slot| page.record(*slot)).collect();
         let done = if records.is_empty() { 0 } else { large(&records)?.max(1) };
@@ -125,12 +129,12 @@ impl Tree {
             self.must_fit(store, &mut store.latch(id)?, &PageOp::Remove { from, to })?;
         }
         let own = usize::from(gone);
-        let pages = owned.into_iter().try_fold(own, |pages, owned| Ok(pages + self.give_back(store, owned)?))?;
+        let pages = owned.into_iter().try_fold(own, |pages, owned| Ok(pages + self.free_owned(store, owned)?))?;
         Ok(FreedLeaf { pages, gone, out_of_line })
     }
 
-    /// From which slot on the entries of a leaf are freed at once, and what they have outside it.
-    fn leaving<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<(usize, Vec<Owned>)> {
+    /// The first slot of the entries of a leaf that are freed at once, and what these entries own outside the leaf.
+    fn entries_to_free<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<(usize, Vec<Owned>)> {
         if let Some(heap) = self.resolver(page) {
             return heap.last_owned(store, page, HEAP_PAGES);
         }
@@ -142,14 +146,14 @@ impl Tree {
         Ok((0, owned))
     }
 
-    /// The pages of the run of an inner page's separator.
+    /// The pages of the run of a separator in an inner page.
     fn separator_run<S: PageRead>(&self, store: &S, step: Step) -> Result<Vec<PageId>> {
         let mut separator = Vec::new();
         Page::new(&store.read(step.id)?).key_into(step.slot, &mut separator);
         self.run_pages(store, step.id, &separator)
     }
 
-    /// Removes the last entry of an inner page, whose child is gone, and frees its separator's run.
+    /// Removes the last entry of an inner page, whose child is freed, and frees the run of its separator.
     fn drop_last<S: PageWrite>(&self, store: &S, step: Step, run: Vec<PageId>) -> Result<usize> {
         let mut latched = store.latch(step.id)?;
         let page = Page::new(&latched);

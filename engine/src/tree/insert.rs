@@ -1,4 +1,4 @@
-//! Putting an entry: in its leaf if it fits, after a split if not.
+//! Inserts or replaces an entry in its leaf, after a split if it does not fit.
 
 use super::edit::slot_u16;
 use super::long_key::is_long;
@@ -9,28 +9,27 @@ use super::{PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
 
-/// Where a writer begins to look for a key's leaf.
+/// The page where a writer begins to search for a key's leaf.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
-    /// Where its place was when the writer looked last.
+    /// The leaf that covered the key when the writer found its place.
     Hint(LeafHint),
-    /// At a leaf that covered it before it was split: that one or the next may do so now.
-    Beside(PageId),
+    /// A leaf that covered the key before a split. This leaf or its right sibling may cover the key now.
+    LeafOrSibling(PageId),
 }
 
-/// More splits than one entry can ever need: each halves a page or makes room one level further up.
+/// More splits than one entry can ever need. Each split halves a page or makes room one level higher.
 pub(super) const MAX_SPLITS: usize = 1024;
 
 impl Tree {
-    /// Puts `record` under `key`, in place of the one that is there; returns whether there was one.
+    /// Puts `record` under `key` and replaces an existing record. Returns true if there was one.
     ///
-    /// `before` is called once, with the old record, before the leaf changes and under its exclusive latch; an
-    /// error from it leaves everything as it was. The old record's run, if it is a large one, is the caller's to
-    /// free.
+    /// `before` is called once, with the old record, before the leaf changes and under its exclusive latch. If it
+    /// returns an error, nothing changes. If the old record is a large one, the caller must free its run.
     ///
     /// # Errors
-    /// `Error::KeyTooLong`; `Error::ValueTooLong` where the record exceeds `limits::max_record`, so that
-    /// the record should have been a large one; what the store says.
+    /// `Error::KeyTooLong`; `Error::ValueTooLong` if the record exceeds `limits::max_record`, so that it should have
+    /// been a large one; the errors of the store.
     pub fn put<S: PageWrite>(
         &self,
         store: &S,
@@ -41,11 +40,11 @@ impl Tree {
         self.put_with_hint(store, LeafHint::NONE, key, record, before)
     }
 
-    /// As [`Tree::put`], first looking where the key's place was when the writer looked last. That leaf must not have been
-    /// freed or detached since, and no page id that was freed since may have been taken again.
+    /// Like [`Tree::put`], but first tries the place that the writer found before. That leaf must not have been freed
+    /// or detached since, and no page id that was freed since may have been used again.
     ///
     /// # Errors
-    /// As [`Tree::put`].
+    /// The same as for [`Tree::put`].
     pub fn put_with_hint<S: PageWrite>(
         &self,
         store: &S,
@@ -57,7 +56,7 @@ impl Tree {
         self.put_from(store, Start::Hint(hint), key, record, before)
     }
 
-    /// As [`Tree::put_with_hint`].
+    /// Like [`Tree::put_with_hint`].
     pub(super) fn put_from<S: PageWrite>(
         &self,
         store: &S,
@@ -67,16 +66,16 @@ impl Tree {
         mut before: impl FnMut(Option<Record<'_>>) -> Result<()>,
     ) -> Result<bool> {
         check_entry(store.page_size(), key, record)?;
-        let mut noted = false;
-        // What the page keeps for the key: a long one gets its run once, however often the leaf is split.
+        let mut called = false;
+        // The image of a long key. Its run is written once, even if the leaf is split several times.
         let mut stored = None;
         for _ in 0..MAX_SPLITS {
             let (mut leaf, found) = self.latch_from(store, from, key)?;
             let page = Page::new(&leaf);
-            from = Start::Beside(page.id());
-            if !noted {
+            from = Start::LeafOrSibling(page.id());
+            if !called {
                 before(found.ok().map(|slot| page.record(slot)))?;
-                noted = true;
+                called = true;
             }
             let (Ok(slot) | Err(slot)) = found;
             let at = slot_u16(page, slot)?;
@@ -89,10 +88,10 @@ impl Tree {
                 continue;
             }
             let long;
-            let apart;
+            let out_of_line;
             let image = if let Some(heap) = self.resolver(page) {
-                apart = heap.image_for(store, page, slot, key, record)?;
-                apart.as_slice()
+                out_of_line = heap.image_for(store, page, slot, key, record)?;
+                out_of_line.as_slice()
             } else if is_long(key.len(), store.page_size()) {
                 long = match stored.take() {
                     Some(image) => image,
@@ -112,7 +111,7 @@ impl Tree {
         Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))
     }
 
-    /// The leaf that covers `key` under its exclusive latch, and what a search for the key finds there.
+    /// The leaf that covers `key`, under its exclusive latch, and the result of a search for the key in it.
     pub(super) fn latch_from<'s, S: PageWrite>(
         &self,
         store: &'s S,
@@ -121,11 +120,11 @@ impl Tree {
     ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
         match from {
             Start::Hint(hint) => self.latch_with_hint(store, hint, key),
-            Start::Beside(id) => self.latch_beside(store, store.latch(id)?, id, key),
+            Start::LeafOrSibling(id) => self.latch_leaf_or_sibling(store, store.latch(id)?, id, key),
         }
     }
 
-    /// The same. If the leaf is as it was when the writer looked, nothing has to be looked for.
+    /// The same from a hint. If the leaf has not changed since the writer found the place, no search is needed.
     #[inline]
     pub(super) fn latch_with_hint<'s, S: PageWrite>(
         &self,
@@ -134,19 +133,19 @@ impl Tree {
         key: &[u8],
     ) -> Result<(S::Mut<'s>, std::result::Result<usize, usize>)> {
         if hint.leaf.is_none() {
-            return self.latch_found(store, key);
+            return self.latch_from_root(store, key);
         }
         let leaf = store.latch(hint.leaf)?;
         let page = Page::new(&leaf);
         if page.lsn() == hint.lsn && self.check_page(page, hint.leaf, 0).is_ok() {
             return Ok((leaf, hint.found()));
         }
-        self.latch_beside(store, leaf, hint.leaf, key)
+        self.latch_leaf_or_sibling(store, leaf, hint.leaf, key)
     }
 
-    /// The same of a leaf that has changed: it says itself which keys it covers, unless long ones are among them. If it was
-    /// split, its right sibling may be the one.
-    fn latch_beside<'s, S: PageWrite>(
+    /// The same from a leaf that has changed. Its fences show whether it covers the key, unless keys are long. If it
+    /// was split, its right sibling may cover the key.
+    fn latch_leaf_or_sibling<'s, S: PageWrite>(
         &self,
         store: &'s S,
         leaf: S::Mut<'s>,
@@ -169,15 +168,15 @@ impl Tree {
                     return Ok((leaf, found));
                 }
                 drop(leaf);
-                return self.latch_found(store, key);
+                return self.latch_from_root(store, key);
             }
         }
         drop(leaf);
-        self.latch_found(store, key)
+        self.latch_from_root(store, key)
     }
 
-    /// As [`Tree::latch_with_hint`], from the root.
-    fn latch_found<'s, S: PageWrite>(
+    /// The same from the root.
+    fn latch_from_root<'s, S: PageWrite>(
         &self,
         store: &'s S,
         key: &[u8],
@@ -187,8 +186,8 @@ impl Tree {
         Ok((leaf, found))
     }
 
-    /// The leaf that covers `key` under its exclusive latch. Only the writer changes pages, so that between its
-    /// shared and its exclusive latch nothing happens.
+    /// The leaf that covers `key`, under its exclusive latch. Only the writer changes pages, so no page can change
+    /// between a shared and an exclusive latch.
     pub(super) fn latch_leaf<'s, S: PageWrite>(&self, store: &'s S, key: &[u8]) -> Result<S::Mut<'s>> {
         let mut id = self.root;
         let mut latched = store.read(id)?;
@@ -215,7 +214,7 @@ impl Tree {
     }
 }
 
-/// Whether an entry is one that a page may hold.
+/// Checks that a page may contain the entry.
 pub(super) fn check_entry(page_size: usize, key: &[u8], record: Record<'_>) -> Result<()> {
     if key.len() > limits::MAX_KEY {
         return Err(Error::KeyTooLong { len: key.len(), max: limits::MAX_KEY });

@@ -1,11 +1,13 @@
-//! The key heap: where the keys are of leaves that keep parts of them only. How such a leaf is searched, where a new key
-//! goes, and what becomes of its place when the entry does. What a part is, is the page's affair.
+//! The key heap: pages for the keys of leaves that keep only parts of their keys. This file searches such leaves,
+//! chooses the place of a new key, and frees the place when the entry is removed. The format of parts must not be in
+//! this file; `page` has it.
 //!
-//! Every entry owns one key of a heap page, and heap pages belong to no leaf: after splits several name the same page. A key
-//! goes to the page of a neighbour or to the leaf's open page, if there is room, so that few pages have the keys of a leaf.
-//! A heap page without keys is freed.
+//! Every entry owns one key of a heap page. Heap pages belong to no leaf: after splits, several leaves refer to the
+//! same page. A new key goes to the page of a neighbour or to the leaf's open page, if there is room, so that the keys
+//! of a leaf are in few pages. A heap page without keys is freed.
 //!
-//! Latches: heap pages come after all others. Whoever holds one takes no other, and the leaf that led there is held.
+//! Latches: heap pages are latched after all other pages. A thread that holds one takes no other latch, and holds the
+//! latch of the leaf that refers to it.
 
 use super::long_key::is_long;
 use super::search::Target;
@@ -14,32 +16,33 @@ use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 use crate::page::{KeyPlace, Page, PageOp, Record, heap_number, heap_page_builder, out_of_line_image, would_insert};
 use std::collections::HashSet;
 
-/// What an entry has outside its page: it goes when the entry does.
+/// What an entry owns outside its page. It is freed with the entry.
 pub(super) struct Owned {
     place: Option<KeyPlace>,
     run: Vec<PageId>,
 }
 
-/// Who has the keys of pages that keep parts of them only: the key heap of their table.
+/// The key heap of a table, which resolves the keys of leaves that keep only parts of them.
 #[derive(Clone, Copy)]
 pub(super) struct KeyHeap<'t>(&'t Tree);
 
 impl Tree {
-    /// Who has the keys of this page; `None` where it has them itself. Nothing else in the tree asks a page that.
+    /// The key heap that resolves the keys of this page; `None` if the page has its keys itself. It is the only
+    /// function in the tree that asks a page for this.
     #[inline(always)]
     pub(super) fn resolver(&self, page: Page<'_>) -> Option<KeyHeap<'_>> {
         page.keys_are_out_of_line().then_some(KeyHeap(self))
     }
 
-    /// True where the leaves keep parts of their keys only: then a change may read and change pages of the key heap, and what a
-    /// leaf says of its keys means nothing.
+    /// True if the leaves keep only parts of their keys. Then a change may read and change pages of the key heap, and
+    /// the parts in a leaf are not whole keys.
     #[inline(always)]
     pub fn keys_are_out_of_line(&self) -> bool {
         self.layout.leaf.keys_are_out_of_line()
     }
 
-    /// The entries of the leaf that begins at `from`, and where it ends, if its keys are out of line and the range goes on behind
-    /// it: none of the keys has to be read.
+    /// The number of entries of the leaf that begins at `from`, and its upper fence, if its keys are out of line and
+    /// `key_range` continues after it. No key has to be read then.
     pub fn count_unread<S: PageRead>(
         &self,
         store: &S,
@@ -59,7 +62,7 @@ impl Tree {
         })
     }
 
-    /// The image of a page's key, wherever it is kept. The caller holds the page's latch.
+    /// The image of a key of a page, from the page or from the key heap. The caller holds the latch of the page.
     pub(super) fn image_into<S: PageRead>(
         &self,
         store: &S,
@@ -72,25 +75,26 @@ impl Tree {
             return Ok(());
         }
         out.clear();
-        let nowhere = || Error::corrupt(page.id(), format!("the key of slot {slot} is nowhere"));
+        let nowhere = || Error::corrupt(page.id(), format!("the key of slot {slot} has no place"));
         let place = page.key_place(slot).ok_or_else(nowhere)?;
         let latched = self.heap_page(store, page.id(), place.page)?;
         let heap = Page::new(&latched);
         let (_, image) = heap.heap_key(place.number).ok_or_else(|| no_such_key(place))?;
-        // Numbers are given again: a leaf and a heap page of different ages would make other keys of its entries.
+        // Numbers are used again. If the leaf and the heap page are of different ages, this would be the key of another
+        // entry.
         let whole = !is_long(image.len(), store.page_size());
         let known = if whole { image } else { bytes::slice(image, 0, limits::long_key_head(store.page_size())) };
         if !page.part_shows(slot, known, whole) {
-            return Err(Error::corrupt(page.id(), format!("the part of slot {slot} is not that of its key")));
+            return Err(Error::corrupt(page.id(), format!("the part in slot {slot} does not match the key")));
         }
         out.extend_from_slice(image);
         Ok(())
     }
 
-    /// The heap page to which a leaf leads that the caller has latched.
+    /// Latches a heap page that the leaf refers to. The caller holds the latch of the leaf.
     fn heap_page<'s, S: PageRead>(&self, store: &'s S, leaf: PageId, id: PageId) -> Result<S::Ref<'s>> {
         if id == leaf {
-            return Err(Error::corrupt(leaf, "one of its keys is said to be in itself"));
+            return Err(Error::corrupt(leaf, "it refers to itself as the heap page of a key"));
         }
         let latched = store.read(id)?;
         self.check_heap_page(Page::new(&latched), id)?;
@@ -105,9 +109,9 @@ impl Tree {
         Err(Error::corrupt(id, what))
     }
 
-    /// Reads the keys that a change at `key` may ask for, if they are out of line: what the change would meet must be met
-    /// before anything happens. `room`: a leaf with fewer free bytes may be split, wherever that is; 0 for a removal. True: all of
-    /// the leaf's keys have been read.
+    /// If the keys are out of line, reads the keys that a change at `key` may need, so that all errors occur before the
+    /// change. If a leaf has fewer than `room` free bytes, it may be split at any entry; `room` is 0 for a removal.
+    /// Returns true if all keys of the leaf have been read.
     pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<bool> {
         let leaf = self.descend(store, Target::Covering(key))?;
         let page = Page::new(&leaf);
@@ -131,8 +135,9 @@ impl Tree {
         }
     }
 
-    /// Hands the entries of the leaf that covers `key` to `each`, in order, and of those whose keys cannot be read why. Returns
-    /// the leaf's LSN and where it ends, by its own word; `None` for the latter: at a long key, which it does not know whole.
+    /// Calls `each` with the entries of the leaf that covers `key`, in order. For an entry whose key cannot be read, it
+    /// gets the error. Returns the LSN of the leaf and the range from `key` to its upper fence. The range is `None` if
+    /// the fence is a long key, because the page does not have all of it.
     pub fn leaf_entries<S: PageRead>(
         &self,
         store: &S,
@@ -152,7 +157,7 @@ impl Tree {
         Ok((page.lsn(), known.then_some(KeyRange { lower: key.to_vec(), upper })))
     }
 
-    /// The whole key before `slot` of a leaf, or what is known to be before its first one.
+    /// The whole key before `slot` of a leaf. For slot 0, the known part of the lower fence.
     fn key_before<S: PageRead>(&self, store: &S, leaf: Page<'_>, slot: usize) -> Result<Vec<u8>> {
         let mut before = Vec::new();
         match slot.checked_sub(1) {
@@ -185,7 +190,7 @@ impl Tree {
         Ok(KeyPlace { page: id, number: 0 })
     }
 
-    /// `None`: there is no room.
+    /// Adds an image to a heap page. Returns `None` if there is no room.
     fn add_to_heap_page<S: PageWrite>(
         &self,
         store: &S,
@@ -194,7 +199,7 @@ impl Tree {
         image: &[u8],
     ) -> Result<Option<KeyPlace>> {
         if id == leaf {
-            return Err(Error::corrupt(leaf, "one of its keys is said to be in itself"));
+            return Err(Error::corrupt(leaf, "it refers to itself as the heap page of a key"));
         }
         let mut latched = store.latch(id)?;
         let page = Page::new(&latched);
@@ -205,15 +210,16 @@ impl Tree {
         Ok(store.apply(&mut latched, &op)?.then_some(KeyPlace { page: id, number }))
     }
 
-    /// What the entry of `slot` has outside its page, which is latched. All that may be damaged is read here.
+    /// What the entry of `slot` owns outside its page. The caller holds the latch of the page. All pages that may be
+    /// damaged are read here.
     pub(super) fn owned_by<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize) -> Result<Owned> {
         let mut image = Vec::new();
         self.image_into(store, page, slot, &mut image)?;
         Ok(Owned { place: page.key_place(slot), run: self.run_pages(store, page.id(), &image)? })
     }
 
-    /// Gives back what an entry had that is gone; returns the pages that were freed.
-    pub(super) fn give_back<S: PageWrite>(&self, store: &S, owned: Owned) -> Result<usize> {
+    /// Frees what a removed entry owned. Returns the number of freed pages.
+    pub(super) fn free_owned<S: PageWrite>(&self, store: &S, owned: Owned) -> Result<usize> {
         let mut freed = owned.run.len();
         for page in owned.run {
             store.free(page)?;
@@ -234,8 +240,8 @@ impl Tree {
         Ok(freed)
     }
 
-    /// Of two neighbouring leaves whose keys are out of line: the first entry of the right one as it is in one page with the
-    /// left one's. One is latched at a time, for a damaged one may lead to the other.
+    /// If the keys of two neighbouring leaves are out of line: the image that the first entry of the right leaf gets if
+    /// both are joined. The leaves are latched one after the other, because a damaged leaf may refer to the other one.
     pub(super) fn joined_image<S: PageRead>(&self, store: &S, left: PageId, right: PageId) -> Result<Option<Vec<u8>>> {
         let before = {
             let latched = store.read(left)?;
@@ -255,7 +261,7 @@ impl Tree {
 }
 
 impl KeyHeap<'_> {
-    /// [`Tree::locate`] in a leaf whose keys are out of line.
+    /// [`Tree::locate`] in a leaf with keys out of line.
     #[cold]
     pub(super) fn locate<S: PageRead>(
         self,
@@ -274,8 +280,8 @@ impl KeyHeap<'_> {
         found.ok_or_else(|| Error::corrupt(page.id(), "not a page of partial keys"))
     }
 
-    /// The image for an insertion of `key` at `slot` of a leaf whose keys are out of line. If the entry fits in the leaf, the
-    /// key is put in the heap; if not, the image is one that will not fit either, and nothing has happened.
+    /// The image for an insertion of `key` at `slot` of a leaf with keys out of line. If the entry fits in the leaf,
+    /// the key is added to the heap. Otherwise nothing changes, and the returned image does not fit either.
     pub(super) fn image_for<S: PageWrite>(
         self,
         store: &S,
@@ -299,8 +305,8 @@ impl KeyHeap<'_> {
         Ok(out_of_line_image(leaf.keys(), &before, key, next, place))
     }
 
-    /// Of the last entries of a latched leaf, as many as have their keys in `pages` pages of the key heap: from which slot on, and
-    /// what they have outside the leaf.
+    /// The last entries of a latched leaf with keys in at most `pages` pages of the key heap: their first slot, and
+    /// what they own outside the leaf.
     pub(super) fn last_owned<S: PageRead>(
         self,
         store: &S,
@@ -316,7 +322,7 @@ impl KeyHeap<'_> {
                 break;
             }
             if place.is_some_and(|place| !places.insert(place)) {
-                return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is another's too")));
+                return Err(Error::corrupt(page.id(), format!("the key of slot {slot} has the place of another key")));
             }
             owned.push(self.0.owned_by(store, page, slot)?);
             from = slot;
@@ -325,7 +331,8 @@ impl KeyHeap<'_> {
     }
 }
 
-/// The bytes of a leaf's lower fence that are sure to be a key's: behind them a long one has its run.
+/// The part of a leaf's lower fence that consists of bytes of a key. A long fence has the reference to its run after
+/// it.
 pub(super) fn shared_with_lower(page: Page<'_>, page_size: usize) -> &[u8] {
     let lower = page.lower_fence();
     let whole = if is_long(lower.len(), page_size) { limits::long_key_head(page_size) } else { lower.len() };
@@ -333,5 +340,5 @@ pub(super) fn shared_with_lower(page: Page<'_>, page_size: usize) -> &[u8] {
 }
 
 fn no_such_key(place: KeyPlace) -> Error {
-    Error::corrupt(place.page, format!("it has no key {}, which a leaf says is there", place.number))
+    Error::corrupt(place.page, format!("it has no key {}, but a leaf refers to it", place.number))
 }

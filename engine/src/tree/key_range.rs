@@ -1,14 +1,14 @@
-//! A range of keys in the half-open form to which every other form is converted.
+//! A half-open range of keys. All other forms of ranges are converted to it.
 
 use crate::base::bytes;
 use std::ops::Bound;
 
-/// The keys from `lower` to below `upper`; without `upper` to the end.
+/// The keys from `lower` on that are less than `upper`. Without `upper`, all keys from `lower` on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRange {
-    /// The least key that may be in it.
+    /// The smallest key that can be in the range.
     pub lower: Vec<u8>,
-    /// The least key behind it; `None`: it goes to the end.
+    /// The smallest key after the range; `None` if the range has no upper bound.
     pub upper: Option<Vec<u8>>,
 }
 
@@ -32,27 +32,27 @@ impl KeyRange {
         KeyRange { lower, upper }
     }
 
-    /// True if no key can be in it.
+    /// True if no key can be in the range.
     pub fn is_empty(&self) -> bool {
         self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
     }
 
-    /// True if `key` is in it.
+    /// True if `key` is in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.lower.as_slice() <= key && self.is_above(key)
     }
 
-    /// True if `key` is below its end.
+    /// True if `key` is below the upper bound.
     pub fn is_above(&self, key: &[u8]) -> bool {
         self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 
-    /// True if it goes on at least to where something else ends.
+    /// True if the range extends at least to `upper`.
     pub fn reaches(&self, upper: Option<&[u8]>) -> bool {
         ends_by(upper, self.upper.as_deref())
     }
 
-    /// What is in both.
+    /// The intersection of both ranges.
     pub fn within(self, other: &KeyRange) -> KeyRange {
         let upper = match (self.upper, other.upper.as_ref()) {
             (Some(own), Some(other)) => Some(own.min(other.clone())),
@@ -61,20 +61,20 @@ impl KeyRange {
         KeyRange { lower: self.lower.max(other.lower.clone()), upper }
     }
 
-    /// True if all of `other` is in it.
+    /// True if all of `other` is in the range.
     pub fn covers(&self, other: &KeyRange) -> bool {
         self.lower <= other.lower && self.reaches(other.upper.as_deref())
     }
 
-    /// True if the two overlap, or one begins where the other ends.
+    /// True if the ranges overlap or one begins at the end of the other.
     fn touches(&self, other: &KeyRange) -> bool {
         let reaches = |a: &KeyRange, b: &KeyRange| a.upper.as_ref().is_none_or(|upper| *upper >= b.lower);
         reaches(self, other) && reaches(other, self)
     }
 
-    /// Adds a range to a sorted list of disjoint ones.
+    /// Adds the range to a sorted list of disjoint ranges.
     pub fn merge_into(mut self, list: &mut Vec<KeyRange>) {
-        // Those that it touches lie side by side.
+        // The ranges that touch it are consecutive.
         let from = list.partition_point(|other| other.upper.as_ref().is_some_and(|upper| *upper < self.lower));
         let touched = list.iter().skip(from).take_while(|other| self.touches(other)).count();
         for other in list.drain(from..from + touched) {
@@ -87,7 +87,7 @@ impl KeyRange {
     }
 }
 
-/// True if an end is not after another.
+/// True if the upper bound `a` is not after the upper bound `b`.
 fn ends_by(a: Option<&[u8]>, b: Option<&[u8]>) -> bool {
     match (a, b) {
         (_, None) => true,

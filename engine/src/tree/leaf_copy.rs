@@ -1,6 +1,6 @@
-//! A copy of a leaf, made under its latch, with everything that a cursor needs to walk the leaf and to go on from it:
-//! whole keys, and the range of keys that the leaf covers. Of a leaf that keeps its keys out of line the copy is a
-//! part, with the range of that part. Merging with other versions must not be in this file.
+//! A copy of a leaf, made under its latch, with all that a cursor needs to iterate over the leaf and to continue after
+//! it: whole keys, and the range of keys that the leaf covers. For a leaf that keeps its keys out of line, the copy is
+//! a part of the leaf, with the range of that part. Merging with other versions must not be in this file.
 
 use super::long_key::is_long;
 use super::search::{Range, Target};
@@ -9,33 +9,35 @@ use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
 use std::ops::Range as Slots;
 
-/// A copy of a leaf, reusable for one leaf after another without allocating anew.
+/// A copy of a leaf. Its memory is reused for the next leaf.
 #[derive(Clone, Debug, Default)]
 pub struct LeafCopy {
     page: Vec<u8>,
-    /// Whole keys of the slots whose key is long, in order of slots: their runs may be freed once the latch is gone.
+    /// The whole keys of the slots with long keys, in the order of the slots. They are copied because their runs may be
+    /// freed after the latch is released.
     long: Vec<(usize, Vec<u8>)>,
-    /// Of a leaf that keeps its keys out of line: the slots that were taken, which count from 0 here. The window has their whole keys,
-    /// the range is theirs.
+    /// For a leaf that keeps its keys out of line: the slots that were copied. Slot numbers of the copy begin with 0.
+    /// `window` has their whole keys, and `range` is their range.
     part: Option<Slots<usize>>,
     range: Range,
     window: KeyWindow,
-    /// A buffer for the next fence.
+    /// A buffer for the next upper fence.
     spare: Vec<u8>,
-    /// No entry has a record.
-    bare: bool,
+    /// True if entries have no records.
+    no_records: bool,
 }
 
-/// How many entries are taken of a leaf that keeps its keys out of line: each has to be read from the key heap.
+/// The number of entries that are copied of a leaf that keeps its keys out of line. Each key has to be read from the
+/// key heap.
 const PART: usize = 32;
 
 impl LeafCopy {
-    /// No leaf yet: no entries, the empty key's range.
+    /// An empty copy: no entries, and the range of all keys.
     pub fn new() -> LeafCopy {
         LeafCopy::default()
     }
 
-    /// Forgets the leaf, but not the memory that it took.
+    /// Removes the leaf but keeps the memory.
     pub fn clear(&mut self) {
         self.page.clear();
         self.long.clear();
@@ -45,14 +47,15 @@ impl LeafCopy {
         self.window.clear();
     }
 
-    /// Bytes of memory that it has.
+    /// The bytes of memory of the copy.
     pub fn room(&self) -> usize {
         let fences = self.range.upper.as_ref().map_or(0, Vec::capacity) + self.range.lower.capacity();
         self.page.capacity() + fences + self.spare.capacity() + self.window.room()
     }
 
-    /// Copies the leaf that `target` names. Of a detached subtree, which must hold the target's key, the outer leaves may
-    /// have no bound where the subtree has one: the caller keeps within the subtree's.
+    /// Copies the leaf that `target` selects. In a detached subtree, which must contain the key of the target, the
+    /// outer leaves may have no bound where the subtree has one, so the caller must also check the bounds of the
+    /// subtree.
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let leaf = tree.descend(store, target)?;
         let page = Page::new(&leaf);
@@ -70,24 +73,24 @@ impl LeafCopy {
         self.copy(tree, store, page, target)
     }
 
-    /// Copies the leaf to the right of the copied one instead, without a descent; false, and nothing is changed, where
-    /// it takes one to find it.
+    /// Copies the leaf to the right of the copied leaf, without a descent. Returns false and changes nothing if a
+    /// descent is needed to find it.
     ///
-    /// The right link may be old: the page behind it counts only if it says itself that it is the leaf of this tree that
-    /// begins where the copied one ends. If it has been freed since the copy was made it may still say so, and has then all
-    /// that happened to its keys up to that moment: the caller must not care for changes later than the copy, and must
-    /// know that the page's id has not been used again.
+    /// The right link may be out of date. The page that it refers to is used only if it is a leaf of this tree that
+    /// begins at the upper fence of the copied leaf. If the page was freed after the copy was made, it may still look
+    /// like that, with all changes of its keys up to that moment. So the caller must not need changes later than the
+    /// copy, and must know that the page id has not been used again.
     pub fn load_right<S: PageRead>(&mut self, tree: &Tree, store: &S) -> Result<bool> {
         let (right, page_size) = (self.page().right(), store.page_size());
         let Some(upper) = self.range.upper.as_deref().filter(|_| !right.is_none()) else { return Ok(false) };
-        // A page that is not there any more is no error: nothing leads to it.
+        // A page that does not exist any more is not an error, because the right link may be out of date.
         let Ok(leaf) = store.read(right) else { return Ok(false) };
         let page = Page::new(&leaf);
         store.prefetch_place_of(page.right());
         if tree.check_page(page, right, 0).is_err() || page.lower_fence() != upper || is_long(upper.len(), page_size) {
             return Ok(false);
         }
-        // The runs of its long keys may have gone with it.
+        // The runs of its long keys may have been freed with it.
         if page.first_longer(0, limits::max_inline_key(page_size)).is_some() {
             return Ok(false);
         }
@@ -104,12 +107,12 @@ impl LeafCopy {
         Ok(true)
     }
 
-    /// Where a fence is a long key's image, its run belongs to a separator further up: goes down again and takes the
-    /// whole keys from the separators themselves, while their pages are latched.
+    /// If a fence is the image of a long key, its run belongs to a separator in an inner page. Descends again and reads
+    /// the whole keys from the separators, while their pages are latched.
     #[cold]
     fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let mut range = Range::default();
-        let leaf = tree.descend_noting(store, target, |page, slot| {
+        let leaf = tree.descend_with(store, target, |page, slot| {
             range = tree.child_range(store, page, slot, &range)?;
             Ok(())
         })?;
@@ -118,9 +121,9 @@ impl LeafCopy {
     }
 
     fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
-        // So a cursor that goes on from one leaf's range to the next never stands still.
+        // Without this check, a cursor that continues at the end of a leaf's range might loop.
         if !self.range.is_for(target) {
-            return Err(Error::corrupt(page.id(), "its fences are not those that its parent says"));
+            return Err(Error::corrupt(page.id(), "its fences do not match its parent"));
         }
         self.window.clear();
         self.take(page);
@@ -142,7 +145,7 @@ impl LeafCopy {
         Ok(())
     }
 
-    /// Reads the whole keys of the entries around `target`, and makes their range that of the copy.
+    /// Reads the whole keys of the entries around `target`, and sets the range of the copy to their range.
     #[cold]
     fn copy_part<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
         let count = page.count();
@@ -177,7 +180,7 @@ impl LeafCopy {
                 }
             });
         }
-        // Keys that are out of order just outside would be met again and again.
+        // A cursor would read the same keys again and again if keys just outside the part were out of order.
         let proceeds = from == to || self.range.upper.as_ref().is_none_or(|upper| self.range.lower < *upper);
         if !proceeds || !self.range.is_for(target) {
             return Err(Error::corrupt(page.id(), "keys of its heap are out of order"));
@@ -192,32 +195,32 @@ impl LeafCopy {
         self.page.extend_from_slice(page.bytes());
         self.long.clear();
         self.part = None;
-        self.bare = page.records() == RecordListKind::None;
+        self.no_records = page.records() == RecordListKind::None;
     }
 
-    /// The page as it was copied, whole. Its keys are images; [`LeafCopy::key_into`] gives whole ones.
+    /// The copied page. Its keys are images; [`LeafCopy::key_into`] gives whole keys.
     pub fn page(&self) -> Page<'_> {
         Page::new(&self.page)
     }
 
-    /// The LSN of the leaf's last operation when it was copied.
+    /// The LSN of the last operation on the leaf before it was copied.
     pub fn lsn(&self) -> Lsn {
         self.page().lsn()
     }
 
-    /// The number of entries; of a leaf that keeps its keys out of line those that were taken.
+    /// The number of entries. For a leaf that keeps its keys out of line, the number of those that were copied.
     pub fn count(&self) -> usize {
         self.part.as_ref().map_or_else(|| self.page().count(), Slots::len)
     }
 
-    /// Replaces `out` by the whole key of `slot`; empty where there is no such slot.
+    /// Replaces `out` by the whole key of `slot`. It is empty if there is no such slot.
     pub fn key_into(&mut self, slot: usize, out: &mut Vec<u8>) {
         self.fetch(slot);
         out.clear();
         out.extend_from_slice(self.key(slot));
     }
 
-    /// Makes the keys of some slots from `slot` on ready for [`LeafCopy::key`]; returns the slot behind them.
+    /// Prepares the keys of some slots from `slot` on for [`LeafCopy::key`]. Returns the slot after them.
     #[inline]
     pub fn fetch(&mut self, slot: usize) -> usize {
         if let Some(part) = &self.part {
@@ -244,14 +247,14 @@ impl LeafCopy {
         self.long.get(at).map(|(_, key)| key.as_slice())
     }
 
-    /// The record of `slot`; an empty one where there is no such slot.
+    /// The record of `slot`; empty if there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'_> {
         let first = self.part.as_ref().map_or(0, |part| part.start);
-        if self.bare { Record::default() } else { self.page().record(first + slot) }
+        if self.no_records { Record::default() } else { self.page().record(first + slot) }
     }
 
-    /// `Ok(slot)` of the entry of `key`, or `Err(slot)` of the first one above it.
+    /// `Ok(slot)` of the entry of `key`, or `Err(slot)` of the first entry with a greater key.
     pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
         if self.long.is_empty() && self.part.is_none() {
             return self.page().search(key);
@@ -277,14 +280,14 @@ impl LeafCopy {
         Err(low)
     }
 
-    /// No key of the leaf's range is below this one. [`Target::Before`] it is the leaf to the left; the empty key has
-    /// none.
+    /// The lower bound of the leaf's range. [`Target::Before`] with this key is the leaf to the left. The leftmost leaf
+    /// has the empty key.
     pub fn lower(&self) -> &[u8] {
         &self.range.lower
     }
 
-    /// All keys of the leaf's range are below this one; `None` for the rightmost leaf. [`Target::Covering`] it is the
-    /// leaf to the right.
+    /// The upper bound of the leaf's range: all its keys are less. `None` for the rightmost leaf. [`Target::Covering`]
+    /// with this key is the leaf to the right.
     pub fn upper(&self) -> Option<&[u8]> {
         self.range.upper.as_deref()
     }

@@ -1,21 +1,21 @@
-//! Long keys: how a whole key becomes an image with a run, and how an image becomes a whole key again. Key lists
-//! store images and know nothing of this; no other file of the tree looks inside an image.
+//! Long keys: this file converts a whole key to an image with a run, and an image to a whole key. Key lists store
+//! images and do not know this. Other files of the tree must not look inside an image.
 //!
-//! An image is `first bytes of the key | first run page u32 | length of the key u32 | checksum of the key u32`, one
-//! byte longer than the longest inline key. The run holds the rest of the key in a chain of pages of kind 3.
-//! An entry or separator owns its run. A fence made from a separator owns nothing: its run may be gone, so a fence
-//! is never resolved; the separators on the way to its page are.
+//! An image is `first bytes of the key | first run page u32 | length of the key u32 | checksum of the key u32`. It is
+//! one byte longer than the longest inline key. The run has the rest of the key, in a chain of pages of kind 3. An
+//! entry or separator owns its run. A fence that was made from a separator owns nothing, and its run may have been
+//! freed. So a fence is never resolved; the separators on the path to its page are.
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes, checksum, limits};
 use crate::page::{Page, PageKind, run_capacity, run_page};
 
-/// True where a key of that many bytes is kept as an image, or where that many bytes are an image.
+/// True if a key of this length is kept as an image, or if bytes of this length are an image.
 pub(super) fn is_long(len: usize, page_size: usize) -> bool {
     len > limits::max_inline_key(page_size)
 }
 
-/// The image of a long key whose run begins at `first`.
+/// The image of a long key with a run that begins at page `first`.
 pub(super) fn image(key: &[u8], first: PageId, page_size: usize) -> Vec<u8> {
     let mut image = bytes::slice(key, 0, limits::long_key_head(page_size)).to_vec();
     image.extend(first.0.to_le_bytes());
@@ -24,20 +24,21 @@ pub(super) fn image(key: &[u8], first: PageId, page_size: usize) -> Vec<u8> {
     image
 }
 
-/// The part of a long key that goes to its run.
+/// The part of a long key that is in its run.
 pub(super) fn rest(key: &[u8], page_size: usize) -> &[u8] {
     key.get(limits::long_key_head(page_size)..).unwrap_or_default()
 }
 
 impl Tree {
-    /// The whole key of a leaf's or inner page's `slot` in `out`. The caller holds the page's latch, which keeps the
-    /// run from being freed. Slot 0 of an inner page has no key of its own: the result is some key not above it.
+    /// Writes the whole key of `slot` of a leaf or inner page to `out`. The caller holds the latch of the page, so the
+    /// run cannot be freed. Slot 0 of an inner page has no key: the result is some key that is not greater than the
+    /// keys of its child.
     pub fn full_key<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize, out: &mut Vec<u8>) -> Result<()> {
         self.image_into(store, page, slot, out)?;
         self.resolve_image(store, page, out)
     }
 
-    /// Makes the image of a key of `page` the whole key.
+    /// Replaces the image of a key of `page` by the whole key.
     pub(super) fn resolve_image<S: PageRead>(&self, store: &S, page: Page<'_>, key: &mut Vec<u8>) -> Result<()> {
         if is_long(key.len(), store.page_size()) {
             let image = std::mem::take(key);
@@ -46,7 +47,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Puts the whole key of `image`, found in page `owner`, in `out`.
+    /// Writes the whole key of `image` to `out`. `owner` is the page with the image.
     pub(super) fn resolve<S: PageRead>(&self, store: &S, owner: PageId, image: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let page_size = store.page_size();
         let head = limits::long_key_head(page_size);
@@ -66,32 +67,32 @@ impl Tree {
             next = Page::new(&run).right();
         }
         if !next.is_none() || checksum::checksum(out) != bytes::get_u32(image, head + 8) {
-            return Err(Error::corrupt(owner, "a long key's run does not hold the key"));
+            return Err(Error::corrupt(owner, "the run of a long key does not have the bytes of the key"));
         }
         Ok(())
     }
 
     fn run_part<'s, S: PageRead>(&self, store: &'s S, owner: PageId, id: PageId) -> Result<S::Ref<'s>> {
-        // The owner is latched: asking for its latch again would wait for ever.
+        // The caller holds the latch of the owner. A second latch of the same page would wait forever.
         if id.is_none() || id == owner {
             return Err(Error::corrupt(owner, format!("a long key's run leads to page {id}")));
         }
         let run = store.read(id)?;
         let page = Page::new(&run);
         if page.kind() != PageKind::Run || page.table() != self.table {
-            return Err(Error::corrupt(id, "not the run of a long key that it should be"));
+            return Err(Error::corrupt(id, "expected the run of a long key, found another page"));
         }
         Ok(run)
     }
 
-    /// What pages keep for `key`: itself, or the image of the run that is written for it now.
+    /// The form of `key` in pages: the key itself, or its image. Writes the run of a long key.
     pub(super) fn store_key<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<Vec<u8>> {
         let page_size = store.page_size();
         if !is_long(key.len(), page_size) {
             return Ok(key.to_vec());
         }
         let mut next = PageId::NONE;
-        // From the end, so that each page knows its next one.
+        // From the end, so that each page gets the id of the next one.
         for part in rest(key, page_size).chunks(run_capacity(page_size)).rev() {
             let (id, mut page) = store.create()?;
             self.format_page(store, &mut page, run_page(id, self.table, next, part))?;
@@ -120,7 +121,7 @@ impl Tree {
         Ok(pages)
     }
 
-    /// `Ok(slot)` of the entry whose whole key is `key`, or `Err(slot)` of the first greater one.
+    /// `Ok(slot)` of the entry with the whole key `key`, or `Err(slot)` of the first entry with a greater key.
     #[inline]
     pub(super) fn locate<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
         if let Some(heap) = self.resolver(page) {
@@ -132,14 +133,14 @@ impl Tree {
         self.locate_long(store, page, key)
     }
 
-    /// Kept out of line: what it hands on of the page would cost each search of a short key.
+    /// Not inlined, because its code would slow down each search for a short key.
     #[cold]
     fn locate_long<S: PageRead>(&self, store: &S, page: Page<'_>, key: &[u8]) -> Result<Result<usize, usize>> {
         page.search_long(key, |slot, out| self.full_key(store, page, slot, out))
     }
 }
 
-/// A key that is never an op of the log: only to find out whether one of its size fits.
+/// An image for a test whether a key of this size fits. It is never in an operation of the log.
 pub(super) fn trial_image(key: &[u8], page_size: usize) -> Vec<u8> {
     if is_long(key.len(), page_size) { image(key, PageId(u32::MAX), page_size) } else { key.to_vec() }
 }

@@ -1,5 +1,5 @@
-//! Finds many keys at once, for the writer. It goes level by level, so that neighbouring keys share the reading of a
-//! page, and the pages of some keys come from memory while others are searched. Changes of pages must not be in this
+//! Finds the places of many keys, for the writer. It works level by level: neighbouring keys share the read of a page,
+//! and the pages of some keys are fetched from memory while others are searched. Changes of pages must not be in this
 //! file.
 
 use super::edit::slot_u16;
@@ -8,29 +8,29 @@ use super::{PageRead, Tree};
 use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::Page;
 
-/// How many keys are looked for side by side: what is known of them stays near the processor.
-const ABREAST: usize = 256;
-/// How many keys ahead pages are fetched from memory.
+/// The number of keys that are searched together. Their state fits in the caches of the processor.
+const BATCH: usize = 256;
+/// The number of keys between the key that is searched and the one whose page is prefetched.
 const AHEAD: usize = 8;
 
-/// Where the writer found the place of a key.
+/// The place of a key as the writer found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeafHint {
-    /// The leaf that covers it.
+    /// The leaf that covers the key.
     pub leaf: PageId,
-    /// The leaf's LSN: as long as it has that one, the rest is true as well.
+    /// The LSN of the leaf. As long as the leaf has this LSN, the hint is right.
     pub lsn: Lsn,
-    /// The slot of the key, or where it would be inserted.
+    /// The slot of the key, or the slot where it would be inserted.
     pub slot: u16,
-    /// The key is there.
+    /// True if the key exists.
     pub there: bool,
 }
 
 impl LeafHint {
-    /// Nothing is known.
+    /// A hint without any information.
     pub const NONE: LeafHint = LeafHint { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false };
 
-    /// As [`Page::search`] says it.
+    /// The same result as [`Page::search`].
     #[inline]
     pub(super) fn found(self) -> std::result::Result<usize, usize> {
         if self.there { Ok(self.slot.into()) } else { Err(self.slot.into()) }
@@ -38,12 +38,12 @@ impl LeafHint {
 }
 
 impl Tree {
-    /// Finds the places of `keys`, which are in order, and hands each to `each`, in that order.
+    /// Finds the places of `keys`, which are sorted, and calls `each` with each place, in the same order.
     ///
-    /// Only for the one writer: no latch is held from one level to the next, so no page may change meanwhile.
+    /// Only for the single writer: no latch is held between two levels, so no page may change in the meantime.
     ///
     /// # Errors
-    /// What the store says, and pages that are not what their parents say.
+    /// The errors of the store, and of pages that do not match their parents.
     pub fn find_many<'k, S: PageRead>(
         &self,
         store: &S,
@@ -51,23 +51,24 @@ impl Tree {
         mut each: impl FnMut(LeafHint),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
-        let mut abreast = Vec::with_capacity(ABREAST);
+        let mut batch = Vec::with_capacity(BATCH);
         keys.try_for_each(|key| {
-            abreast.push((key, self.root));
-            if abreast.len() < ABREAST {
+            batch.push((key, self.root));
+            if batch.len() < BATCH {
                 return Ok(());
             }
-            self.find_abreast(store, height, &mut abreast, &mut each)?;
-            abreast.clear();
+            self.find_batch(store, height, &mut batch, &mut each)?;
+            batch.clear();
             Ok(())
         })?;
-        self.find_abreast(store, height, &mut abreast, &mut each)
+        self.find_batch(store, height, &mut batch, &mut each)
     }
 
-    /// The place of `key` if that is behind the last entry of its leaf, whose key `look` is given; for the one writer.
+    /// Finds the place of `key` if it is after the last entry of its leaf, and calls `look` with the key of that entry.
+    /// Only for the single writer.
     ///
     /// # Errors
-    /// As [`Tree::find_many`].
+    /// The same as for [`Tree::find_many`].
     pub fn find_behind<S: PageRead, R>(
         &self,
         store: &S,
@@ -81,7 +82,8 @@ impl Tree {
         self.leaf_for(store, key, |leaf| {
             let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
             leaf.key_into(slot, &mut last);
-            // What a page says of a long key is not all of it. And a key of the leaf before may be behind that one's last entry.
+            // A long key is not whole in the page. And if the last key were below the lower fence, keys between the two
+            // would belong to the leaf before.
             if self.resolver(leaf).is_some() || last.len() > head || last.as_slice() >= key || !leaf.covers(&last) {
                 return None;
             }
@@ -90,8 +92,8 @@ impl Tree {
         })
     }
 
-    /// Takes keys from the root of so high a tree to their leaves.
-    fn find_abreast<S: PageRead>(
+    /// Finds the places of these keys. Their pages are the root, and the tree has this height.
+    fn find_batch<S: PageRead>(
         &self,
         store: &S,
         height: u8,
@@ -102,10 +104,10 @@ impl Tree {
             self.step_down(store, level, keys)?;
         }
         store.will_read(keys.chunk_by(|(_, a), (_, b)| a == b).filter_map(|same| Some(same.first()?.1)));
-        self.look_into_leaves(store, keys, each)
+        self.search_leaves(store, keys, each)
     }
 
-    /// Puts in the place of each key's page, of this level, the child that covers the key.
+    /// Replaces the page of each key, which has this level, by the child that covers the key.
     fn step_down<S: PageRead>(&self, store: &S, level: u8, keys: &mut [(&[u8], PageId)]) -> Result<()> {
         let mut rest = keys;
         let inline = limits::long_key_head(store.page_size());
@@ -115,7 +117,8 @@ impl Tree {
             self.check_page(page, id, level)?;
             let (mut same, mut slot, mut child) = (0, 0, PageId::NONE);
             while let Some((key, at)) = rest.get_mut(same).filter(|(_, at)| *at == id) {
-                // The keys are in order, so often the one before has led to the same child; behind the last there is none.
+                // The keys are sorted, so a key often has the same child as the key before. The last child has no upper
+                // bound.
                 let last = slot + 1 == page.count();
                 let known = same > 0 && (last || key.len() <= inline && page.is_above(slot + 1, key));
                 if !known {
@@ -132,7 +135,7 @@ impl Tree {
         Ok(())
     }
 
-    fn look_into_leaves<S: PageRead>(
+    fn search_leaves<S: PageRead>(
         &self,
         store: &S,
         keys: &[(&[u8], PageId)],
@@ -145,7 +148,7 @@ impl Tree {
             self.check_page(leaf, id, 0)?;
             let same = rest.iter().take_while(|(_, at)| *at == id).count();
             let (here, others) = rest.split_at_checked(same.max(1)).unwrap_or_default();
-            // The keys are in order: if the outermost are within the fences, all are.
+            // The keys are sorted: if the first and the last are within the fences, all are.
             let outermost = [here.first(), here.last().filter(|_| here.len() > 1)];
             for (key, _) in outermost.into_iter().flatten() {
                 self.check_target(leaf, Target::Covering(key))?;
@@ -153,7 +156,7 @@ impl Tree {
             let mut found = Ok(0);
             for (i, (key, _)) in here.iter().enumerate() {
                 fetch_ahead(store, rest.get(i + 1..).unwrap_or_default());
-                // The keys are in order: behind one that is above all of the leaf's, so are all others.
+                // The keys are sorted: if one is greater than all keys of the leaf, so are the following ones.
                 if found != Err(leaf.count()) {
                     found = self.locate(store, leaf, key)?;
                 }
@@ -166,7 +169,7 @@ impl Tree {
     }
 }
 
-/// Fetches the page of a key further on, unless the one before it did.
+/// Prefetches the page of a later key, unless the key before it has the same page.
 #[inline]
 fn fetch_ahead<S: PageRead>(store: &S, keys: &[(&[u8], PageId)]) {
     if let [.., (_, before), (_, id)] = keys.get(..AHEAD).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Merging: a page whose entries take less than a quarter goes together with a neighbour under the same parent if
-//! both fit; a root with one child takes the child's content up.
+//! Merging: if the entries of a page take less than a quarter of it, the page is joined with a neighbour under the same
+//! parent, if both fit in one page. A root with one child gets the content of the child.
 
 use super::edit::{is_underfull, peek, slot_u16};
 use super::search::{Target, child_of};
@@ -8,9 +8,8 @@ use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageBuilder, PageOp};
 
-/// `None` for a page that is corrupt. Merging is a service to space only: such a neighbour is left alone, and what led
-/// here goes on.
-fn sound<T>(read: Result<T>) -> Result<Option<T>> {
+/// `None` for a corrupt page. Merging only saves space, so a corrupt neighbour is not an error.
+fn unless_corrupt<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(Error::Corrupt { .. }) => Ok(None),
         other => other.map(Some),
@@ -18,14 +17,15 @@ fn sound<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 impl Tree {
-    /// Merges pages that have become thin on the way to `key`, and lowers the root while it has one child.
+    /// Merges pages on the path to `key` that have become underfull, and lowers the root while it has one child.
     pub(super) fn rebalance<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<()> {
-        // Each round that goes on has freed a page.
+        // Each round that returns true has freed a page.
         while self.merge_towards(store, key)? || self.collapse_root(store)? {}
         Ok(())
     }
 
-    /// From the root down, so that children come under one parent before their own turn. True: something merged.
+    /// Works from the root down, so that children come under one parent before they are merged. Returns true if pages
+    /// were merged.
     fn merge_towards<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<bool> {
         let mut merged = false;
         let mut id = self.root;
@@ -55,30 +55,30 @@ impl Tree {
         Ok(merged)
     }
 
-    /// Puts the children at `slot` and `slot + 1` of page `id` together if they fit in one page, with a quarter to
-    /// spare unless one of them is empty. True: done.
+    /// Joins the children at `slot` and `slot + 1` of page `id` if they fit in one page with a quarter to spare, or if
+    /// one of them is empty. Returns true if they were joined.
     fn merge_children<S: PageWrite>(&self, store: &S, id: PageId, slot: usize) -> Result<bool> {
-        // An inner page's separator comes down and keeps its run; a leaf's is of no more use. Runs are read before the
-        // exclusive latches are taken: a corrupt one might lead to any page.
+        // The separator of inner pages moves down and keeps its run. The separator of leaves is dropped. Runs are read
+        // before the exclusive latches are taken, because a corrupt run may refer to any page.
         let mut separator = Vec::new();
         let (run, level, left_id, right_id) = {
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             page.key_into(slot + 1, &mut separator);
             let run = if page.level() == 1 { self.run_pages(store, id, &separator) } else { Ok(Vec::new()) };
-            let Some(run) = sound(run)? else { return Ok(false) };
+            let Some(run) = unless_corrupt(run)? else { return Ok(false) };
             (run, page.level().saturating_sub(1), child_of(page, slot)?, child_of(page, slot + 1)?)
         };
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
         }
-        let Some(joined) = sound(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
+        let Some(joined) = unless_corrupt(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
         let mut parent = store.latch(id)?;
         let page = Page::new(&parent);
-        let Some(mut left) = sound(self.latch_checked(store, left_id, level))? else { return Ok(false) };
-        let Some(right) = sound(self.latch_checked(store, right_id, level))? else { return Ok(false) };
+        let Some(mut left) = unless_corrupt(self.latch_checked(store, left_id, level))? else { return Ok(false) };
+        let Some(right) = unless_corrupt(self.latch_checked(store, right_id, level))? else { return Ok(false) };
         let first = joined.as_deref().unwrap_or(&separator);
-        let Some(packed) = self.together(store, Page::new(&left), Page::new(&right), first) else {
+        let Some(packed) = self.joined_content(store, Page::new(&left), Page::new(&right), first) else {
             return Ok(false);
         };
         let remove = PageOp::Remove { from: slot_u16(page, slot + 1)?, to: slot_u16(page, slot + 2)? };
@@ -100,9 +100,9 @@ impl Tree {
         Ok(latched)
     }
 
-    /// Both pages' content in one. `first`: what the first entry of the right one is to be instead, in an inner page the
-    /// separator, in a leaf that keeps its keys out of line another part.
-    fn together<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, first: &[u8]) -> Option<Vec<u8>> {
+    /// The packed content of both pages in one. `first` replaces the key of the right page's first entry: in an inner
+    /// page it is the separator, in a leaf with keys out of line another part.
+    fn joined_content<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, first: &[u8]) -> Option<Vec<u8>> {
         let page_size = store.page_size();
         let empty = left.count() == 0 || right.count() == 0;
         let content = |page: Page<'_>| page.used().saturating_sub(page.front());
@@ -124,7 +124,7 @@ impl Tree {
         (fits && (spare || empty)).then(|| builder.finish())
     }
 
-    /// An inner root with one child takes its content; true where it did.
+    /// If the root is an inner page with one child, moves the content of the child to the root. Returns true if it did.
     fn collapse_root<S: PageWrite>(&self, store: &S) -> Result<bool> {
         if !peek(store, self.root, |page| page.is_inner() && page.count() == 1)? {
             return Ok(false);
@@ -135,7 +135,7 @@ impl Tree {
         if child_id == self.root {
             return Err(Error::corrupt(self.root, "the root is its own child"));
         }
-        let Some(child) = sound(self.latch_checked(store, child_id, level))? else { return Ok(false) };
+        let Some(child) = unless_corrupt(self.latch_checked(store, child_id, level))? else { return Ok(false) };
         let content = Page::new(&child);
         let (lower, upper) = fences(page);
         let spec = self.spec(self.root, level, &lower, upper.as_deref(), PageId::NONE);

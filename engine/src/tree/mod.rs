@@ -1,12 +1,12 @@
-//! The B+-tree over the traits [`PageRead`] and [`PageWrite`]: search, insert, remove, split, merge, range delete,
-//! bulk load, cursors and verification.
+//! The B+-tree over the traits [`PageRead`] and [`PageWrite`]: search, insert, remove, split, merge, range delete, bulk
+//! load, cursors and verification.
 //!
-//! A tree is its root's id and a layout; everything else is in its pages. Keys and records are byte strings. The
+//! A tree is the id of its root and a layout; everything else is in its pages. Keys and records are byte strings. The
 //! store of the pages (pool, log, versions) and the meaning of the bytes (types, catalog) must not be in this folder.
 //!
-//! Latches: a reader holds a page while it takes the child's latch and gives it up then. The one writer holds the
+//! Latches: a reader holds the latch of a page until it has the latch of the child. The single writer holds the
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is
-//! whole; so a reader sees each change whole or not at all.
+//! complete. So a reader sees all of a change or nothing of it.
 
 mod bulk;
 mod cursor;
@@ -47,32 +47,32 @@ pub use verify::{LevelStats, Problem, TreeStats, Visit};
 use crate::base::{PageId, Result, TableId};
 use crate::page::{KeyListKind, PageBuilder, RecordListKind, SeparatorRule};
 
-/// How a tree lays out the pages it makes. Pages that are there already say themselves how they are laid out.
+/// The layout of the pages that a tree creates. Existing pages name their own layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeLayout {
     /// The key list of leaves.
     pub leaf: KeyListKind,
-    /// The key list of inner pages, one that [suits](KeyListKind::suits_inner_pages) them.
+    /// The key list of inner pages. It must [suit](KeyListKind::suits_inner_pages) inner pages.
     pub inner: KeyListKind,
     /// The record list of leaves.
     pub records: RecordListKind,
-    /// How splits choose separators.
+    /// The rule by which splits choose separators.
     pub separators: SeparatorRule,
 }
 
-/// A B+-tree: where its root is and how to lay out its pages. Copying it copies the name, not the tree.
+/// A B+-tree: its root and the layout of its pages. A copy refers to the same tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tree {
-    /// The root page, the same one for the life of the tree.
+    /// The root page. It never changes.
     pub root: PageId,
-    /// The table that all pages of the tree name as theirs.
+    /// The table id in all pages of the tree.
     pub table: TableId,
-    /// How new pages are laid out.
+    /// The layout of new pages.
     pub layout: TreeLayout,
 }
 
 impl Tree {
-    /// Allocates a root and makes it an empty leaf.
+    /// Allocates a root and formats it as an empty leaf.
     pub fn create<S: PageWrite>(store: &S, table: TableId, layout: TreeLayout) -> Result<Tree> {
         let (root, mut page) = store.create()?;
         let tree = Tree { root, table, layout };
@@ -80,8 +80,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Makes the latched root an empty leaf. For a root that was allocated by the caller, or a tree to empty whose
-    /// pages the caller has freed.
+    /// Formats the latched root as an empty leaf. The caller has allocated the root, or has freed all other pages of
+    /// the tree.
     pub fn format<S: PageWrite>(&self, store: &S, root: &mut S::Mut<'_>) -> Result<()> {
         let spec = self.spec(self.root, 0, &[], None, PageId::NONE);
         self.format_page(store, root, PageBuilder::new(store.page_size(), &spec).finish())

@@ -1,5 +1,5 @@
-//! Putting many entries: those that are new and go to one leaf become one operation on it. What is written before, and how
-//! entries go in one by one, is `insert`'s affair.
+//! Puts many entries: the new entries of one leaf become one operation on it. The other entries are put one by one,
+//! with the functions in `insert`.
 
 use super::edit::slot_u16;
 use super::insert::{Start, check_entry};
@@ -9,38 +9,38 @@ use super::{PageWrite, Tree};
 use crate::base::{PageId, Result, limits};
 use crate::page::{NewEntry, Page, Record};
 
-/// So many entries are offered to a leaf at once: all that follow may be its, and looking at them again for each leaf that they
-/// fill would take ever longer.
-const PIECE: usize = 4096;
+/// The most entries that are offered to a leaf at once. Without a limit, all following entries would be searched again
+/// for each leaf that they fill.
+const MOST_AT_ONCE: usize = 4096;
 
-/// An entry to put, and where its place is, as for [`Tree::put_with_hint`].
+/// An entry to put, with its place as for [`Tree::put_with_hint`].
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The record.
     pub record: Record<'a>,
-    /// Where its place was when the writer looked.
+    /// The place that the writer found.
     pub hint: LeafHint,
 }
 
 impl Put<'_> {
-    /// True if the next one may well be new in the same leaf.
+    /// True if the next entry may also be new in the same leaf.
     fn may_go_with(&self, next: &Put<'_>) -> bool {
         self.hint.leaf == next.hint.leaf && !self.hint.there && !next.hint.there
     }
 }
 
 impl Tree {
-    /// Puts as many of `puts`, which are in the order of their keys, as are new and go to the leaf of the first; returns how
-    /// many. None are put, and nothing has happened, where that would not be two at least: then the first is for
-    /// [`Tree::put_with_hint`].
+    /// Puts as many of `puts`, from the first on, as are new and belong in the leaf of the first. `puts` must be sorted
+    /// by key. Returns their number. If there are fewer than two, nothing changes and the result is 0; the caller then
+    /// puts the first with [`Tree::put_with_hint`].
     ///
-    /// `before` is called once, with what will be put, before the leaf changes and under its exclusive latch; an error from it
-    /// leaves everything as it was.
+    /// `before` is called once, with the entries that will be put, before the leaf changes and under its exclusive
+    /// latch. If it returns an error, nothing changes.
     ///
     /// # Errors
-    /// As [`Tree::put`].
+    /// The same as for [`Tree::put`].
     pub fn put_run<'p, S: PageWrite>(
         &self,
         store: &S,
@@ -69,14 +69,15 @@ impl Tree {
         Ok(entries.len())
     }
 
-    /// Puts entries, which are in order, behind all others of the leaf of the first, where their places were `hint`; false, and
-    /// nothing has happened, where they do not belong there, or may not: then each is for [`Tree::put_with_hint`].
+    /// Puts entries, which are sorted, after all others of the leaf of the first one. `hint` is the place of all of
+    /// them. Returns false and changes nothing if they do not belong there, or if this is not certain; the caller then
+    /// puts each with [`Tree::put_with_hint`].
     ///
-    /// `before` is called once, before the leaf changes and under its exclusive latch; an error from it leaves everything as it
-    /// was.
+    /// `before` is called once, before the leaf changes and under its exclusive latch. If it returns an error, nothing
+    /// changes.
     ///
     /// # Errors
-    /// As [`Tree::put`].
+    /// The same as for [`Tree::put`].
     pub fn put_behind<'p, S: PageWrite>(
         &self,
         store: &S,
@@ -103,14 +104,15 @@ impl Tree {
             entries.iter_mut().for_each(|entry| entry.slot = slot);
         }
         before()?;
-        let done = store.insert_run(&mut leaf, entries.get(..PIECE).unwrap_or(&entries))?;
+        let done = store.insert_run(&mut leaf, entries.get(..MOST_AT_ONCE).unwrap_or(&entries))?;
         let id = Page::new(&leaf).id();
         drop(leaf);
         self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(true)
     }
 
-    /// The first of `puts`, [`PIECE`] at the most, that are new and that the leaf covers; the very first of them at `slot`.
+    /// The first of `puts`, at most [`MOST_AT_ONCE`], that are new and that the leaf covers. The first of them belongs
+    /// at `slot`.
     fn new_here<'p, S: PageWrite>(
         &self,
         store: &S,
@@ -121,7 +123,7 @@ impl Tree {
         let page_size = store.page_size();
         let mut entries: Vec<NewEntry<'p>> = Vec::new();
         let mut last = slot;
-        for put in puts.take(PIECE) {
+        for put in puts.take(MOST_AT_ONCE) {
             check_entry(page_size, put.key, put.record)?;
             let place = if entries.is_empty() { Some(slot) } else { new_place(leaf, &put, last, page_size) };
             let Some(slot) = place else { break };
@@ -131,13 +133,14 @@ impl Tree {
         Ok(entries)
     }
 
-    /// Puts entries that found no room in their leaf, `id`: the first of them splits it, then others follow together.
+    /// Puts entries that did not fit in their leaf `id`. The first one splits the leaf, and following entries are put
+    /// together.
     fn put_rest<S: PageWrite>(&self, store: &S, mut id: PageId, mut rest: &[NewEntry<'_>]) -> Result<()> {
         while let Some((first, others)) = rest.split_first() {
-            self.put_from(store, Start::Beside(id), first.key, first.record, |_| Ok(()))?;
+            self.put_from(store, Start::LeafOrSibling(id), first.key, first.record, |_| Ok(()))?;
             rest = others;
             let Some(next) = rest.first() else { break };
-            let (mut leaf, found) = self.latch_from(store, Start::Beside(id), next.key)?;
+            let (mut leaf, found) = self.latch_from(store, Start::LeafOrSibling(id), next.key)?;
             id = Page::new(&leaf).id();
             let Err(slot) = found else { continue };
             let puts = rest.iter().map(|entry| Put { key: entry.key, record: entry.record, hint: LeafHint::NONE });
@@ -149,11 +152,11 @@ impl Tree {
     }
 }
 
-/// The slot where a key goes whose neighbour before it goes to `last`; `None` where it is there, or one of another leaf, or that
-/// takes more than a look.
+/// The slot of a new key. The key before it belongs at slot `last`. `None` if the key exists, belongs to another leaf,
+/// or needs a full search.
 fn new_place(leaf: Page<'_>, put: &Put<'_>, last: usize, page_size: usize) -> Option<usize> {
     if is_long(put.key.len(), page_size) {
-        // Its run is to be written first.
+        // The run of the key must be written first.
         return None;
     }
     if put.hint.leaf == leaf.id() && put.hint.lsn == leaf.lsn() {
@@ -162,6 +165,6 @@ fn new_place(leaf: Page<'_>, put: &Put<'_>, last: usize, page_size: usize) -> Op
     if put.key.len() > limits::long_key_head(page_size) || !leaf.below_upper(put.key) {
         return None;
     }
-    // The keys are in order: what is behind the last entry stays there.
+    // The keys are sorted: if the key before belongs after the last entry, so does this one.
     if last == leaf.count() { Some(last) } else { leaf.search(put.key).err() }
 }

@@ -1,9 +1,9 @@
-//! Removes a range: subtrees that lie whole in the range are detached, and entries at its edges are removed one by one,
-//! or detached in a leaf of their own where their keys are in the key heap. Freeing the detached subtrees must not be
-//! in this file.
+//! Removes a range: detaches subtrees that are completely in the range, and removes the entries at its edges one by
+//! one. If the keys of an edge leaf are in the key heap, its entries are detached in a leaf of their own. Freeing the
+//! detached subtrees must not be in this file.
 //!
-//! In each inner page at the range's edges the covered children are one run of slots. A fresh, empty child takes
-//! their place and their range, so that no neighbour's fences have to change; merging does away with it afterwards.
+//! In each inner page at an edge of the range, the covered children are consecutive slots. A new, empty child takes
+//! their place and their range, so no neighbour's fences have to change. Merging removes it afterwards.
 
 use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
@@ -14,73 +14,74 @@ use crate::base::{Error, PageId, Result, limits};
 use crate::page::{KeyWindow, Page, PageBuilder, PageOp, Record};
 use std::collections::VecDeque;
 
-/// So many entries that have pages of their own, or whose keys are in as many pages of the key heap at the most, go in one part of a
-/// removal.
-const APART: usize = 12;
+/// The most entries that are removed in one step of a removal, if they own pages or if their keys are in pages of the
+/// key heap.
+const ENTRIES_PER_STEP: usize = 12;
 
-/// A subtree that nothing leads to any more. It stays readable as a tree of that root for keys within its bounds.
+/// A subtree that the tree does not refer to any more. It stays readable, as a tree with this root, for keys within its
+/// bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DetachedSubtree {
-    /// Its root.
+    /// The root of the subtree.
     pub root: PageId,
-    /// The root's level; 0: a single leaf.
+    /// The level of the root; 0 if it is a single leaf.
     pub level: u8,
-    /// No key of it is below this one.
+    /// The lower bound of its keys.
     pub lower: Vec<u8>,
-    /// All keys of it are below this one; `None`: it reached to the end of the tree.
+    /// The upper bound of its keys: all are less. `None` if it reached to the end of the tree.
     pub upper: Option<Vec<u8>>,
 }
 
-/// Something that is about to be removed by [`Tree::remove_range`].
+/// An entry or subtree that [`Tree::remove_range`] is about to remove.
 #[derive(Clone, Copy, Debug)]
 pub enum Removal<'a> {
-    /// An entry at an edge.
+    /// An entry at an edge of the range.
     Entry {
-        /// Its whole key.
+        /// The whole key.
         key: &'a [u8],
-        /// Its record; a large one's run is the caller's to free.
+        /// The record. If it is a large one, the caller must free its run.
         record: Record<'a>,
     },
-    /// A subtree with all that is in it.
+    /// A subtree with all its entries.
     Subtree(&'a DetachedSubtree),
 }
 
-/// What [`Tree::remove_range`] did.
+/// The result of [`Tree::remove_range`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RemovedRange {
-    /// Entries removed one by one.
+    /// The number of entries removed one by one.
     pub entries: u64,
-    /// Subtrees detached whole, not freed.
+    /// The detached subtrees, which are not freed.
     pub detached: Vec<DetachedSubtree>,
 }
 
-/// How a range lies in an inner page.
+/// The overlap of a range with the children of an inner page.
 struct Overlap {
-    /// Slots of the children that it covers whole.
+    /// The slots of the children that are completely in the range.
     covered: std::ops::Range<usize>,
-    /// Slots of the children that it begins or ends in.
+    /// The slots of the children where the range begins or ends.
     partial: Vec<usize>,
 }
 
-/// The removal of a range of keys in parts, each of which changes few pages and leaves a valid tree. Only the one writer
-/// may change the tree between them, and nobody else.
+/// The removal of a range of keys in steps. Each step changes few pages and leaves a valid tree. Between the steps,
+/// only the single writer may change the tree.
 #[derive(Debug)]
 pub struct RangeRemoval {
     keys: KeyRange,
     next: Part,
-    /// Keys on the way to which pages may have become thin.
-    thin: VecDeque<Vec<u8>>,
+    /// Keys on whose paths pages may be underfull.
+    underfull: VecDeque<Vec<u8>>,
 }
 
-/// What a removal does next.
+/// The next step of a removal.
 #[derive(Debug)]
 enum Part {
     Begin,
-    /// These inner pages, with their levels and ranges, may have children that the range covers whole.
+    /// These inner pages, with their levels and ranges, may have children that are completely in the range.
     Detach(Vec<(PageId, u8, Range)>),
-    /// The leaf where the range begins.
+    /// Removes entries from the leaf where the range begins.
     TrimFirst,
-    /// The leaf where it ends.
+    /// Removes entries from the leaf where the range ends.
     TrimLast,
     Rebalance,
 }
@@ -88,11 +89,11 @@ enum Part {
 impl RangeRemoval {
     /// The removal of all entries of a range of keys.
     pub fn new(keys: KeyRange) -> RangeRemoval {
-        RangeRemoval { keys, next: Part::Begin, thin: VecDeque::new() }
+        RangeRemoval { keys, next: Part::Begin, underfull: VecDeque::new() }
     }
 
-    /// Removes the next part from `tree` and adds what it was to `removed`; false: nothing is left to do, and nothing has been
-    /// done. `before` is called as by [`Tree::remove_range`].
+    /// Performs the next step on `tree` and adds its result to `removed`. Returns false if nothing is left to do.
+    /// `before` is called as by [`Tree::remove_range`].
     pub fn step<S: PageWrite>(
         &mut self,
         tree: &Tree,
@@ -104,7 +105,7 @@ impl RangeRemoval {
         self.next = match std::mem::replace(&mut self.next, Part::Rebalance) {
             Part::Begin if self.keys.is_empty() => return Ok(false),
             Part::Begin => {
-                self.thin.push_back(self.keys.lower.clone());
+                self.underfull.push_back(self.keys.lower.clone());
                 let level = peek(store, tree.root, |page| page.level())?;
                 if level > 0 && self.keys.lower.is_empty() && self.keys.upper.is_none() {
                     removed.detached.push(tree.detach_all(store, before)?);
@@ -126,27 +127,27 @@ impl RangeRemoval {
                 if tree.trim(store, end, &self.keys, removed, before)? {
                     Part::TrimLast
                 } else {
-                    self.thin.extend(self.keys.upper.clone());
+                    self.underfull.extend(self.keys.upper.clone());
                     Part::Rebalance
                 }
             }
             Part::Rebalance => {
-                let Some(key) = self.thin.pop_front() else { return Ok(false) };
+                let Some(key) = self.underfull.pop_front() else { return Ok(false) };
                 tree.rebalance(store, &key)?;
                 Part::Rebalance
             }
         };
-        self.thin.extend(removed.detached.iter().skip(known).map(|subtree| subtree.lower.clone()));
+        self.underfull.extend(removed.detached.iter().skip(known).map(|subtree| subtree.lower.clone()));
         Ok(true)
     }
 }
 
 impl Tree {
-    /// Removes all entries of a range of keys; [`RangeRemoval`] does so in parts.
+    /// Removes all entries of a range of keys. [`RangeRemoval`] does this in steps.
     ///
-    /// `before` is called with each entry and each subtree before it is removed or detached, under the exclusive latch
-    /// of the page that leads to it; not for entries of detached subtrees. The pages of those stay as they are until
-    /// [`Tree::free_subtree`].
+    /// `before` is called with each entry before it is removed and with each subtree before it is detached, under the
+    /// exclusive latch of the page with the entry or with the reference to the subtree. It is not called for the
+    /// entries of detached subtrees. The pages of those do not change until [`Tree::free_subtree`].
     pub fn remove_range<S: PageWrite>(
         &self,
         store: &S,
@@ -159,8 +160,8 @@ impl Tree {
         Ok(removed)
     }
 
-    /// Detaches the children of the last of these inner pages that the range covers whole; those that it begins or ends in
-    /// wait then. True: none is left.
+    /// Detaches the children of the last of these inner pages that are completely in the range, and adds the children
+    /// where the range begins or ends to `waiting`. Returns true if no page was left.
     fn detach_covered<S: PageWrite>(
         &self,
         store: &S,
@@ -189,7 +190,7 @@ impl Tree {
         Ok(false)
     }
 
-    /// The levels of the inner pages of which [`Tree::remove_range`] would detach children, as the tree is now.
+    /// The levels of the inner pages from which [`Tree::remove_range`] would detach children at present.
     pub fn detaching_levels<S: PageRead>(&self, store: &S, keys: &KeyRange) -> Result<Vec<u8>> {
         let mut levels = Vec::new();
         let level = peek(store, self.root, |page| page.level())?;
@@ -290,7 +291,7 @@ impl Tree {
         Ok(detached)
     }
 
-    /// Detaches everything: the root's content goes to a page of its own, the root becomes an empty leaf.
+    /// Detaches the whole tree: moves the content of the root to a new page and makes the root an empty leaf.
     fn detach_all<S: PageWrite>(
         &self,
         store: &S,
@@ -311,7 +312,7 @@ impl Tree {
         Ok(detached)
     }
 
-    /// Creates a subtree without entries whose top is at `level`; returns the top and the leaf.
+    /// Creates a subtree without entries. Its root has the level `level`. Returns the root and the leaf.
     fn create_empty<S: PageWrite>(
         &self,
         store: &S,
@@ -338,9 +339,9 @@ impl Tree {
         Ok((top, leaf))
     }
 
-    /// Removes the entries of one leaf that are in the range; of one that keeps its keys out of line they become a subtree of their own,
-    /// because they would have to be taken out of many pages. Where that cannot be, or they have pages of their own, [`APART`] of these
-    /// go, and true says that there may be more.
+    /// Removes the entries of one leaf that are in the range. In a leaf that keeps its keys out of line, they become a
+    /// subtree, because otherwise many pages of the key heap would change. If this is not possible, or if entries own
+    /// pages, at most [`ENTRIES_PER_STEP`] of these are removed. Returns true if there may be more.
     fn trim<S: PageWrite>(
         &self,
         store: &S,
@@ -370,7 +371,7 @@ impl Tree {
             return Ok(false);
         }
         let next = match out_of_line {
-            true => Some(to.min(from + APART)),
+            true => Some(to.min(from + ENTRIES_PER_STEP)),
             false => part_end(page, from..to, store.page_size()),
         };
         let (to, more) = (next.unwrap_or(to), next.is_some());
@@ -390,19 +391,20 @@ impl Tree {
         drop(leaf);
         removed.entries += whole.len() as u64;
         if !done {
-            // A layout may need more room for fewer keys: then each goes alone, and the leaf is split as need be.
+            // A layout may need more space for fewer keys. Then each entry is removed separately, and the leaf is split
+            // if needed.
             for key in &whole {
                 self.remove(store, key, |_| Ok(()))?;
             }
             return Ok(more);
         }
         for owned in owned {
-            self.give_back(store, owned)?;
+            self.free_owned(store, owned)?;
         }
         Ok(more)
     }
 
-    /// Some entries of a leaf in a leaf of their own, which nothing leads to.
+    /// Copies some entries of a leaf to a new leaf, which no page refers to.
     fn copy_entries<S: PageWrite>(
         &self,
         store: &S,
@@ -418,7 +420,8 @@ impl Tree {
             return Err(Error::corrupt(page.id(), "its entries do not fit in a page"));
         }
         self.format_page(store, &mut copy, builder.finish())?;
-        // From the end: what is removed last says which part the first entry that stays has then.
+        // The entries at the end are removed first: the removal at the front sets the part of the first remaining
+        // entry.
         for gone in [entries.end..page.count(), 0..entries.start] {
             let remove = PageOp::Remove { from: slot_u16(page, gone.start)?, to: slot_u16(page, gone.end)? };
             self.must_fit(store, &mut copy, &remove)?;
@@ -427,22 +430,22 @@ impl Tree {
     }
 }
 
-/// Where the next part ends of the entries of a leaf that has its keys itself, if it is not all of them.
+/// The end of the next step, if it does not have all these entries. The leaf has its keys itself.
 fn part_end(page: Page<'_>, mut entries: std::ops::Range<usize>, page_size: usize) -> Option<usize> {
     let inline = limits::max_inline_key(page_size);
     let mut long = page.first_longer(entries.start, inline);
-    let mut apart = 0;
+    let mut owning = 0;
     entries.find(|slot| {
         let is_long = long == Some(*slot);
         if is_long {
             long = page.first_longer(slot + 1, inline);
         }
-        apart += usize::from(is_long || page.record(*slot).large);
-        apart > APART
+        owning += usize::from(is_long || page.record(*slot).large);
+        owning > ENTRIES_PER_STEP
     })
 }
 
-/// What of a range of keys a leaf covers, if it knows its bounds whole.
+/// The part of a range of keys that a leaf covers, if the fences of the leaf are whole keys.
 fn within(page: Page<'_>, keys: &KeyRange, page_size: usize) -> Option<KeyRange> {
     let (lower, upper) = fences(page);
     if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|fence| is_long(fence.len(), page_size)) {
@@ -451,12 +454,12 @@ fn within(page: Page<'_>, keys: &KeyRange, page_size: usize) -> Option<KeyRange>
     Some(KeyRange { lower, upper }.within(keys))
 }
 
-/// Of an inner page: its key 0 counts as less than all, whatever a list of fixed-length keys keeps in its place.
+/// For an inner page: key 0 counts as less than all keys, whatever a list of fixed-length keys stores for it.
 fn above_first(found: std::result::Result<usize, usize>) -> std::result::Result<usize, usize> {
     if found == Ok(0) { Err(1) } else { found }
 }
 
-/// The fences around a run of slots of an inner page, as images.
+/// The fences around consecutive slots of an inner page, as images.
 fn slot_fences(page: Page<'_>, slots: std::ops::Range<usize>) -> (Vec<u8>, Option<Vec<u8>>) {
     let (mut lower, mut upper) = fences(page);
     if slots.start > 0 {

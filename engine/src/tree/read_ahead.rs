@@ -1,21 +1,21 @@
-//! Reading ahead for a walk over leaves that are not in memory: it hints early which leaves come next, so that the device
-//! reads several of them at once. No result depends on it.
+//! Read-ahead for an iteration over leaves that are not in memory: it hints early which leaves come next, so that the
+//! device reads several of them at once. No result depends on it.
 
 use super::search::Target;
 use super::{PageRead, Tree};
 use crate::base::{PageId, Result};
 
-/// Leaves of the first hint, which is made at the third leaf that is missing, and of the largest one. Each hint is twice as
-/// long as the one before, so that a short walk reads little that it does not need.
+/// The number of leaves in the first hint, which is given at the third missing leaf, and in the largest hint. Each hint
+/// is twice as long as the one before, so a short iteration reads little that it does not need.
 const FIRST: usize = 4;
 const MOST: usize = 64;
 
-/// The hints of one walk.
+/// The hints of one iteration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadAhead {
-    /// Leaves that come next and were hinted.
+    /// The number of following leaves that were hinted.
     hinted: usize,
-    /// Leaves of the next hint; fewer than [`FIRST`] before the first one.
+    /// The number of leaves of the next hint. Less than [`FIRST`] before the first hint.
     next: usize,
 }
 
@@ -35,7 +35,7 @@ impl ReadAhead {
             return;
         }
         if self.next >= FIRST {
-            // Errors come back when the leaf itself is read.
+            // If there is an error, the read of the leaf returns it.
             self.hinted = tree.will_read_from(store, key, self.next).unwrap_or(0).saturating_sub(1);
         }
         self.next = (self.next * 2).clamp(FIRST / 2, MOST);
@@ -43,11 +43,11 @@ impl ReadAhead {
 }
 
 impl Tree {
-    /// Hints that the leaf that covers `key` and the next ones will be read: up to `most` that have the same parent.
-    /// Returns how many.
+    /// Hints that the leaf that covers `key` and the next ones will be read, at most `most` of those that have the same
+    /// parent. Returns their number.
     fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], most: usize) -> Result<usize> {
         let mut leaves = 0..0;
-        self.descend_noting(store, Target::Covering(key), |page, slot| {
+        self.descend_with(store, Target::Covering(key), |page, slot| {
             if page.level() == 1 {
                 leaves = slot..page.count().min(slot + most);
                 store.will_read(leaves.clone().map(|slot| page.child(slot)));

@@ -1,8 +1,9 @@
-//! Growing the inner pages of a tree anew over its leaves, where some of them are lost: leaves say themselves which keys
-//! they cover. Only for reading what is left of a tree; which leaves there are is for the layer above to find.
+//! Rebuilds the inner pages of a tree over its leaves when some pages are lost. The fences of a leaf say which keys it
+//! covers. The result is only used to read the rest of a damaged tree. The search for the leaves must not be in this
+//! file.
 //!
-//! Where no leaf covers a range, the new inner pages lead to one that cannot be read: whoever comes by learns that the
-//! range is lost, as by any damaged leaf.
+//! If no leaf covers a range, the new inner pages refer to a page that cannot be read. So a read of this range returns
+//! an error, as for a damaged leaf.
 
 use super::bulk::{BulkLoader, BulkSink, Loaded};
 use super::long_key::is_long;
@@ -19,53 +20,54 @@ use std::collections::{BTreeMap, HashSet};
 struct Leaf {
     id: PageId,
     lsn: Lsn,
-    /// No key of it is below this one.
+    /// The lower bound of its keys.
     lower: Vec<u8>,
-    /// That key as a page above keeps it.
+    /// The image of the lower bound in an inner page.
     image: Vec<u8>,
     end: End,
     right: PageId,
 }
 
-/// Where a leaf ends.
+/// The upper bound of a leaf.
 enum End {
-    /// Below this key.
+    /// All keys are less than this key.
     Below(Vec<u8>),
-    /// Below a long key, whose run may be gone; this is the least key above all of the leaf.
-    Behind(Vec<u8>),
-    /// Nowhere: it is the rightmost one.
+    /// The upper fence is a long key, whose run may be freed. This is the smallest key that is greater than all keys of
+    /// the leaf.
+    After(Vec<u8>),
+    /// None: it is the rightmost leaf.
     Open,
 }
 
 impl Leaf {
-    /// True if a leaf that begins at `lower`, or after it, begins inside this one.
+    /// True if a leaf that begins at `lower`, which is not before this leaf, overlaps with this leaf.
     fn reaches_into(&self, lower: &[u8]) -> bool {
         match &self.end {
-            End::Below(key) | End::Behind(key) => key.as_slice() > lower,
+            End::Below(key) | End::After(key) => key.as_slice() > lower,
             End::Open => true,
         }
     }
 
-    /// Where the gap before `next` begins, or before the end, if there is one.
-    fn gap_before(&self, next: Option<&Leaf>) -> Option<&[u8]> {
+    /// The start of the uncovered range between this leaf and `next`, or the end of the tree, if there is one.
+    fn uncovered_before(&self, next: Option<&Leaf>) -> Option<&[u8]> {
         match &self.end {
             End::Below(key) => next.is_none_or(|next| *key < next.lower).then_some(key),
-            End::Behind(key) => next.is_none_or(|next| self.right != next.id).then_some(key),
+            End::After(key) => next.is_none_or(|next| self.right != next.id).then_some(key),
             End::Open => None,
         }
     }
 
-    /// What lies in the gap behind it.
-    fn gap(&self) -> PageId {
+    /// The page that stands for the uncovered range after this leaf.
+    fn uncovered_page(&self) -> PageId {
         if self.right.is_none() { PageId::UNKNOWN } else { self.right }
     }
 }
 
 impl Tree {
-    /// Looks at every inner page of the tree, at the whole keys of its separators, and at the root.
+    /// Reads every inner page of the tree, the whole keys of its separators, and the root.
     ///
     /// # Errors
-    /// The first page of them that cannot be read or is none of this tree.
+    /// The error of the first page that cannot be read or is not of this tree.
     pub fn check_inner_pages<S: PageRead>(&self, store: &S) -> Result<()> {
         let mut seen = HashSet::new();
         let mut waiting = vec![(self.root, None)];
@@ -88,11 +90,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Grows inner pages over those of `leaves` that can be read, and gives the content of a root; `None` without such a
-    /// leaf. Of leaves that cover the same keys the one that was changed last counts: the other has been freed since.
+    /// Builds inner pages over those of `leaves` that can be read, and returns the content of a root. `None` if no leaf
+    /// can be read. If several leaves cover the same keys, the one with the last change is used, because the others
+    /// have been freed since.
     ///
     /// # Errors
-    /// What the sink says, and errors of reading that say nothing of a page.
+    /// The errors of the sink, and read errors that are not about a page.
     pub fn rebuild_inner_pages<S: PageRead, K: BulkSink>(
         &self,
         store: &S,
@@ -116,8 +119,8 @@ impl Tree {
                     loader.push_leaf(&leaf.image, leaf.id)?;
                 }
                 Some(before) => {
-                    if let Some(from) = before.gap_before(Some(&leaf)) {
-                        loader.push_leaf_from(from, before.gap())?;
+                    if let Some(from) = before.uncovered_before(Some(&leaf)) {
+                        loader.push_leaf_from(from, before.uncovered_page())?;
                     }
                     loader.push_leaf(&leaf.image, leaf.id)?;
                 }
@@ -125,13 +128,13 @@ impl Tree {
             before = Some(leaf);
         }
         let Some(last) = before else { return Ok(None) };
-        if let Some(from) = last.gap_before(None) {
-            loader.push_leaf_from(from, last.gap())?;
+        if let Some(from) = last.uncovered_before(None) {
+            loader.push_leaf_from(from, last.uncovered_page())?;
         }
         loader.finish(self.root).map(Some)
     }
 
-    /// What a leaf says of itself; `None` where it has no key and does not say which ones it covers.
+    /// Reads the bounds of a leaf. `None` if it has no key and its lower fence is a long key.
     fn leaf<S: PageRead>(&self, store: &S, id: PageId) -> Result<Option<Leaf>> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
@@ -139,7 +142,7 @@ impl Tree {
         let (fence, upper) = fences(page);
         let long = |fence: &[u8]| is_long(fence.len(), store.page_size());
         let (mut lower, mut image) = (fence.clone(), fence);
-        // A long fence owns no run; the keys of the leaf own theirs.
+        // A long fence owns no run. The keys of the leaf own theirs.
         if long(&lower) {
             if page.count() == 0 {
                 return Ok(None);
@@ -154,7 +157,7 @@ impl Tree {
                 if let Some(slot) = page.count().checked_sub(1) {
                     self.full_key(store, page, slot, &mut last)?;
                 }
-                End::Behind(after(last))
+                End::After(after(last))
             }
             Some(upper) => End::Below(upper),
         };
@@ -162,17 +165,17 @@ impl Tree {
     }
 }
 
-/// The least key above `key`.
+/// The smallest key that is greater than `key`.
 fn after(mut key: Vec<u8>) -> Vec<u8> {
     if key.len() == MAX_KEY {
-        // No key goes on where this one ends.
+        // No longer key begins with this one.
         return bytes::after_prefix(&key).unwrap_or(key);
     }
     bytes::to_next(&mut key);
     key
 }
 
-/// The leaves by their lower ends, without those that reach into one that was changed later.
+/// The leaves by their lower bounds, without those that overlap with a leaf that was changed later.
 fn disjoint(mut leaves: Vec<Leaf>) -> BTreeMap<Vec<u8>, Leaf> {
     leaves.sort_by_key(|leaf| std::cmp::Reverse(leaf.lsn));
     let mut kept: BTreeMap<Vec<u8>, Leaf> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Removing an entry: in its leaf; then the leaf may be merged with a neighbour.
+//! Removes an entry from its leaf. Then the leaf may be merged with a neighbour.
 
 use super::edit::{is_underfull, slot_u16};
 use super::insert::MAX_SPLITS;
@@ -9,11 +9,10 @@ use crate::base::{Error, Result};
 use crate::page::{Page, PageOp, Record};
 
 impl Tree {
-    /// Removes the entry of `key`; returns whether there was one.
+    /// Removes the entry of `key`. Returns true if there was one.
     ///
-    /// `before` is called once, with the record, before the leaf changes and under its exclusive latch, if there is
-    /// an entry; an error from it leaves everything as it was. The record's run, if it is a large one, is the
-    /// caller's to free.
+    /// If there is an entry, `before` is called once, with the record, before the leaf changes and under its exclusive
+    /// latch. If it returns an error, nothing changes. If the record is a large one, the caller must free its run.
     pub fn remove<S: PageWrite>(
         &self,
         store: &S,
@@ -23,10 +22,11 @@ impl Tree {
         self.remove_with_hint(store, LeafHint::NONE, key, before)
     }
 
-    /// As [`Tree::remove`], first looking where the key was; see [`Tree::put_with_hint`].
+    /// Like [`Tree::remove`], but first tries the place that the writer found before, with the conditions of
+    /// [`Tree::put_with_hint`].
     ///
     /// # Errors
-    /// As [`Tree::remove`].
+    /// The same as for [`Tree::remove`].
     pub fn remove_with_hint<S: PageWrite>(
         &self,
         store: &S,
@@ -34,14 +34,14 @@ impl Tree {
         key: &[u8],
         mut before: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let mut noted = false;
+        let mut called = false;
         for _ in 0..MAX_SPLITS {
             let (mut leaf, found) = self.latch_with_hint(store, hint, key)?;
             let page = Page::new(&leaf);
             let Ok(slot) = found else { return Ok(false) };
-            if !noted {
+            if !called {
                 before(page.record(slot))?;
-                noted = true;
+                called = true;
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
             let mut owned = None;
@@ -49,17 +49,17 @@ impl Tree {
                 owned = Some(self.owned_by(store, page, slot)?);
             }
             if store.apply(&mut leaf, &PageOp::Remove { from, to })? {
-                let thin = id != self.root && is_underfull(Page::new(&leaf));
+                let underfull = id != self.root && is_underfull(Page::new(&leaf));
                 drop(leaf);
                 if let Some(owned) = owned {
-                    self.give_back(store, owned)?;
+                    self.free_owned(store, owned)?;
                 }
-                if thin {
+                if underfull {
                     self.rebalance(store, key)?;
                 }
                 return Ok(true);
             }
-            // A layout may need more room for fewer keys.
+            // A layout may need more space for fewer keys.
             drop(leaf);
             self.split_leaf(store, key, None)?;
         }

@@ -1,36 +1,38 @@
-//! Going down: from the root to the leaf that a search wants, each page checked against what its parent says of it.
+//! Descents from the root to the leaf of a search. Each page is checked against its entry in its parent.
 
 use super::{PageRead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record, RecordListKind};
 
-/// The highest level that a page may claim: with two entries a page, more pages than there are ids.
+/// The highest level that a page may have. With two entries in each page, such a tree would have more pages than there
+/// are ids.
 pub(super) const MAX_LEVEL: u8 = 63;
 
-/// Bytes of leaves that stay in a processor's own caches, so that there is nothing to ask for.
+/// If the leaves have at most so many bytes, they stay in the caches of the processor, and prefetching parts of them is
+/// not worth it.
 const CACHED_LEAVES: usize = 2 << 20;
 
-/// Two parts of a page's bytes.
+/// Two parts of a page, as byte ranges.
 type Parts = [std::ops::Range<usize>; 2];
 
-/// Levels that the way to a leaf is made room for.
+/// The capacity that is reserved for the levels of a path.
 const USUAL_HEIGHT: usize = 8;
 
-/// Which leaf a descent ends at.
+/// The leaf that a descent selects.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// The leftmost one.
+    /// The leftmost leaf.
     First,
-    /// The rightmost one.
+    /// The rightmost leaf.
     Last,
-    /// The one whose range the key falls in.
+    /// The leaf whose range contains the key.
     Covering(&'a [u8]),
-    /// The one whose range holds the greatest keys below this one: where a reverse cursor goes on from a leaf's lower
-    /// fence. The leftmost one if there are none below.
+    /// The leaf whose range contains the greatest keys below this one, or the leftmost leaf if there are none. A
+    /// reverse cursor continues there from the lower fence of its leaf.
     Before(&'a [u8]),
 }
 
-/// A range as whole keys: at least `lower`, below `upper` if there is one.
+/// A range of whole keys: from `lower` on, and below `upper` if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) lower: Vec<u8>,
@@ -38,7 +40,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// True where `target` may lead to a leaf of this range.
+    /// True if `target` may select a leaf with this range.
     pub(super) fn is_for(&self, target: Target<'_>) -> bool {
         let below = |key: &[u8]| self.upper.as_ref().is_none_or(|upper| key < upper.as_slice());
         match target {
@@ -52,7 +54,7 @@ impl Range {
     }
 }
 
-/// A step of a descent: an inner page and the slot of the child that was taken.
+/// A step of a descent: an inner page and the slot of the chosen child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) id: PageId,
@@ -60,7 +62,8 @@ pub(super) struct Step {
 }
 
 impl Tree {
-    /// Finds the leaf that covers `key` and runs `f` on it and the key's record, under the leaf's shared latch.
+    /// Finds the leaf that covers `key` and calls `f` with it and the record of the key, under the shared latch of the
+    /// leaf.
     pub fn get<S: PageRead, R>(
         &self,
         store: &S,
@@ -73,12 +76,12 @@ impl Tree {
         Ok(f(page, found.ok().map(|slot| page.record(slot))))
     }
 
-    /// Runs `f` on the leaf whose range `key` falls in, under its shared latch.
+    /// Calls `f` with the leaf whose range contains `key`, under its shared latch.
     pub fn leaf_for<S: PageRead, R>(&self, store: &S, key: &[u8], f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         self.leaf_at(store, Target::Covering(key), f)
     }
 
-    /// As [`Tree::leaf_for`]; `way` becomes the inner pages on the way there, from the root on.
+    /// Like [`Tree::leaf_at`]. `way` gets the ids of the inner pages on the path, from the root on.
     pub fn way_to<S: PageRead, R>(
         &self,
         store: &S,
@@ -87,25 +90,25 @@ impl Tree {
         f: impl FnOnce(Page<'_>) -> R,
     ) -> Result<R> {
         way.clear();
-        let leaf = self.descend_noting(store, target, |page, _| {
+        let leaf = self.descend_with(store, target, |page, _| {
             way.push(page.id());
             Ok(())
         })?;
         Ok(f(Page::new(&leaf)))
     }
 
-    /// Runs `f` on the rightmost leaf, under its shared latch.
+    /// Calls `f` with the rightmost leaf, under its shared latch.
     pub fn last_leaf<S: PageRead, R>(&self, store: &S, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         self.leaf_at(store, Target::Last, f)
     }
 
-    /// Runs `f` on the leaf whose range holds the greatest keys below `key` (see [`Target::Before`]), under its
-    /// shared latch.
+    /// Calls `f` with the leaf whose range contains the greatest keys below `key`, as [`Target::Before`] does, under
+    /// its shared latch.
     pub fn leaf_before<S: PageRead, R>(&self, store: &S, key: &[u8], f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         self.leaf_at(store, Target::Before(key), f)
     }
 
-    /// The keys between the root's subtrees, in order; none where the root is a leaf.
+    /// The keys between the subtrees of the root, in order. There are none if the root is a leaf.
     pub fn dividers<S: PageRead>(&self, store: &S) -> Result<Vec<Vec<u8>>> {
         let root = store.read(self.root)?;
         let page = Page::new(&root);
@@ -118,15 +121,15 @@ impl Tree {
             .collect()
     }
 
-    /// Runs `f` on the leaf that `target` names, under its shared latch.
+    /// Calls `f` with the leaf that `target` selects, under its shared latch.
     pub fn leaf_at<S: PageRead, R>(&self, store: &S, target: Target<'_>, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let leaf = self.descend(store, target)?;
         Ok(f(Page::new(&leaf)))
     }
 
-    /// Runs `f` on the leaf whose range `key` falls in, and as long as it says so on the next to the right, each under its
-    /// shared latch. It ends early where a right link does not lead to the next leaf, or to a page that cannot be read: who
-    /// needs more descends again, and learns then whether that page is damaged.
+    /// Calls `f` with the leaf whose range contains `key`, and while it returns true, with the next leaf to the right,
+    /// each under its shared latch. It ends early if a right link does not lead to the next leaf, or leads to a page
+    /// that cannot be read. A caller that needs more leaves descends again; then a damaged page gives an error.
     pub fn leaves_from<S: PageRead>(
         &self,
         store: &S,
@@ -144,8 +147,8 @@ impl Tree {
             if !f(leaf)? || right.is_none() || right == leaf.id() || !leaf.upper_fence_into(&mut upper) {
                 return Ok(());
             }
-            // While this latch is held the link stays. But if the leaf has been detached, it may be old: what it led to may be freed
-            // by now, or another page.
+            // While this latch is held, the link does not change. But if the leaf has been detached, the link may be
+            // out of date: the page may be free by now, or another page.
             let next = match store.read(right) {
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 next => next?,
@@ -158,15 +161,15 @@ impl Tree {
         }
     }
 
-    /// The leaf that `target` names, latched; each page's latch is given up once its child's is held.
+    /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched.
     #[inline]
     pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: Target<'_>) -> Result<S::Ref<'s>> {
-        self.descend_noting(store, target, |_, _| Ok(()))
+        self.descend_with(store, target, |_, _| Ok(()))
     }
 
-    /// As [`Tree::descend`]; `note` sees each inner page, latched, and the slot that is taken in it.
+    /// Like [`Tree::descend`]. `note` is called with each inner page, latched, and the slot of the chosen child.
     #[inline]
-    pub(super) fn descend_noting<'s, S: PageRead>(
+    pub(super) fn descend_with<'s, S: PageRead>(
         &self,
         store: &'s S,
         target: Target<'_>,
@@ -179,7 +182,7 @@ impl Tree {
             let page = Page::new(&latched);
             self.check_page(page, id, level)?;
             if level == 0 {
-                // A wrong turn on the way shows here: what leaves say of themselves divides the keys among them.
+                // A wrong child on the path is detected here, because the ranges of leaves do not overlap.
                 self.check_target(page, target)?;
                 return Ok(latched);
             }
@@ -196,26 +199,28 @@ impl Tree {
         }
     }
 
-    /// Of a parent of leaves: what of the child at `slot` a search for the key will read, where keys and bytes lie so evenly
-    /// that the separators around the child tell. So the key's bytes and the index that leads to them are waited for once.
+    /// For a parent of leaves: the parts of the child at `slot` that a search for the key will probably read, if keys
+    /// and bytes are distributed evenly enough to estimate them from the separators. Then the bytes of the key and the
+    /// index are fetched at the same time.
     #[inline]
     fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
         let Target::Covering(key) = target else { return None };
         if page.id() == self.root && page.count() * page_size <= CACHED_LEAVES {
             return None;
         }
-        // Beside records keys have only a part of the page, and which one is not known here.
+        // If there are records, the keys have only a part of the page, and its size is not known here.
         if self.layout.records != RecordListKind::None {
             return None;
         }
         page.likely_parts(self.layout.leaf, slot, key)
     }
 
-    /// How far damage reaches: the end, as a whole key, of the range of the lowest page on the way to `key` that something
-    /// leads to; and the error, if that page or the way from it cannot be read. Without one, the page is the leaf.
+    /// How far the keys around `key` are affected by damage. Returns the upper bound, as a whole key, of the lowest
+    /// page on the path to `key` that a parent refers to, and the error if that page or its path below cannot be read.
+    /// Without an error, that page is the leaf.
     pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
         let mut range = Range::default();
-        let found = self.descend_noting(store, Target::Covering(key), |page, slot| {
+        let found = self.descend_with(store, Target::Covering(key), |page, slot| {
             range = self.child_range(store, page, slot, &range)?;
             Ok(())
         });
@@ -223,7 +228,7 @@ impl Tree {
         (range.upper, found)
     }
 
-    /// Of an inner page: the slot of the child to descend to.
+    /// The slot of the child of an inner page to descend to.
     #[inline]
     pub(super) fn slot_for<S: PageRead>(&self, store: &S, page: Page<'_>, target: Target<'_>) -> Result<usize> {
         Ok(match target {
@@ -240,11 +245,11 @@ impl Tree {
         })
     }
 
-    /// Whether a page is one of this tree's, at the level where it was met.
+    /// Checks that a page belongs to this tree and has the expected level.
     #[inline]
     pub(super) fn check_page(&self, page: Page<'_>, id: PageId, level: u8) -> Result<()> {
-        let sort = if level == 0 { page.is_leaf() } else { page.is_inner() && page.count() > 0 };
-        if sort && page.level() == level && page.table() == self.table && page.id() == id && level <= MAX_LEVEL {
+        let fits = if level == 0 { page.is_leaf() } else { page.is_inner() && page.count() > 0 };
+        if fits && page.level() == level && page.table() == self.table && page.id() == id && level <= MAX_LEVEL {
             return Ok(());
         }
         Err(self.misplaced(page, id, level))
@@ -264,30 +269,30 @@ impl Tree {
         Error::corrupt(id, what)
     }
 
-    /// Whether the page's fences admit what led to it.
+    /// Checks that the fences of a page allow the target.
     #[inline]
     pub(super) fn check_target(&self, page: Page<'_>, target: Target<'_>) -> Result<()> {
         match target {
             Target::Covering(key) if !page.may_cover(key) => {
-                Err(Error::corrupt(page.id(), "its fences are not those that its parent says"))
+                Err(Error::corrupt(page.id(), "its fences do not match its parent"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The way to the leaf that covers `key`: the inner pages from the root on, and the leaf. For the writer, which
-    /// knows that no page changes meanwhile.
+    /// The path to the leaf that covers `key`: the inner pages from the root on, and the leaf. Only for the writer,
+    /// because no page may change in the meantime.
     pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<Step>, PageId)> {
         let mut path = Vec::with_capacity(USUAL_HEIGHT);
-        let leaf = self.descend_noting(store, Target::Covering(key), |page, slot| {
+        let leaf = self.descend_with(store, Target::Covering(key), |page, slot| {
             path.push(Step { id: page.id(), slot });
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))
     }
 
-    /// The range of a child as whole keys, from the separators around it; where the page has none on that side, the
-    /// page's own range says it.
+    /// The range of a child, as whole keys, from the separators around it. Without a separator on one side, the bound
+    /// of the page's own range is used.
     pub(super) fn child_range<S: PageRead>(
         &self,
         store: &S,
@@ -312,7 +317,7 @@ impl Tree {
     }
 }
 
-/// The child at `slot`, which must be there; never the page itself, whose latch the caller may hold.
+/// The child at `slot`, which must exist. It is never the page itself, whose latch the caller may hold.
 #[inline]
 pub(super) fn child_of(page: Page<'_>, slot: usize) -> Result<PageId> {
     let child = page.child(slot);

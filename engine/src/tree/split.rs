@@ -1,6 +1,6 @@
-//! Splitting: a full page becomes two under its parent; a full root's content moves down into two new pages. Each
-//! split is one step that leaves a valid tree; where the parent has no room for the separator, splitting the parent
-//! is that step, and the caller starts again.
+//! Splitting: a full page becomes two pages under its parent; the content of a full root moves down to two new pages.
+//! Each split is one step that leaves a valid tree. If the parent has no room for the separator, the parent is split
+//! instead, and the caller starts again.
 
 use super::edit::{child_record, slot_u16};
 use super::long_key::{is_long, trial_image};
@@ -12,30 +12,30 @@ use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, SeparatorRule, ch
 /// The entry that a split makes room for.
 #[derive(Clone, Copy)]
 pub(super) struct Pending<'a> {
-    /// Where it will go.
+    /// The slot where it will be inserted.
     pub(super) slot: usize,
-    /// Its key as pages keep it.
+    /// The image of the key.
     pub(super) image: &'a [u8],
-    /// Its whole key; unused in an inner page, which is never cut at the pending entry.
+    /// The whole key. Unused in an inner page, which is never cut at the pending entry.
     pub(super) key: &'a [u8],
     pub(super) record_bytes: usize,
 }
 
-/// Where a page is cut in two.
+/// The position where a page is split.
 struct Cut {
     left: usize,
     separator: Separator,
 }
 
 enum Separator {
-    /// A whole key, which gets a run of its own if it is long.
+    /// A whole key. It gets a run if it is long.
     New(Vec<u8>),
-    /// The image of an inner page's key, which moves up and takes its run along.
+    /// The image of a key of an inner page. It moves up and keeps its run.
     Moved(Vec<u8>),
 }
 
 impl Tree {
-    /// Makes room in the leaf that covers `key`, or in one of the pages above it; the caller starts again.
+    /// Makes room in the leaf that covers `key`, or in one of the pages above it. The caller starts again.
     pub(super) fn split_leaf<S: PageWrite>(&self, store: &S, key: &[u8], pending: Option<Pending<'_>>) -> Result<()> {
         let (path, leaf) = self.path_to(store, key)?;
         self.split_page(store, &path, leaf, pending)
@@ -119,8 +119,8 @@ impl Tree {
         self.format_page(store, &mut root, above.finish())
     }
 
-    /// Where to cut a page, and the separator. The caller holds no latch: runs of keys are read here, and a corrupt one
-    /// might lead to any page.
+    /// Chooses the position of a split, and the separator. The caller holds no latch: runs of keys are read here, and a
+    /// corrupt run may refer to any page.
     fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<Pending<'_>>) -> Result<Cut> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
@@ -132,8 +132,9 @@ impl Tree {
         if !split.long {
             return Ok(Cut { left: split.left_count, separator: Separator::New(split.separator) });
         }
-        // The page cannot tell the keys around the cut apart, only their runs or the key heap can. Of a long one as much as
-        // divides them serves, whatever the rule: a longer one would only have a longer run.
+        // The images of the keys around the cut are the same. Only their runs or the key heap can distinguish them. For
+        // a long separator, the shortest one is used whatever the rule is, because a longer one would only have a
+        // longer run.
         let pending = pending.filter(|p| p.slot == split.left_count);
         let (mut last, mut first) = (Vec::new(), Vec::new());
         match pending.filter(|_| split.pending_left) {
@@ -166,7 +167,7 @@ pub(super) fn fences(page: Page<'_>) -> (Vec<u8>, Option<Vec<u8>>) {
     (page.lower_fence().to_vec(), has_upper.then_some(upper))
 }
 
-/// A page of some of another page's entries.
+/// The packed content of a page with some entries of another page.
 fn half(page_size: usize, spec: &PageSpec<'_>, page: Page<'_>, entries: std::ops::Range<usize>) -> Result<Vec<u8>> {
     let mut builder = PageBuilder::new(page_size, spec);
     if builder.push_entries(page, entries, None) {

@@ -1,5 +1,5 @@
-//! Verification: walks every page of a tree and says all that is wrong with it, and how its bytes are spent. It
-//! never changes a page and never gives up at the first problem: a page that cannot be read costs its key range.
+//! Verification: reads every page of a tree and reports all problems, and how its bytes are used. It never changes a
+//! page and does not stop at the first problem: a page that cannot be read costs its key range.
 
 use super::key_heap::shared_with_lower;
 use super::long_key::is_long;
@@ -10,101 +10,101 @@ use crate::base::{Error, PageId, Result};
 use crate::page::{KeyWindow, Page, Record};
 use std::collections::{BTreeMap, HashSet};
 
-/// What [`Tree::verify`] comes by.
+/// An item that [`Tree::verify`] reaches.
 #[derive(Clone, Copy, Debug)]
 pub enum Visit<'a> {
     /// A leaf, an inner page or a page of a long key's run.
     Page(PageId),
-    /// A page of the key heap, once, at the end: several trees of a table, detached ones among them, may lead to it.
+    /// A page of the key heap, reported once, at the end. Several trees of a table, also detached ones, may refer to
+    /// it.
     Heap {
         /// The page.
         page: PageId,
-        /// How many keys of it this tree has.
+        /// The number of its keys that belong to this tree.
         keys: u64,
-        /// How many keys it has.
+        /// The number of all its keys.
         of: u64,
     },
-    /// A large record, whose run is for the layer above to look at.
+    /// A large record. The layer above checks its run.
     Large {
-        /// The leaf that it is in.
+        /// The leaf with the record.
         leaf: PageId,
-        /// Its whole key.
+        /// The whole key.
         key: &'a [u8],
         /// The record.
         record: Record<'a>,
     },
 }
 
-/// Something that is wrong.
+/// A problem in a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The page.
     pub page: PageId,
-    /// What is wrong with it, in words.
+    /// A description of the problem.
     pub what: String,
-    /// No key that this concerns is below this one.
+    /// The lower bound of the affected keys.
     pub lower: Vec<u8>,
-    /// All keys that this concerns are below this one; `None`: up to the end.
+    /// The upper bound of the affected keys: all are less. `None` if there is no bound.
     pub upper: Option<Vec<u8>>,
 }
 
-/// How the pages of one level spend their bytes.
+/// The use of bytes in the pages of one level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LevelStats {
-    /// Pages.
+    /// The number of pages.
     pub pages: u64,
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Bytes in use, of all sorts.
+    /// All bytes in use.
     pub used_bytes: u64,
     /// Bytes of headers and fences.
     pub front_bytes: u64,
-    /// Bytes that the key images would take side by side, uncompressed.
+    /// Bytes of all key images, uncompressed and without slots.
     pub raw_key_bytes: u64,
     /// Bytes of the key lists, slots included.
     pub key_list_bytes: u64,
-    /// Bytes of the key lists that are bytes of keys: what is left of them is slots, lengths and the like.
+    /// Bytes in the key lists that are bytes of keys. The rest of the lists is slots, lengths and the like.
     pub kept_key_bytes: u64,
     /// Bytes of the record lists, slots included.
     pub record_list_bytes: u64,
-    /// Bytes that the records of leaves would take side by side. Large records are not counted: see
+    /// Bytes of the records in leaves, without slots. Large records are not counted here but in
     /// [`TreeStats::large_value_bytes`].
     pub raw_record_bytes: u64,
 }
 
-/// What [`Tree::verify`] found.
+/// The result of [`Tree::verify`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TreeStats {
-    /// By level, leaves first.
+    /// The levels, leaves first.
     pub levels: Vec<LevelStats>,
-    /// Pages of long keys' runs.
+    /// The number of pages in runs of long keys.
     pub run_pages: u64,
-    /// Pages of the key heap, of leaves that keep their keys there.
+    /// The number of pages of the key heap, for leaves that keep their keys there.
     pub heap_pages: u64,
-    /// Bytes in use in them, of all sorts.
+    /// All bytes in use in these pages.
     pub heap_used_bytes: u64,
-    /// Large records.
+    /// The number of large records.
     pub large_records: u64,
-    /// Bytes of the values that large records stand for. A tree does not know them: 0 unless the layer above has filled
-    /// it in.
+    /// Bytes of the large values. A tree does not know them: 0 unless the layer above sets it.
     pub large_value_bytes: u64,
-    /// Everything that is wrong; empty for a sound tree.
+    /// All problems; empty for a sound tree.
     pub problems: Vec<Problem>,
 }
 
 impl TreeStats {
-    /// Entries in the leaves.
+    /// The number of entries in the leaves.
     pub fn entries(&self) -> u64 {
         self.levels.first().map_or(0, |leaves| leaves.entries)
     }
 }
 
-/// A page to visit and what its parent says of it.
+/// A page to visit, and what its parent says about it.
 struct Expected {
     id: PageId,
     level: u8,
     range: Range,
-    /// Its fences as images; `None` where nobody says.
+    /// Its fences as images; `None` if unknown.
     lower: Option<Vec<u8>>,
     upper: Option<Option<Vec<u8>>>,
 }
@@ -116,24 +116,24 @@ struct Walk<'v, S> {
     seen: HashSet<PageId>,
     stats: TreeStats,
     waiting: Vec<Expected>,
-    /// The pages of the key heap that leaves have led to, and how often.
+    /// The pages of the key heap that leaves refer to, and the number of references.
     heap: BTreeMap<PageId, u64>,
-    /// The leaf before and its right link; `None` where it could not be read.
+    /// The leaf before and its right link; `None` if it could not be read.
     previous: Option<(PageId, PageId)>,
 }
 
 impl Tree {
-    /// Walks all pages: their structure, the order of keys, fences against the parents' separators, levels, right
-    /// links, runs of long keys, and that no page is reached twice. `visit` is called with every page that is
-    /// reached and every large record.
+    /// Reads all pages and checks their structure, the order of keys, fences against the separators of the parents,
+    /// levels, right links, runs of long keys, and that no page is reached twice. `visit` is called with every page
+    /// that is reached and every large record.
     ///
     /// # Errors
-    /// Only where the root cannot be read at all; everything else is in the result's problems.
+    /// Only if the root cannot be read at all. All other problems are in the result.
     pub fn verify<S: PageRead>(&self, store: &S, visit: &mut dyn FnMut(Visit<'_>)) -> Result<TreeStats> {
         self.walk(store, Range::default(), (Some(Vec::new()), Some(None)), visit)
     }
 
-    /// As [`Tree::verify`], of a detached subtree of this tree.
+    /// Like [`Tree::verify`], for a detached subtree of this tree.
     pub fn verify_subtree<S: PageRead>(
         &self,
         store: &S,
@@ -182,7 +182,7 @@ impl<S: PageRead> Walk<'_, S> {
             other => (at.id, other.to_string()),
         };
         let Range { lower, upper } = at.range.clone();
-        // Many keys of a leaf may be lost with one page.
+        // If one page is lost, many keys of a leaf may be lost with it. They are one problem.
         if self
             .stats
             .problems
@@ -200,7 +200,7 @@ impl<S: PageRead> Walk<'_, S> {
         Ok(())
     }
 
-    /// An error where the page is of no use; smaller problems are noted.
+    /// Checks a page. Returns an error if the page cannot be used; smaller problems are added to the result.
     fn page(&mut self, expected: &Expected) -> Result<()> {
         self.reach(expected.id)?;
         let store = self.store;
@@ -246,14 +246,14 @@ impl<S: PageRead> Walk<'_, S> {
         }
     }
 
-    /// Counts a key image that the page itself does not have.
-    fn count_apart(&mut self, page: Page<'_>, len: usize) {
+    /// Counts a key image that is not in the page itself.
+    fn count_out_of_line(&mut self, page: Page<'_>, len: usize) {
         if let Some(stats) = self.stats.levels.first_mut().filter(|_| self.tree.resolver(page).is_some()) {
             stats.raw_key_bytes += len as u64;
         }
     }
 
-    /// The pages of the key heap that leaves have led to.
+    /// Visits the pages of the key heap that leaves refer to.
     fn heap(&mut self) {
         for (id, keys) in std::mem::take(&mut self.heap) {
             let everywhere = Expected { id, level: 0, range: Range::default(), lower: None, upper: None };
@@ -272,13 +272,13 @@ impl<S: PageRead> Walk<'_, S> {
                     self.stats.heap_used_bytes += used as u64;
                     (self.visit)(Visit::Heap { page: id, keys, of: of as u64 });
                 }
-                // The keys that are lost with it are noted already.
+                // The lost keys of this page are reported already.
                 Err(_) => (self.visit)(Visit::Heap { page: id, keys, of: keys }),
             }
         }
     }
 
-    /// Whole keys in order and within the range; their runs.
+    /// Checks that the whole keys are in order and within the range, and visits their runs.
     fn keys(&mut self, page: Page<'_>, expected: &Expected) {
         let (mut key, mut last) = (Vec::new(), Vec::new());
         let mut window = KeyWindow::default();
@@ -295,7 +295,7 @@ impl<S: PageRead> Walk<'_, S> {
                     Ok(())
                 }
             };
-            self.count_apart(page, key.len());
+            self.count_out_of_line(page, key.len());
             if let Err(error) = read.and_then(|()| self.run(page, &mut key)) {
                 self.problem(expected, &error);
                 after_unknown = true;
@@ -307,14 +307,14 @@ impl<S: PageRead> Walk<'_, S> {
             }
             let before = if slot == 0 { shared_with_lower(page, self.store.page_size()) } else { &last };
             if !std::mem::take(&mut after_unknown) && !page.part_is(slot, before, &key) {
-                let what = format!("the part of the key at slot {slot} is not that of its key");
+                let what = format!("the part at slot {slot} does not match the key");
                 self.problem(expected, &Error::corrupt(page.id(), what));
             }
             std::mem::swap(&mut key, &mut last);
         }
     }
 
-    /// Makes the image of a slot's key the whole key; visits its run, if it has one.
+    /// Replaces the image of a key by the whole key, and visits its run if it has one.
     fn run(&mut self, page: Page<'_>, key: &mut Vec<u8>) -> Result<()> {
         if is_long(key.len(), self.store.page_size()) {
             for id in self.tree.run_pages(self.store, page.id(), key)? {
@@ -337,7 +337,7 @@ impl<S: PageRead> Walk<'_, S> {
             let record = page.record(slot);
             if record.large {
                 self.stats.large_records += 1;
-                // Where the key cannot be read, which is noted already, nobody can ask for the value.
+                // If the key cannot be read, which is reported already, the value cannot be read either.
                 if self.tree.full_key(self.store, page, slot, &mut key).is_ok() {
                     (self.visit)(Visit::Large { leaf: page.id(), key: &key, record });
                 }
@@ -348,7 +348,7 @@ impl<S: PageRead> Walk<'_, S> {
     fn children(&mut self, page: Page<'_>, expected: &Expected) -> Result<()> {
         let (own_lower, own_upper) = fences(page);
         self.store.will_read((0..page.count()).map(|slot| page.child(slot)));
-        // The first child comes off the stack first, so that leaves are met in order.
+        // The first child is taken from the stack first, so that leaves are visited in order.
         for slot in (0..page.count()).rev() {
             let image = |slot: usize| {
                 let mut image = Vec::new();
@@ -358,11 +358,11 @@ impl<S: PageRead> Walk<'_, S> {
             let id = child_of(page, slot)?;
             let range = match self.tree.child_range(self.store, page, slot, &expected.range) {
                 Ok(range) => range,
-                // The run of a separator is broken, which is noted already: what is known is the page's own range.
+                // The run of a separator is damaged, which is reported already. The range of the page is known.
                 Err(_) => expected.range.clone(),
             };
             let lower = if slot == 0 { own_lower.clone() } else { image(slot) };
-            // A detached subtree is freed from its end: what is last now was not when its fence was made.
+            // A detached subtree is freed from its end. So its last child was not the last one when its fence was made.
             let upper = match slot + 1 < page.count() {
                 true => Some(Some(image(slot + 1))),
                 false => expected.upper.as_ref().map(|_| own_upper.clone()),
@@ -374,7 +374,7 @@ impl<S: PageRead> Walk<'_, S> {
     }
 }
 
-/// Notes that a walk has come to a page; an error where it came to the page before.
+/// Adds a page to the reached pages. Returns an error if it was reached before.
 pub(super) fn reach_once(seen: &mut HashSet<PageId>, id: PageId) -> Result<()> {
     if seen.insert(id) { Ok(()) } else { Err(Error::corrupt(id, "it is reached twice")) }
 }

@@ -4,6 +4,7 @@
 //! the page table between two batches. While a large transaction is applied the log stays in its segment.
 
 use super::engine::Engine;
+use super::redo_work::Amount;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
 use crate::store::PageStore;
@@ -42,7 +43,7 @@ impl Engine {
             return Ok(segments);
         }
         let number = self.checkpoints.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let segments = self.whole("it took a checkpoint", || self.take_checkpoint(store));
+        let segments = self.poison_on_panic("it took a checkpoint", || self.take_checkpoint(store));
         let segments = segments.inspect_err(|cause| self.poison_if_unsynced(cause))?;
         *succeeded = Some((number, segments));
         Ok(segments)
@@ -73,7 +74,9 @@ impl Engine {
                 // No segment can go before a large transaction is over, and the room for what is left of it is in this one.
                 _ => go_on(),
             };
-            (redo.inspect_err(|cause| self.poison(cause))?, unfinished)
+            let redo = redo.inspect_err(|cause| self.poison(cause))?;
+            self.redo_work.begin(log.written());
+            (redo, unfinished)
         };
         self.pool.flush_before(redo)?;
         let (frozen, table) = {
@@ -90,21 +93,39 @@ impl Engine {
         meta.epoch = log.epoch();
         store.finish(frozen, meta)?;
         self.checkpoints.begun_segment.store(false, Ordering::Release);
-        self.last_redo.store(redo.0, Ordering::Release);
+        if unfinished == Lsn::MAX {
+            self.redo_work.finish();
+        }
         log.remove_before(redo)?;
         self.release_withheld(redo);
         Ok(segments)
     }
 
-    /// True if recovery would have to read more of the log than so many bytes, and a checkpoint would change that: all of it stays
-    /// while a large transaction is being applied.
-    pub(crate) fn wants_checkpoint(&self, bytes: u64) -> bool {
-        self.log_bytes() > bytes && self.unfinished.load(Ordering::Acquire) == u64::MAX
+    /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds say: commits have outrun the
+    /// checkpoint that began at the bounds. Call it under the writer's lock and before a batch. If no checkpoint can be
+    /// taken, the log stays longer, and the next batch tries again.
+    pub(super) fn keep_within_bounds(&self) {
+        let outrun = || self.log.get().is_some() && self.recovery_work().reaches(self.redo_bounds, 2);
+        if !outrun() {
+            return;
+        }
+        // The checkpoint that is being taken may be enough.
+        drop(self.checkpoints.succeeded.lock());
+        if outrun()
+            && let Err(cause) = self.checkpoint_with_room()
+        {
+            tracing::warn!(%cause, "no checkpoint could be taken before a commit; the log stays longer");
+        }
     }
 
-    /// Log bytes that recovery would have to read.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        let redo = Lsn(self.last_redo.load(Ordering::Acquire));
-        self.log.get().map_or(0, |log| log.appended().0.saturating_sub(redo.0))
+    /// True if a recovery would have to do as much as the bounds say, and a checkpoint would change that: all of the log stays
+    /// while a large transaction is being applied.
+    pub(crate) fn is_checkpoint_due(&self) -> bool {
+        self.recovery_work().reaches(self.redo_bounds, 1) && self.unfinished.load(Ordering::Acquire) == u64::MAX
+    }
+
+    /// What a recovery would have to read.
+    pub(super) fn recovery_work(&self) -> Amount {
+        self.redo_work.amount(self.log.get().map_or(0, |log| log.written()))
     }
 }

@@ -1,11 +1,11 @@
-//! When a commit counts as done: [`Durability`], waiting for the device, and making commits visible.
+//! [`Durability`], waiting for the device, and making commits visible.
 
 use super::engine::Engine;
 use crate::base::watermark::Watermark;
 use crate::base::{Lsn, Result};
 use std::sync::atomic::Ordering;
 
-/// When a commit counts as done.
+/// What must be on the device before a commit returns.
 ///
 /// ```
 /// use duramen::{Database, Durability, TableDef};
@@ -21,24 +21,25 @@ use std::sync::atomic::Ordering;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
-    /// When it is on the device: a power cut cannot take it back. Commits that wait at the same time share a sync.
+    /// The commit is on the device: a power cut cannot undo it. Commits that wait at the same time share one sync.
     #[default]
     Commit,
-    /// When the operating system has it; synced in the background every interval. A crash of the process loses
-    /// nothing, a power cut at most the last interval, and always whole commits from the end.
+    /// The operating system has the commit. A background thread syncs it after an interval. A crash of the process
+    /// loses nothing. A power cut can lose at most the commits of the last interval, and only complete commits from the
+    /// end.
     Interval,
-    /// Like [`Durability::Interval`], but synced only by checkpoints and by later commits that ask for more.
+    /// Like [`Durability::Interval`], but only checkpoints and later durable commits sync it.
     None,
 }
 
 impl Engine {
-    /// The end of the last batch; the caller holds the writer's lock.
+    /// The end of the last batch. The caller must hold the writer's lock.
     pub(crate) fn last_end(&self) -> Lsn {
         *self.apply.lock()
     }
 
-    /// Says that a commit waits for the device, or is to be there after an interval; to be called before the writer's lock
-    /// is given up, so that no later commit, whose publishing makes this one visible as well, overtakes it.
+    /// Notes that a commit waits for a sync, now or after an interval. The caller must still hold the writer's lock. A
+    /// later commit that becomes visible makes this one visible too, so it must know that this one waits.
     pub(crate) fn note_awaited(&self, end: Lsn, durability: Durability) {
         let asked = match durability {
             Durability::Commit => &self.awaited,
@@ -48,8 +49,8 @@ impl Engine {
         asked.fetch_max(end.0, Ordering::AcqRel);
     }
 
-    /// Waits until a commit that ends at `end`, and all commits noted before it, is as durable as asked, then makes it
-    /// visible.
+    /// Waits until the commit that ends at `end`, and all commits noted before it, are as durable as asked. Then makes
+    /// it visible.
     pub(crate) fn settle(&self, end: Lsn, durability: Durability) -> Result<()> {
         if let Some(log) = self.log.get() {
             let target = match durability {
@@ -64,7 +65,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes durable what was to be so after an interval.
+    /// Makes commits with [`Durability::Interval`] durable.
     pub(crate) fn sync_lazy(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
         if log.durable().0 < self.lazy.load(Ordering::Acquire) {

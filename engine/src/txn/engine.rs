@@ -2,17 +2,20 @@
 //!
 //! | lock | held | by |
 //! |---|---|---|
-//! | `writer` | for a writing transaction's life | begin_write, compaction, reclaiming |
-//! | `apply` | from a batch's first change to its place in the log; of a large transaction, from setting room aside for it to the end of its record | commit; checkpoints, for their two short cuts |
-//! | `checkpoints` | for a checkpoint | one at a time |
+//! | `writer` | during a writing transaction | `begin_write`, compaction, freeing of detached subtrees |
+//! | `apply` | from the first change of a batch until the batch is in the log; for a large transaction also from the reservation of space until its logical record is in the log | commits; checkpoints, at two short moments |
+//! | `checkpoints` | during a checkpoint | checkpoints, one at a time |
 //!
-//! The writer's lock is taken before `apply`, and so is `checkpoints`; page latches come after all of them.
+//! `writer` and `checkpoints` are locked before `apply`. Page latches are taken after all of these locks.
 
 use super::checkpoint::Checkpoints;
 use super::log_slot::LogSlot;
+use super::redo_work::{RedoBounds, RedoWork};
 use super::space::page_ids::PageIds;
+use super::space::page_set::PageSet;
 use super::space::reclaim::Waiting;
 use super::space::withheld::Withheld;
+use super::stats::Recovery;
 use super::versions::Versions;
 use super::versions::snapshots::Snapshots;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -24,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Dirty pages that the background thread writes in one round.
+/// The number of dirty pages that the background thread writes in one round.
 const CLEAN_PAGES: usize = 64;
 
 /// The writer's lock, held.
@@ -40,30 +43,36 @@ pub(crate) struct Engine {
     pub(super) snapshots: Snapshots,
     pub(super) ids: Mutex<PageIds>,
     pub(super) writer: Arc<Mutex<()>>,
-    /// Guards the batch being applied; holds the end of the last one, which is the clock of an in-memory database.
+    /// Locked while a batch is applied. The value is the end of the last batch, which is the clock of an in-memory
+    /// database.
     pub(super) apply: Mutex<Lsn>,
     pub(super) checkpoints: Checkpoints,
-    /// Start of the large transaction that is being applied, which its logical record must outlive.
+    /// The start of the logical record of the large transaction that is being applied. The log keeps this record.
     pub(super) unfinished: AtomicU64,
-    /// The farthest commit that waits, or waited, for the device.
+    /// The largest end of a commit that waits, or waited, for its sync.
     pub(super) awaited: AtomicU64,
-    /// The end of the last commit that is to be on the device after an interval.
+    /// The end of the last commit with [`Durability::Interval`](super::Durability::Interval).
     pub(super) lazy: AtomicU64,
-    /// Subtrees that were unlinked and wait to be freed, by when that was and their roots: those first that can be freed first.
+    /// Subtrees that were detached and are not yet freed, by the LSN at which they were detached and their roots. The
+    /// first can be freed first.
     pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), Waiting>>,
-    /// Counts when page ids are let go, so that a cursor knows that a link it noted leads where it did.
+    /// The number of times that page ids were released. If it has not changed, a link that a cursor has noted still
+    /// leads to the same page.
     pub(super) released: AtomicU64,
-    /// Ids that were freed and must not be taken yet.
+    /// Ids that were freed and must not be used again yet.
     pub(super) withheld: Withheld,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
     poisoned: AtomicBool,
     cause: Mutex<String>,
-    /// Log bytes that the last checkpoint started from; the next is due a while later.
-    pub(super) last_redo: AtomicU64,
+    /// How much a recovery would have to do now.
+    pub(super) redo_work: RedoWork,
+    pub(super) redo_bounds: RedoBounds,
+    /// What the recovery at opening had to do, if there was one.
+    pub(super) recovery: Option<Recovery>,
 }
 
 impl Engine {
-    /// An engine over a pool whose content stands as of `start`.
+    /// An engine over a pool with the content as of `start`.
     pub(crate) fn new(
         pool: Pool,
         store: Option<Arc<dyn PageStore>>,
@@ -90,11 +99,23 @@ impl Engine {
             maps: Mutex::default(),
             poisoned: AtomicBool::new(false),
             cause: Mutex::default(),
-            last_redo: AtomicU64::new(start.0),
+            redo_work: RedoWork::default(),
+            redo_bounds: RedoBounds::NONE,
+            recovery: None,
         }
     }
 
-    /// True if changes go to a log: not in memory.
+    /// With bounds of the work of a recovery.
+    pub(crate) fn bounded(self, redo_bounds: RedoBounds) -> Engine {
+        Engine { redo_bounds, ..self }
+    }
+
+    /// After a recovery, which has done this.
+    pub(crate) fn recovered(self, recovery: Recovery, pages: PageSet) -> Engine {
+        Engine { redo_work: RedoWork::of_recovery(recovery.log_bytes, pages), recovery: Some(recovery), ..self }
+    }
+
+    /// True if changes are logged. False for an in-memory database.
     pub(crate) fn is_logged(&self) -> bool {
         self.store.is_some()
     }
@@ -111,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// Writes a few dirty pages ahead of need.
+    /// Writes a few dirty pages, so that a later eviction or checkpoint has less to write.
     pub(crate) fn clean_pages(&self) -> Result<()> {
         self.pool.clean_step(CLEAN_PAGES).map(drop)
     }
@@ -123,20 +144,20 @@ impl Engine {
         Ok(guard)
     }
 
-    /// The same for so long at the most, if that is said; `None` if it took longer.
-    pub(crate) fn lock_writer_within(&self, most: Option<Duration>) -> Result<Option<WriterGuard>> {
-        let Some(most) = most else { return self.lock_writer().map(Some) };
-        let guard = self.writer.try_lock_arc_for(most);
+    /// Waits for the writer's lock, at most for `timeout` if there is one. Returns `None` after the timeout.
+    pub(crate) fn lock_writer_within(&self, timeout: Option<Duration>) -> Result<Option<WriterGuard>> {
+        let Some(timeout) = timeout else { return self.lock_writer().map(Some) };
+        let guard = self.writer.try_lock_arc_for(timeout);
         self.check_poison()?;
         Ok(guard)
     }
 
-    /// Waits for the writer's lock, also of a database that cannot be written.
+    /// Waits for the writer's lock. This also works after a failure has stopped all writing.
     pub(crate) fn exclude_writers(&self) -> MutexGuard<'_, ()> {
         self.writer.lock()
     }
 
-    /// Fails if an earlier failure left pages and log in doubt.
+    /// Fails if an earlier failure has stopped all writing.
     pub(crate) fn check_poison(&self) -> Result<()> {
         if self.poisoned.load(Ordering::Acquire) {
             return Err(Error::Poisoned { cause: self.cause.lock().clone() });
@@ -144,7 +165,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops all writing: what was acknowledged stays readable, and reopening recovers.
+    /// Stops all writing. Acknowledged data stay readable. Opening the database again recovers it.
     pub(crate) fn poison(&self, cause: &Error) {
         let mut first = self.cause.lock();
         if !self.poisoned.swap(true, Ordering::AcqRel) {
@@ -153,7 +174,8 @@ impl Engine {
         }
     }
 
-    /// Stops all writing if a failure comes from a sync: nobody knows what the device has then. Other failures may pass.
+    /// Stops all writing if a sync has failed, because the content of the device is then unknown. Other failures may be
+    /// temporary.
     pub(crate) fn poison_if_unsynced(&self, cause: &Error) {
         let stopped = self.log.get().is_some_and(|log| log.is_poisoned().is_some());
         if stopped || self.store.as_ref().is_some_and(|store| store.file().check_failed().is_err()) {
@@ -161,9 +183,9 @@ impl Engine {
         }
     }
 
-    /// Does work of which a half must never be built on: a panic in it stops all writing before any lock that was taken
-    /// outside is given up. `doing` says what it is.
-    pub(crate) fn whole<T>(&self, doing: &str, work: impl FnOnce() -> T) -> T {
+    /// Runs `work`, which must not be left half done. If it panics, all writing stops before any lock is released that
+    /// was taken outside of it. `doing` describes the work for the error message.
+    pub(crate) fn poison_on_panic<T>(&self, doing: &str, work: impl FnOnce() -> T) -> T {
         let unwinding = Unwinding { engine: self, doing };
         let done = work();
         std::mem::forget(unwinding);
@@ -171,7 +193,7 @@ impl Engine {
     }
 }
 
-/// Lives while work of [`Engine::whole`] is done, and is dropped only if that panics.
+/// Exists while the work of [`Engine::poison_on_panic`] runs. It is dropped only if that work panics.
 struct Unwinding<'e> {
     engine: &'e Engine,
     doing: &'e str,

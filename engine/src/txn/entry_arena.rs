@@ -1,20 +1,20 @@
-//! Keys in one arena, each with a record or without one. Adding an entry takes two copies and no memory of its own. The
-//! order of the keys and the meaning of the records must not be in this file.
+//! An arena of keys, each with a record or without one. Adding an entry takes two copies and no allocation of its own.
+//! The order of the keys and the meaning of the records must not be in this file.
 
 use crate::base::bytes;
 use crate::page::Record;
 use std::slice::ChunksExact;
 
-/// Entries in the order in which they came.
+/// Entries in the order in which they were added.
 #[derive(Default, Debug)]
 pub(super) struct EntryArena {
     bytes: Vec<u8>,
-    /// Where each entry lies; none while all are alike.
+    /// The span of each entry. Empty while all entries are alike.
     places: Vec<EntrySpan>,
     alike: Option<Alike>,
 }
 
-/// Where an entry lies: its key from `at` to `record`, its record from there to where the next entry begins.
+/// The span of an entry: the key is in `at..record`, the record from `record` to the start of the next entry.
 #[derive(Clone, Copy, Debug)]
 struct EntrySpan {
     at: usize,
@@ -22,15 +22,15 @@ struct EntrySpan {
     kind: Kind,
 }
 
-/// What a key has.
+/// What is stored with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Nothing,
     Record { large: bool },
 }
 
-/// What all entries are, if they are alike: keys of so many bytes, at least one, that take `stride` bytes with their records.
-/// Then nothing needs to say where each lies.
+/// The common shape of all entries: `key` is the length of each key, at least one byte, and `stride` is the length of a
+/// key and its record. Entries of one shape need no list of spans.
 #[derive(Clone, Copy, Debug)]
 struct Alike {
     key: usize,
@@ -45,7 +45,7 @@ fn parts(record: Option<Record<'_>>) -> (Kind, &[u8]) {
     record.map_or((Kind::Nothing, &[]), |record| (Kind::Record { large: record.large }, record.bytes))
 }
 
-/// Entries that are alike, one after the other.
+/// An iterator over entries of one shape.
 #[derive(Clone, Debug)]
 pub(super) struct AlikeEntries<'a> {
     entries: ChunksExact<'a, u8>,
@@ -54,7 +54,7 @@ pub(super) struct AlikeEntries<'a> {
 }
 
 impl<'a> AlikeEntries<'a> {
-    /// The keys and the bytes of their records, if all have one that is not large.
+    /// The keys and the bytes of their records, if all entries have a record that is not large.
     pub(super) fn records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
         let key = (self.kind == Kind::Record { large: false }).then_some(self.key)?;
         Some(self.entries.clone().map(move |entry| entry.split_at_checked(key).unwrap_or_default()))
@@ -75,7 +75,7 @@ impl<'a> Iterator for AlikeEntries<'a> {
     }
 }
 
-/// The key, of so many bytes, at the beginning of an entry, and what it has.
+/// Divides the bytes of an entry into its key of `key` bytes and its record.
 #[inline(always)]
 fn entry(bytes: &[u8], key: usize, kind: Kind) -> Option<(&[u8], Option<Record<'_>>)> {
     let (key, bytes) = bytes.split_at_checked(key)?;
@@ -93,12 +93,12 @@ impl EntryArena {
         self.alike.map_or(self.places.len(), |alike| alike.count)
     }
 
-    /// True if there are entries, all with records, and their keys and records have one length each.
+    /// True if there are entries, all have records, all keys have one length, and all records have one length.
     pub(super) fn are_alike_records(&self) -> bool {
         self.alike.is_some_and(|alike| alike.kind != Kind::Nothing)
     }
 
-    /// Adds an entry if it is like all others.
+    /// Adds an entry if it has the shape of all others.
     #[inline(always)]
     pub(super) fn push_alike(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         let (kind, record) = parts(record);
@@ -120,7 +120,7 @@ impl EntryArena {
         }
     }
 
-    /// Adds keys that have nothing.
+    /// Adds keys without records.
     pub(super) fn push_keys<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) {
         while let Some(key) = keys.next() {
             self.push(key, None);
@@ -158,7 +158,7 @@ impl EntryArena {
         self.bytes.extend_from_slice(record);
     }
 
-    /// The key of an entry, empty where there is none.
+    /// The key of an entry, empty if there is no such entry.
     #[inline]
     pub(super) fn key(&self, index: usize) -> &[u8] {
         match (self.alike, self.places.get(index)) {
@@ -168,7 +168,7 @@ impl EntryArena {
         }
     }
 
-    /// The key of the last entry, empty where there is none.
+    /// The key of the last entry, empty if there is none.
     #[inline(always)]
     pub(super) fn last_key(&self) -> &[u8] {
         match self.alike {
@@ -180,7 +180,7 @@ impl EntryArena {
         }
     }
 
-    /// An entry: its key and what it has.
+    /// The key and the record of an entry.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], Option<Record<'_>>)> {
         let (bytes, key, kind) = match self.alike {
@@ -197,13 +197,13 @@ impl EntryArena {
         entry(bytes, key, kind)
     }
 
-    /// All entries, if they are alike.
+    /// All entries, if they have one shape.
     pub(super) fn alike(&self) -> Option<AlikeEntries<'_>> {
         let Alike { key, stride, kind, .. } = self.alike?;
         Some(AlikeEntries { entries: self.bytes.chunks_exact(stride), key, kind })
     }
 
-    /// How many of `len` entries, which `index` names in the order of their keys, are below `key`.
+    /// How many of `len` entries have a key below `key`. `index` gives the entries in the order of their keys.
     pub(super) fn position(&self, key: &[u8], len: usize, index: impl Fn(usize) -> usize) -> usize {
         let (mut low, mut high) = (0, len);
         while low < high {
@@ -216,13 +216,13 @@ impl EntryArena {
         low
     }
 
-    /// Bytes that the entries take.
+    /// Bytes of the entries.
     #[inline(always)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() + self.places.len() * size_of::<EntrySpan>()
     }
 
-    /// Bytes of memory that are held for them.
+    /// Bytes of memory that are allocated for the entries.
     pub(super) fn allocated(&self) -> usize {
         self.bytes.capacity() + self.places.capacity() * size_of::<EntrySpan>()
     }

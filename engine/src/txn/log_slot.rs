@@ -1,18 +1,18 @@
-//! The place of the log in an engine, which is empty until recovery has read the old log to its end.
+//! The place of the log in an engine. It is empty until recovery has read the old log to its end.
 
 use crate::base::watermark::Watermark;
 use crate::base::{Lsn, Result};
 use crate::log::Log;
 use std::sync::{Arc, OnceLock};
 
-/// The log as the pool sees it: there is none before recovery has read the old one to its end.
+/// The log, which the pool asks what is durable. There is none before recovery has read the old log to its end.
 #[derive(Default)]
 pub(crate) struct LogSlot(OnceLock<Arc<Log>>);
 
 impl LogSlot {
-    /// Puts the log in place, once.
+    /// Sets the log. The caller sets it only once.
     pub(crate) fn set(&self, log: Arc<Log>) {
-        // A second log would be a bug of recovery; the first stays.
+        // If there is a log already, which would be a bug of recovery, that log stays.
         let _ = self.0.set(log);
     }
 

@@ -1,10 +1,10 @@
-//! What a database has written for what its users have: [`Metrics`]. Nothing is counted here.
+//! [`Metrics`]: what a database has written and how much data its users have put. The counting is in `io` and `store`.
 
 use super::engine::Engine;
 use crate::store::{StoreKind, WriteTotals};
 
-/// What a database has written, and the sizes of its file. `Database::metrics` returns it. Counting takes no locks, and the
-/// database needs no option for it.
+/// The bytes that a database has written, and the sizes of its file. `Database::metrics` returns them. The counters are
+/// always on and take no locks.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -24,7 +24,7 @@ use crate::store::{StoreKind, WriteTotals};
 ///     println!("{}: {} bytes in {} calls", kind.name(), written.bytes, written.calls);
 /// }
 /// let total = metrics.since_open.total_amplification().unwrap_or(0.0);
-/// println!("{total:.1} bytes written for each byte of the {} that were put", metrics.since_open.user_bytes);
+/// println!("{total:.1} bytes written for each of {} bytes of user data", metrics.since_open.user_bytes);
 /// db.close()?;
 ///
 /// let life = Database::open(&path)?.metrics().life;
@@ -36,22 +36,23 @@ use crate::store::{StoreKind, WriteTotals};
 pub struct Metrics {
     /// Since the database was opened.
     pub since_open: WriteTotals,
-    /// Since the database was created, in this file. A checkpoint saves it; after a crash, what came after the last
-    /// checkpoint is missing.
+    /// Since the database was created in this file. Each checkpoint saves it. After a crash, the writes after the last
+    /// checkpoint are missing.
     pub life: WriteTotals,
     /// Length of the file in bytes: its apparent size. 0 in memory.
     pub file_bytes: u64,
-    /// Bytes of the file on the device: fewer than its length if it has holes, which a copy may fill; more if space is
-    /// reserved behind its end. A device that compresses may use fewer.
+    /// Bytes of the file on the device. Fewer than its length if the file has holes (a copy may fill them), more if
+    /// space is reserved after its end. A device that compresses data may use less.
     pub allocated_bytes: u64,
     /// Bytes of all pages, without compression.
     pub page_bytes: u64,
-    /// Bytes of changes in the delta blocks that are in use, estimated from a sample of the pages; 0 for the page store `table`.
+    /// Bytes of changes in the delta blocks in use, estimated from a sample of the pages. 0 for the page store `table`.
     pub delta_bytes: u64,
 }
 
 impl Metrics {
-    /// Bytes of delta blocks in use for each byte of pages: the space that they add (equation 4 of the B-minus-tree paper).
+    /// Bytes of changes in delta blocks for each byte of pages: the space that delta blocks add (equation 4 of the
+    /// B-minus-tree paper).
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;
@@ -64,7 +65,7 @@ impl Metrics {
 }
 
 impl Engine {
-    /// What was written, and the sizes of the file.
+    /// The bytes written, and the sizes of the file.
     pub(crate) fn metrics(&self) -> Metrics {
         let Some(store) = &self.store else { return Metrics::default() };
         let (stats, file) = (store.stats(), store.file());
@@ -78,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of a page, with what the store keeps behind it.
+    /// Bytes of a page, including the bytes that the store keeps after each page.
     pub(super) fn full_page_size(&self) -> usize {
         let kind = self.store.as_ref().map(|store| store.file().kind());
         self.page_size() + kind.map_or(0, StoreKind::trailer)

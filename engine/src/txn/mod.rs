@@ -1,11 +1,12 @@
 //! Transactions: batches of page changes, the versions and snapshots that isolate readers from them, and redo.
 //!
-//! A writing transaction keeps its writes to itself until it commits; then its steps become page operations (`commit`,
-//! `applier`), one batch in the log, and before-images for the snapshots that are open (`versions`). What tables are
-//! called and what their bytes mean is for `db`.
+//! A writing transaction keeps its writes in memory until it commits. The commit turns them into page operations,
+//! appends these to the log as one batch, and stores before-images for the open snapshots. The names of tables and the
+//! meaning of their bytes belong to `db`.
 
 mod checkpoint;
 mod commit;
+mod compression;
 mod durability;
 mod engine;
 mod entry_arena;
@@ -15,6 +16,7 @@ mod metrics;
 mod open_close;
 mod read;
 mod redo;
+mod redo_work;
 mod space;
 mod stats;
 mod versions;
@@ -33,8 +35,9 @@ pub(crate) use read::leaves::{Latched, Part};
 pub(crate) use redo::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 pub(crate) use redo::logical::LogicalTransaction;
 pub(crate) use redo::{Redo, Redone};
+pub(crate) use redo_work::RedoBounds;
 pub(crate) use space::maps::map_damaged;
 pub(crate) use space::page_ids::{PageIds, ids_per_map};
 pub(crate) use space::reclaim::Runs;
-pub use stats::DatabaseStats;
+pub use stats::{DatabaseStats, Recovery};
 pub(crate) use versions::OwnedRecord;

@@ -1,4 +1,4 @@
-//! What opening a database does once its pages can be read, and what closing it does.
+//! The last step of opening a database, after its pages can be read, and closing it.
 
 use super::commit::steps::{Step, Steps};
 use super::commit::{CATALOG_ROOT, DETACHED_PREFIX};
@@ -15,10 +15,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 impl Engine {
-    /// Makes the catalog of a new database, finishes a large transaction, finds subtrees that wait to be freed.
+    /// Creates the catalog if the database is new, completes an unfinished large transaction, and finds the subtrees
+    /// that are to be freed.
     pub(crate) fn finish_opening(&self, catalog: &Tree, redone: Redone, recovered: bool) -> Result<()> {
         if let Err(stopped) = self.check_poison() {
-            // Half of a transaction must not be seen.
+            // A transaction that is applied in part must not be seen.
             return redone.unfinished.map_or(Ok(()), |_| Err(stopped));
         }
         if !self.pool.exists(CATALOG_ROOT) {
@@ -28,7 +29,7 @@ impl Engine {
             let end = self.finish_large(transaction, catalog)?;
             self.snapshots.publish(end);
         }
-        // The catalog also has those that a large transaction has just detached.
+        // Read here, because a large transaction may have added entries to the catalog.
         let detached = self.catalogued_subtrees(catalog)?;
         *self.detached.lock() = detached;
         if recovered {
@@ -42,7 +43,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The detached subtrees that the catalog names.
+    /// The detached subtrees that are listed in the catalog.
     fn catalogued_subtrees(&self, catalog: &Tree) -> Result<BTreeMap<(Lsn, PageId), Waiting>> {
         let from = Bound::Included(vec![DETACHED_PREFIX]);
         let to = Bound::Excluded(vec![DETACHED_PREFIX + 1]);
@@ -59,9 +60,9 @@ impl Engine {
         Ok(detached)
     }
 
-    /// Makes the catalog of a new database.
+    /// Creates the catalog of a new database.
     pub(crate) fn create_catalog(&self, catalog: &Tree) -> Result<()> {
-        // The first id of all.
+        // It is the first id after the allocation map.
         if self.is_logged() {
             self.ids.lock().take_exactly(CATALOG_ROOT);
         }
@@ -71,16 +72,16 @@ impl Engine {
         self.settle(end, Durability::Commit)
     }
 
-    /// Frees what was dropped, writes everything to the file and removes the log.
+    /// Frees detached subtrees, writes all pages to the file and removes the log.
     pub(crate) fn close(&self, catalog: &Tree) -> Result<()> {
         self.check_poison()?;
         loop {
             match self.reclaim_step(catalog, None) {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What waits to be freed is in the catalog: the next opening frees it.
+                // The catalog lists the remaining subtrees. The next opening frees them.
                 Err(cause @ Error::Full { .. }) => {
-                    tracing::warn!(%cause, "no room to free what was dropped; it stays until the next opening");
+                    tracing::warn!(%cause, "no space to free dropped pages; the next opening frees them");
                     break;
                 }
                 Err(other) => return Err(other),
@@ -91,9 +92,7 @@ impl Engine {
         self.checkpoint_with_room()?;
         self.shrink_within(ShrinkLimits::worth_while(&store.stats()))?;
         let meta = Meta { clean: true, ..store.file().meta() };
-        // Into both places: without its log, the file must not depend on one of them.
-        store.file().write_meta(meta)?;
-        store.file().write_meta(meta)?;
+        store.close(meta)?;
         self.log()?.remove_all()
     }
 }

@@ -1,8 +1,10 @@
-//! Statistics of a database: how it uses memory and the file; and what its store says of the file.
+//! Statistics of a database: its use of memory and of the file.
 
 use super::engine::Engine;
+use super::redo_work::Amount;
 use crate::base::Error;
 use crate::store::{DeltaBlocks, StoreKind};
+use std::time::Duration;
 
 /// Statistics of a database, which `Database::stats` returns.
 ///
@@ -20,23 +22,30 @@ use crate::store::{DeltaBlocks, StoreKind};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DatabaseStats {
-    /// How the file keeps its pages; `None` in memory.
+    /// The page store of the file; `None` in memory.
     pub store: Option<StoreKind>,
-    /// How small changes of pages are written; `None` in memory, and for other page stores than
+    /// How the store writes small changes of pages. `None` in memory and for page stores other than
     /// [`StoreKind::Shadow`].
     pub delta: Option<DeltaBlocks>,
-    /// Bytes of a page, with what the store keeps behind it.
+    /// Bytes of a page, including the bytes that the store keeps after each page.
     pub page_size: usize,
     /// Length of the file; 0 in memory.
     pub file_bytes: u64,
-    /// Bytes of the file on the device: fewer than its length if it has holes, more if space is reserved behind its end.
+    /// Bytes of the file on the device. Fewer than its length if the file has holes, more if space is reserved after
+    /// its end.
     pub allocated_bytes: u64,
     /// Bytes of page images in the file.
     pub live_bytes: u64,
     /// Free bytes in the file.
     pub free_bytes: u64,
-    /// Bytes of the log that a recovery would read.
+    /// Bytes of the log that a recovery would read now: those since the redo point, with the padding of a sparse log.
+    /// [`Builder::checkpoint_bytes`](crate::Builder::checkpoint_bytes) bounds them.
     pub log_bytes: u64,
+    /// Distinct pages that a recovery would read now: those that the log changes since the redo point.
+    /// [`Builder::checkpoint_pages`](crate::Builder::checkpoint_pages) bounds them.
+    pub redo_pages: u64,
+    /// What the recovery had to do when the database was opened; `None` if it had been closed.
+    pub recovery: Option<Recovery>,
     /// Pages in the file, or in memory.
     pub pages: u64,
     /// Free page ids.
@@ -45,7 +54,7 @@ pub struct DatabaseStats {
     pub cache_pages: u64,
     /// Pages in the cache now.
     pub resident_pages: u64,
-    /// Bytes of the cache, with its tables.
+    /// Bytes of the cache, including its tables.
     pub cache_bytes: u64,
     /// Pages read since the database was opened.
     pub reads: u64,
@@ -55,12 +64,52 @@ pub struct DatabaseStats {
     pub evictions: u64,
     /// Open snapshots.
     pub snapshots: usize,
-    /// Before-images of the changes since the oldest snapshot, and of the last commits.
+    /// The number of before-images of changes since the oldest snapshot, and of the last commits.
     pub versions: usize,
-    /// Bytes of memory of these before-images. `Builder::version_memory` limits the part that snapshots need.
+    /// Bytes of memory that these before-images use. `Builder::version_memory` limits the part that snapshots need.
     pub version_bytes: usize,
     /// Detached subtrees that are not yet freed.
     pub detached: usize,
+}
+
+/// The work of a recovery, which [`DatabaseStats`] has.
+///
+/// ```
+/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+/// use duramen::{Database, db::FILE_MAGIC, io::{MemoryVolume, OpenMode, Volume}};
+/// use std::sync::Arc;
+///
+/// let volume = Arc::new(MemoryVolume::new());
+/// let db = Database::builder().create_on(volume.clone(), "forest")?;
+/// let tx = db.begin_write()?;
+/// tx.open_table(TREES)?.put("oak", 700)?;
+/// tx.commit()?;
+/// // The files as a process leaves them that is killed here.
+/// let killed = MemoryVolume::new();
+/// for name in volume.list("forest")? {
+///     let disk = volume.open(&name, OpenMode::Read)?;
+///     let mut bytes = vec![0; disk.size()? as usize];
+///     disk.read_at(0, &mut bytes)?;
+///     killed.open(&name, OpenMode::CreateNew)?.write_at(0, &bytes)?;
+/// }
+/// let recovery = Database::builder().open_on(Arc::new(killed), "forest")?.stats().recovery.unwrap();
+/// assert!(recovery.log_bytes < 10_000 && recovery.pages < 10);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Bytes of the log that it has read, with the padding of a sparse log.
+    pub log_bytes: u64,
+    /// Distinct pages that it has read or made.
+    pub pages: u64,
+    /// Page operations of the log that it has applied.
+    pub applied: u64,
+    /// Page operations of the log that it did not apply, because the page in the file had them, or because a later operation
+    /// frees the page.
+    pub skipped: u64,
+    /// Its time, without the checkpoint after it.
+    pub time: Duration,
 }
 
 impl Engine {
@@ -70,6 +119,7 @@ impl Engine {
         let store = self.store.as_ref().map(|store| store.stats()).unwrap_or_default();
         let kind = self.store.as_ref().map(|store| store.file().kind());
         let held = self.versions.held_back();
+        let Amount { bytes: log_bytes, pages: redo_pages } = self.recovery_work();
         DatabaseStats {
             store: kind,
             delta: self.store.as_ref().and_then(|store| store.delta()),
@@ -78,7 +128,9 @@ impl Engine {
             allocated_bytes: self.store.as_ref().map_or(0, |store| store.file().allocated()),
             live_bytes: store.live_bytes,
             free_bytes: store.free_bytes,
-            log_bytes: self.log_bytes(),
+            log_bytes,
+            redo_pages,
+            recovery: self.recovery,
             pages: if self.is_logged() { store.pages } else { pool.resident },
             free_pages: self.ids.lock().free_count(),
             cache_pages: self.pool.capacity() as u64,
@@ -94,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Why the store does not know which places are free, if that is so.
+    /// The damage because of which the store does not know its free places, if there is any.
     pub(crate) fn store_damage(&self) -> Option<Error> {
         self.store.as_ref().and_then(|store| store.damage())
     }

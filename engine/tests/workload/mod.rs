@@ -5,12 +5,13 @@
 #![allow(dead_code)]
 
 pub(crate) mod keys;
+pub(crate) mod killed;
 pub(crate) mod layouts;
 pub(crate) mod session;
 pub(crate) mod stores;
 
 use duramen::db::types::TableOptions;
-use duramen::db::{DEFAULT_FILL, DeltaBlocks};
+use duramen::db::{Compression, DEFAULT_FILL, DeltaBlocks};
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -21,6 +22,17 @@ fn table_options(table: &str) -> TableOptions {
     let layouts = layouts::for_keys_of_any_length();
     let which = table.bytes().map(usize::from).sum::<usize>() % (layouts.len() + 1);
     TableOptions { keys: layouts.get(which).copied(), ..TableOptions::default() }
+}
+
+/// Creates a table with its options. Its pages are compressed if the page store compresses pages.
+fn create<T>(table: &str, create: impl Fn(TableOptions) -> Result<T>) -> Result<T> {
+    let options = table_options(table);
+    let all = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)];
+    let compression = all[table.bytes().map(usize::from).sum::<usize>() % all.len()];
+    match create(TableOptions { compression, ..options }) {
+        Err(Error::Option { option: "compression", .. }) => create(options),
+        created => created,
+    }
 }
 
 /// The names that tables have.
@@ -225,7 +237,7 @@ pub(crate) fn apply(tx: &WriteTransaction, changes: &[Change]) -> Result<()> {
             Change::Create { table } => {
                 open = None;
                 if !tx.exists(table)? {
-                    drop(tx.create_untyped(table, "bytes", "bytes", table_options(table))?);
+                    drop(create(table, |options| tx.create_untyped(table, "bytes", "bytes", options))?);
                 }
             }
             Change::Drop { table } => {
@@ -241,16 +253,16 @@ pub(crate) fn apply(tx: &WriteTransaction, changes: &[Change]) -> Result<()> {
                 if tx.exists(table)? {
                     tx.drop_table(table)?;
                 }
-                let mut bulk = tx.bulk_load(table, "bytes", "bytes", table_options(table), DEFAULT_FILL)?;
+                let mut bulk = create(table, |options| tx.bulk_load(table, "bytes", "bytes", options, DEFAULT_FILL))?;
                 entries.iter().try_for_each(|(key, value)| bulk.push(key, value))?;
                 bulk.finish()?;
             }
             Change::Put { table, .. } | Change::Remove { table, .. } | Change::RemoveRange { table, .. } => {
                 if open.as_ref().is_none_or(|(name, _)| name != table) {
                     drop(open.take());
-                    let create = matches!(change, Change::Put { .. }) && !tx.exists(table)?;
-                    let opened = match create {
-                        true => tx.create_untyped(table, "bytes", "bytes", table_options(table)),
+                    let is_new = matches!(change, Change::Put { .. }) && !tx.exists(table)?;
+                    let opened = match is_new {
+                        true => create(table, |options| tx.create_untyped(table, "bytes", "bytes", options)),
                         false => tx.open_untyped(table),
                     };
                     open = match opened {

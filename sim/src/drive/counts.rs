@@ -1,17 +1,18 @@
-//! The numbers of a drive that compresses. What they mean in time is in `cost`.
+//! The counts of a drive that compresses. `cost` computes times from them.
 
 use duramen::io::WriteKind;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many kinds of writes there are.
+/// The number of kinds of writes.
 const KINDS: usize = WriteKind::ALL.len();
 
-/// What has gone one way between a program and the drive.
+/// The traffic in one direction between a program and the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Calls that the drive has got. Neighbouring blocks of the log that one sync writes are one call.
+    /// The number of calls. Neighbouring blocks of the log that one sync writes are one call.
     pub calls: u64,
-    /// Calls that do not go on where the call before ended.
+    /// The number of calls that do not continue where the call before ended.
     pub seeks: u64,
     /// Bytes of whole blocks, before compression.
     pub logical_bytes: u64,
@@ -23,7 +24,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Physical bytes of a logical byte: equation 2 calls it alpha. 0 if nothing was written.
+    /// Physical bytes for each logical byte, which is alpha in equation 2. 0 if nothing was written.
     pub fn alpha(&self) -> f64 {
         if self.logical_bytes == 0 { 0.0 } else { self.physical_bytes as f64 / self.logical_bytes as f64 }
     }
@@ -39,32 +40,32 @@ impl Traffic {
     }
 }
 
-/// Everything that a drive has counted.
+/// All counts of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriveCounts {
     written: [Traffic; KINDS],
-    /// What was read.
+    /// The reads.
     pub read: Traffic,
-    /// Syncs of files.
+    /// The number of syncs of files.
     pub syncs: u64,
-    /// Those of them that wrote blocks of the log.
+    /// The number of those that wrote blocks of the log.
     pub log_syncs: u64,
     /// Bytes of whole blocks that were trimmed.
     pub trimmed_bytes: u64,
 }
 
 impl DriveCounts {
-    /// What was written of a kind.
+    /// The writes of a kind.
     pub fn written(&self, kind: WriteKind) -> Traffic {
         self.written[kind as usize]
     }
 
-    /// What was written, of all kinds.
+    /// The writes of all kinds.
     pub fn all_written(&self) -> Traffic {
         self.written.iter().fold(Traffic::default(), |sum, kind| sum.each(*kind, |a, b| a + b))
     }
 
-    /// What was counted since `earlier`, which was taken from the same drive.
+    /// The counts since `earlier`, which must be from the same drive.
     #[must_use]
     pub fn since(&self, earlier: &DriveCounts) -> DriveCounts {
         let mut since = *self;
@@ -79,10 +80,12 @@ impl DriveCounts {
     }
 }
 
-/// Adds the counts up.
+/// Adds up the counts.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     state: Mutex<State>,
+    /// True if nothing is counted now.
+    off: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -99,13 +102,21 @@ pub(super) struct Call {
     pub(super) file: u64,
     /// The first block.
     pub(super) first: u64,
-    /// How many blocks.
+    /// The number of blocks.
     pub(super) blocks: u64,
-    /// What they take after compression.
+    /// Their bytes after compression.
     pub(super) physical: u64,
 }
 
 impl Meter {
+    pub(super) fn set_counting(&self, on: bool) {
+        self.off.store(!on, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_counting(&self) -> bool {
+        !self.off.load(Ordering::Relaxed)
+    }
+
     pub(super) fn counts(&self) -> DriveCounts {
         self.state.lock().counts
     }
@@ -118,7 +129,7 @@ impl Meter {
         self.state.lock().count(call, |counts| &mut counts.read);
     }
 
-    /// `log`: the sync wrote blocks of the log.
+    /// Counts a sync. `log` is true if it wrote blocks of the log.
     pub(super) fn synced(&self, log: bool) {
         let counts = &mut self.state.lock().counts;
         counts.syncs += 1;

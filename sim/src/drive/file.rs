@@ -1,4 +1,4 @@
-//! A file on the drive: how much each of its blocks takes, and the calls that are counted.
+//! A file on the drive: the compressed size of each block, and the counted calls.
 
 use super::counts::{Call, Meter};
 use duramen::io::{Disk, WriteKind};
@@ -15,11 +15,13 @@ use std::time::Duration;
 /// Bytes of a block.
 pub(super) const BLOCK: u64 = 4096;
 const BLOCK_LEN: usize = BLOCK as usize;
+/// The size of a block that was not yet compressed.
+const UNKNOWN: u16 = u16::MAX;
 
-/// The next file's number.
+/// The number of the next file.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// What is known of a file, shared by its handles.
+/// The blocks of a file, which its handles share.
 #[derive(Debug)]
 pub(super) struct DriveFile {
     number: u64,
@@ -27,7 +29,7 @@ pub(super) struct DriveFile {
 }
 
 struct Blocks {
-    /// Bytes that each block takes; 0 for one that was never written, or was trimmed.
+    /// The compressed size of each block, or [`UNKNOWN`]; 0 for a block that was never written or was trimmed.
     stored: Vec<u16>,
     /// Blocks of the log that were written since the last sync.
     unsynced: BTreeSet<u64>,
@@ -52,28 +54,47 @@ impl Blocks {
         Blocks { stored: Vec::new(), unsynced: BTreeSet::new(), zlib, compressed }
     }
 
-    /// Stores a block; returns how many bytes it takes.
+    /// Stores a block and returns its compressed size.
     fn store(&mut self, block: u64, bytes: &[u8; BLOCK_LEN]) -> Result<u64> {
         self.zlib.reset();
         let done = self.zlib.compress(bytes, &mut self.compressed, FlushCompress::Finish);
         done.map_err(|error| Error::io("cannot compress", "a block", std::io::Error::other(error)))?;
-        let taken = self.zlib.total_out().min(BLOCK);
+        let size = self.zlib.total_out().min(BLOCK);
+        self.set(block, size as u16);
+        Ok(size)
+    }
+
+    fn set(&mut self, block: u64, size: u16) {
         let at = block as usize;
         if self.stored.len() <= at {
             self.stored.resize(at + 1, 0);
         }
-        self.stored[at] = taken as u16;
-        Ok(taken)
+        self.stored[at] = size;
     }
 
-    /// Stores a range of blocks, whose bytes are in `disk`; returns how many bytes they take.
+    /// The compressed size of a range of blocks. Compresses those that were not compressed yet.
+    fn size(&mut self, disk: &dyn Disk, blocks: Range<u64>) -> Result<u64> {
+        let (mut bytes, mut size) = ([0; BLOCK_LEN], 0);
+        for block in blocks.start..blocks.end.min(self.stored.len() as u64) {
+            size += match self.stored[block as usize] {
+                UNKNOWN => {
+                    read_block(disk, block, &mut bytes)?;
+                    self.store(block, &bytes)?
+                }
+                known => u64::from(known),
+            };
+        }
+        Ok(size)
+    }
+
+    /// Stores a range of blocks, whose bytes are in `disk`, and returns their compressed size.
     fn store_from(&mut self, disk: &dyn Disk, blocks: Range<u64>) -> Result<u64> {
-        let (mut bytes, mut taken) = ([0; BLOCK_LEN], 0);
+        let (mut bytes, mut size) = ([0; BLOCK_LEN], 0);
         for block in blocks {
             read_block(disk, block, &mut bytes)?;
-            taken += self.store(block, &bytes)?;
+            size += self.store(block, &bytes)?;
         }
-        Ok(taken)
+        Ok(size)
     }
 
     fn free(&mut self, blocks: Range<u64>) {
@@ -83,7 +104,7 @@ impl Blocks {
     }
 }
 
-/// Reads a block, with zeros behind the end of the file.
+/// Reads a block. Bytes after the end of the file are zeros.
 fn read_block(disk: &dyn Disk, block: u64, bytes: &mut [u8; BLOCK_LEN]) -> Result<()> {
     let offset = block * BLOCK;
     let there = disk.size()?.saturating_sub(offset).min(BLOCK) as usize;
@@ -92,21 +113,23 @@ fn read_block(disk: &dyn Disk, block: u64, bytes: &mut [u8; BLOCK_LEN]) -> Resul
 }
 
 impl DriveFile {
-    /// A file with what is in `disk`. Blocks of zeros take no space.
+    /// A file with the content of `disk`. Blocks of zeros need no space. The others are compressed when their size is
+    /// needed.
     pub(super) fn load(disk: &dyn Disk) -> Result<DriveFile> {
         let mut blocks = Blocks::new();
         let mut bytes = [0; BLOCK_LEN];
         for block in touched(0, disk.size()?) {
             read_block(disk, block, &mut bytes)?;
             if bytes.iter().any(|byte| *byte != 0) {
-                blocks.store(block, &bytes)?;
+                blocks.set(block, UNKNOWN);
             }
         }
         Ok(DriveFile { number: NEXT.fetch_add(1, Ordering::Relaxed), blocks: Mutex::new(blocks) })
     }
 
-    pub(super) fn stored_bytes(&self) -> u64 {
-        self.blocks.lock().stored.iter().map(|taken| u64::from(*taken)).sum()
+    /// The compressed size of all blocks. `disk` has their content.
+    pub(super) fn stored_bytes(&self, disk: &dyn Disk) -> Result<u64> {
+        self.blocks.lock().size(disk, 0..u64::MAX)
     }
 }
 
@@ -119,12 +142,12 @@ pub(super) struct DriveDisk {
     traits: Traits,
 }
 
-/// How a drive differs from others.
+/// The properties of a drive.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Traits {
     /// The time of a sync.
     pub(super) sync_time: Duration,
-    /// Blocks are written atomically.
+    /// True if blocks are written atomically.
     pub(super) atomic_blocks: bool,
 }
 
@@ -135,6 +158,11 @@ impl DriveDisk {
 
     fn call(&self, blocks: Range<u64>, physical: u64) -> Call {
         Call { file: self.file.number, first: blocks.start, blocks: blocks.end - blocks.start, physical }
+    }
+
+    /// Marks blocks that are written while nothing is counted.
+    fn mark_uncounted(blocks: &mut Blocks, written: impl IntoIterator<Item = u64>) {
+        written.into_iter().for_each(|block| blocks.set(block, UNKNOWN));
     }
 
     /// Counts the blocks of the log that were written since the last sync.
@@ -158,13 +186,11 @@ impl Disk for DriveDisk {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let blocks = self.file.blocks.lock();
+        let mut blocks = self.file.blocks.lock();
         self.inner.read_at(offset, buf)?;
-        if !buf.is_empty() {
+        if !buf.is_empty() && self.meter.is_counting() {
             let range = touched(offset, buf.len() as u64);
-            let end = blocks.stored.len() as u64;
-            let stored = &blocks.stored[range.start.min(end) as usize..range.end.min(end) as usize];
-            let physical = stored.iter().map(|taken| u64::from(*taken)).sum();
+            let physical = blocks.size(&*self.inner, range.clone())?;
             self.meter.read(self.call(range, physical));
         }
         Ok(())
@@ -184,6 +210,10 @@ impl Disk for DriveDisk {
             blocks.unsynced.extend(range);
             return Ok(());
         }
+        if !self.meter.is_counting() {
+            Self::mark_uncounted(&mut blocks, range);
+            return Ok(());
+        }
         let physical = blocks.store_from(&*self.inner, range.clone())?;
         self.meter.written(kind, self.call(range, physical));
         Ok(())
@@ -192,8 +222,13 @@ impl Disk for DriveDisk {
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
         let mut blocks = self.file.blocks.lock();
-        self.meter.synced(!blocks.unsynced.is_empty());
-        self.count_log(&mut blocks)?;
+        if self.meter.is_counting() {
+            self.meter.synced(!blocks.unsynced.is_empty());
+            self.count_log(&mut blocks)?;
+        } else {
+            let unsynced = std::mem::take(&mut blocks.unsynced);
+            Self::mark_uncounted(&mut blocks, unsynced);
+        }
         drop(blocks);
         if !self.traits.sync_time.is_zero() {
             std::thread::sleep(self.traits.sync_time);
@@ -210,7 +245,9 @@ impl Disk for DriveDisk {
         self.inner.trim(offset, len)?;
         let whole = offset.div_ceil(BLOCK)..offset.saturating_add(len) / BLOCK;
         if whole.start < whole.end {
-            self.meter.trimmed(whole.end - whole.start);
+            if self.meter.is_counting() {
+                self.meter.trimmed(whole.end - whole.start);
+            }
             blocks.free(whole);
         }
         Ok(())
@@ -227,7 +264,7 @@ impl Disk for DriveDisk {
         self.inner.will_read(offset, len);
     }
 
-    /// The drive is thin-provisioned: it takes no space for what is not written.
+    /// The drive is thin-provisioned: reserved space that is not written needs no space on it.
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         self.inner.reserve_range(range)
     }

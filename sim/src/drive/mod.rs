@@ -1,17 +1,17 @@
-//! A drive that compresses: each block of 4 KiB that is written is compressed with zlib, level 1, and the drive counts what
-//! that comes to.
+//! A drive that compresses: each written block of 4 KiB is compressed with zlib, level 1, and the drive counts the
+//! result.
 //!
-//! It stands for a solid-state drive with built-in transparent compression. Such a drive is thin-provisioned: a block that
-//! was never written, or was trimmed, takes no space. The contents are in the files of another folder, in memory or real
-//! ones, so that a database works on the drive as on any other. The drive never changes what it passes on.
+//! It simulates a solid-state drive with built-in transparent compression. Such a drive is thin-provisioned: a block
+//! that was never written, or was trimmed, takes no space. The contents are in the files of another folder, in memory
+//! or on a real disk, so a database works on the drive as on any other. The drive does not change the data.
 //!
-//! * A write to a file is counted at once: the system's cache is not between the file and the drive. A block that it covers
-//!   in part is written whole.
-//! * Writes to the log do go through the cache: a block of the log is counted when its file is synced, once a sync, however
-//!   often it was written.
-//! * A block that zlib does not make smaller is stored as it is.
+//! * A write to a file is counted immediately: there is no system cache between the file and the drive. A block that it
+//!   covers in part is written whole.
+//! * Writes to the log go through the cache. A block of the log is counted when its file is synced, once for each sync,
+//!   however often it was written.
+//! * A block that zlib does not make smaller is stored without compression.
 //!
-//! `counts` has the numbers, `cost` the time that a device would take. How blocks are kept is in `file`.
+//! `counts` has the counts, `cost` the time that a device would need, and `file` the blocks of files.
 
 mod cost;
 mod counts;
@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder on a drive that compresses. The module says what it counts.
+/// A folder on a drive that compresses.
 #[derive(Debug)]
 pub struct DriveVolume {
     inner: Arc<dyn Volume>,
@@ -40,31 +40,41 @@ pub struct DriveVolume {
 }
 
 impl DriveVolume {
-    /// A drive whose contents are in the files of `inner`. What is in them already takes space and is not counted as written.
+    /// A drive whose contents are in the files of `inner`. Existing content takes space and is not counted as written.
     pub fn new(inner: Arc<dyn Volume>) -> DriveVolume {
         DriveVolume { inner, files: Mutex::default(), meter: Arc::default(), traits: Traits::default() }
     }
 
-    /// Lets the drive say that it writes blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]).
+    /// Makes the drive report that it writes blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]).
     #[must_use]
     pub fn with_atomic_blocks(self) -> DriveVolume {
         DriveVolume { traits: Traits { atomic_blocks: true, ..self.traits }, ..self }
     }
 
-    /// Makes each sync of a file take this time, so that commits of other threads gather meanwhile.
+    /// Makes each sync of a file take this time, so that commits of other threads collect during it.
     #[must_use]
     pub fn with_sync_time(self, sync_time: Duration) -> DriveVolume {
         DriveVolume { traits: Traits { sync_time, ..self.traits }, ..self }
     }
 
-    /// What was written and read so far.
+    /// Stops or continues counting. A new drive counts. While nothing is counted, nothing is compressed, which is much
+    /// faster: the size of a block is then computed when it is needed.
+    pub fn set_counting(&self, on: bool) {
+        self.meter.set_counting(on);
+    }
+
+    /// The counts so far.
     pub fn counts(&self) -> DriveCounts {
         self.meter.counts()
     }
 
-    /// Bytes that the blocks of the file `name` take, compressed; 0 if the drive has no such file.
-    pub fn stored_bytes(&self, name: &str) -> u64 {
-        self.files.lock().get(name).map_or(0, |file| file.stored_bytes())
+    /// The compressed size of the blocks of the file `name`; 0 if the file was not opened on the drive.
+    ///
+    /// # Errors
+    /// Errors of opening and reading the file.
+    pub fn stored_bytes(&self, name: &str) -> Result<u64> {
+        let Some(file) = self.files.lock().get(name).cloned() else { return Ok(0) };
+        file.stored_bytes(&*self.inner.open(name, OpenMode::Read)?)
     }
 
     fn wrap(&self, name: &str, inner: Arc<dyn Disk>) -> Result<Arc<dyn Disk>> {

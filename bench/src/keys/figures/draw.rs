@@ -1,6 +1,6 @@
-//! From results to charts and CSV. What is drawn where is each figure's to say; nothing is judged here.
+//! Makes charts and CSV from results. Each figure defines what is drawn. Nothing is judged here.
 
-use super::claims::{Asked, Measure};
+use super::claims::{Measure, Test};
 use super::experiments::Point;
 use super::paper::{Figure, Sort};
 use crate::Result;
@@ -26,7 +26,7 @@ pub(super) fn charts(figure: &Figure, points: &[Point]) -> Vec<(String, String)>
     charts.into_iter().map(named).collect()
 }
 
-/// Letters for the charts of one figure; none where there is but one.
+/// Letters for the charts of one figure, if there is more than one.
 fn each(measures: &[Measure], chart: impl Fn(&Measure) -> String) -> Vec<(String, String)> {
     let letter = |i: usize| if measures.len() > 1 { ["a", "b", "c", "d"][i % 4] } else { "" };
     measures.iter().enumerate().map(|(i, measure)| (letter(i).to_owned(), chart(measure))).collect()
@@ -48,17 +48,20 @@ fn lines(figure: &Figure, points: &[Point], measure: Measure, scale: &str) -> St
     let chart = Chart {
         title: &title(figure, measure),
         axis: scale,
+        height: "",
+        logarithmic: false,
         points: each.filter_map(|(name, run)| at((name, run)).map(|(x, y)| (name.as_str(), x, y))).collect(),
         marks: marks.collect(),
+        palette: &[],
         paper: &[],
     };
     chart.svg()
 }
 
-/// The number that the paper has for a layout in a run, where it has one.
+/// The value in the paper for a layout in a run, if there is one.
 fn claimed(figure: &Figure, measure: Measure, layout: &str, run: usize) -> Option<f64> {
-    figure.claims.iter().find_map(|claim| match claim.asked {
-        Asked::About { measure: of, layout: whose, run: when, paper } => {
+    figure.claims.iter().find_map(|claim| match claim.test {
+        Test::About { measure: of, layout: whose, run: when, paper } => {
             (of == measure && whose == layout && when == run).then_some(paper)
         }
         _ => None,
@@ -73,16 +76,26 @@ fn overall(figure: &Figure, points: &[Point], measure: Measure) -> Bars {
         let claimed = claimed(figure, measure, &row.name(), run);
         Bar { name: row.name(), parts: vec![measure.of(row)], claimed }
     };
-    Bars { title: title(figure, measure), parts: Vec::new(), bars: rows.iter().map(bar).collect() }
+    Bars {
+        title: title(figure, measure),
+        height: String::new(),
+        parts: Vec::new(),
+        bars: rows.iter().map(bar).collect(),
+    }
 }
 
-/// What an entry takes: bytes of its key, and upon them those beside it.
+/// The bytes of an entry: those of its key, and on top of them the others.
 fn split(figure: &Figure, points: &[Point]) -> Bars {
     let parts = [Measure::KeptBytes, Measure::HeaderBytes];
     let rows = points.last().map(|point| point.rows.as_slice()).unwrap_or_default();
     let bar = |row: &Row| Bar { name: row.name(), parts: parts.map(|part| part.of(row)).to_vec(), claimed: None };
-    let names = ["of the key", "beside it"].map(str::to_owned).to_vec();
-    Bars { title: format!("{}: bytes of an entry", figure.title), parts: names, bars: rows.iter().map(bar).collect() }
+    let names = ["of the key", "others"].map(str::to_owned).to_vec();
+    Bars {
+        title: format!("{}: bytes of an entry", figure.title),
+        height: String::new(),
+        parts: names,
+        bars: rows.iter().map(bar).collect(),
+    }
 }
 
 /// A bar for each layout of each set of keys.
@@ -94,7 +107,7 @@ fn sets(figure: &Figure, points: &[Point], measure: Measure) -> Bars {
         };
         point.rows.iter().map(bar).collect::<Vec<_>>()
     });
-    Bars { title: title(figure, measure), parts: Vec::new(), bars: bars.collect() }
+    Bars { title: title(figure, measure), height: String::new(), parts: Vec::new(), bars: bars.collect() }
 }
 
 fn distribution(figure: &Figure, points: &[Point], scale: &str, of: fn(&Point) -> Vec<(f64, f64)>) -> String {
@@ -103,10 +116,20 @@ fn distribution(figure: &Figure, points: &[Point], scale: &str, of: fn(&Point) -
     let (first, last) = all.iter().fold((f64::MAX, 0f64), |(first, last), (_, x, _)| (first.min(*x), last.max(*x)));
     let mark = |i| first + (last - first) * f64::from(i) / 8.0;
     let marks = (0..=8).map(|i| (mark(i), format!("{:.0}", mark(i)))).collect();
-    Chart { title: figure.title, axis: scale, points: all, marks, paper: &[] }.svg()
+    Chart {
+        title: figure.title,
+        axis: scale,
+        height: "",
+        logarithmic: false,
+        points: all,
+        marks,
+        palette: &[],
+        paper: &[],
+    }
+    .svg()
 }
 
-/// The part of the keys, in percent, that has at most so many bytes.
+/// The percentage of the keys with at most each length.
 fn lengths(point: &Point) -> Vec<(f64, f64)> {
     let all: usize = point.lengths.iter().map(|(_, keys)| keys).sum();
     let mut sum = 0;
@@ -117,12 +140,12 @@ fn lengths(point: &Point) -> Vec<(f64, f64)> {
     point.lengths.iter().map(part).collect()
 }
 
-/// The part of the keys, in percent, that begin with each two digits.
+/// The percentage of the keys that begin with each two digits.
 fn spread(point: &Point) -> Vec<(f64, f64)> {
     point.spread.iter().enumerate().map(|(digits, part)| (digits as f64, 100.0 * part)).collect()
 }
 
-/// What every CSV has of a layout in a run.
+/// The columns of every CSV.
 const COLUMNS: [Measure; 15] = [
     Measure::Insert,
     Measure::Search,

@@ -1,4 +1,4 @@
-//! The runs that the figures are made from: which keys, pages and disks. The use of the results must not be in this
+//! The runs from which the figures are made: their keys, pages and disks. The use of the results must not be in this
 //! file.
 
 use super::Args;
@@ -12,7 +12,7 @@ use crate::options::Format;
 use bytesize::ByteSize;
 use fastrand::Rng;
 
-/// A series of runs that differ in one thing.
+/// A series of runs that differ in one parameter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Experiment {
     Radii,
@@ -34,23 +34,23 @@ pub(super) enum Experiment {
 
 /// One run of a series.
 pub(super) struct Point {
-    /// What is different in this run.
+    /// The value of that parameter.
     pub(super) mark: String,
     /// One for each layout.
     pub(super) rows: Vec<Row>,
-    /// How many keys there are of each length.
+    /// The number of keys of each length.
     pub(super) lengths: Vec<(usize, usize)>,
-    /// Of 100 equal ranges of what there can be, how much of the keys each has; of keys that begin with digits.
+    /// For keys that begin with digits: the part of the keys in each of 100 equal ranges of all possible keys.
     pub(super) spread: Vec<f64>,
 }
 
-/// Radii of tail separators, the usual one of a sixth among them, beside whole keys.
+/// Radii of tail separators, including the default of a sixth, and whole keys.
 const RADII: &str =
     "plain/full,plain/tail:25,plain/tail:50,plain/tail:100,plain/tail,plain/tail:250,plain/tail:333,plain/tail:450";
-/// Lengths of PkB's partial keys.
+/// Lengths of the partial keys of PkB.
 const PARTS: &str = "pkb:1/full,pkb:2/full,pkb:3/full,pkb:4/full,pkb:5/full,pkb:6/full,pkb:7/full,pkb:8/full";
 
-/// One run: its mark, its keys, bytes of a page, where the database lies.
+/// One run: its mark, its keys, its page size, and whether the database is in memory.
 struct Setting {
     mark: String,
     data: Data,
@@ -118,7 +118,7 @@ pub(super) fn measure(experiment: Experiment, args: &Args) -> Result<Vec<Point>>
 fn point(setting: Setting, args: &Args) -> Result<Point> {
     let mut rng = Rng::with_seed(args.seed);
     let keys = setting.data.keys(args.n, &mut rng)?;
-    // On a disk an eighth of the data is in the cache.
+    // On a disk, the cache has an eighth of the data.
     let cache = (setting.disk == DiskKind::File).then(|| ByteSize((keys.bytes() / 8).max(1 << 20) as u64));
     let run = args::Args {
         data: setting.data,

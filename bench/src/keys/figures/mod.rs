@@ -1,5 +1,5 @@
-//! `duramen-bench figures keys`: the figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) at a chosen scale, as CSV, as SVG, and as
-//! one page that sets what the paper says beside what was found.
+//! `duramen-bench figures keys`: the figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) at
+//! a chosen scale, as CSV, as SVG, and as one page that compares the claims of the paper with the results.
 
 mod claims;
 mod draw;
@@ -15,40 +15,40 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
-/// The figures 8 to 26 and tables 3 to 6 of the study of B-tree compression: CSV, SVG, and a page with the paper's claims
-/// beside what was found
+/// The figures 8 to 26 and tables 3 to 6 of the study of B-tree compression: CSV, SVG, and a page that compares the
+/// claims of the paper with the results
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Keys of a set; the paper has 100 million
+    /// Keys of a set. The paper has 100 million
     #[arg(long, default_value_t = 200_000)]
     pub n: usize,
-    /// The folder that everything is written into; it is made if need be
+    /// The folder for all output. It is created if it does not exist
     #[arg(long, default_value = "figures-keys")]
     pub out: PathBuf,
     /// Only these, such as 9,12,table3 [default: all]
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Rounds; medians are shown
+    /// Rounds. The medians are shown
     #[arg(long, default_value_t = 1)]
     pub repeat: usize,
-    /// Where random keys and orders begin
+    /// The seed of random keys and orders
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Lines that stand for the paper's URLs [default: the paths of the files under /usr]
+    /// Lines that replace the URLs of the paper [default: the paths of the files under /usr]
     #[arg(long, value_name = "FILE")]
     pub paths: Option<PathBuf>,
-    /// Lines that stand for the paper's titles [default: the names of the files under /usr]
+    /// Lines that replace the titles of the paper [default: the names of the files under /usr]
     #[arg(long, value_name = "FILE")]
     pub titles: Option<PathBuf>,
-    /// The folder under which databases are made [default: the current one]
+    /// The folder in which databases are created [default: the current one]
     #[arg(long)]
     pub dir: Option<PathBuf>,
 }
 
-/// Measures, writes and says where the page is.
+/// Measures, writes the output and prints the path of the page.
 ///
 /// # Errors
-/// A figure that there is none of, what measuring and writing say.
+/// An unknown figure, and errors of measuring and writing.
 pub fn run(args: &Args) -> Result<()> {
     if args.n < 1_000 || args.repeat == 0 {
         return Err("--n must be at least 1000, --repeat at least 1".into());
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_each_figure_that_was_asked_for_with_charts_and_verdicts() {
+    fn a_page_has_each_selected_figure_with_charts_and_results() {
         let folder = tempfile::tempdir().expect("a folder");
         let lines = folder.path().join("lines");
         let text: String = (0..1500).map(|i| format!("http://host{}/page/{i}\n", i % 7)).collect();

@@ -1,4 +1,4 @@
-//! The parts of the page that only these figures have: their sections and the words above them.
+//! The parts of the page that only these figures have: their sections and the introduction.
 
 use super::Args;
 use super::claims::{self, Measure};
@@ -8,9 +8,9 @@ use super::sources;
 use crate::page::{self, Section, escape};
 use std::fmt::Write;
 
-/// What is to be shown of a figure.
+/// The section of a figure.
 pub(super) fn section(figure: &Figure, points: &[Point], charts: Vec<(String, String)>) -> Section {
-    let findings = figure.claims.iter().map(|claim| (claim.says, claims::ask(claim.asked, points))).collect();
+    let findings = figure.claims.iter().map(|claim| (claim.says, claims::compare(claim.test, points))).collect();
     let (id, title, note) = (figure.id, figure.title, figure.note);
     Section { id, title, note, findings, table: table(figure, points), charts }
 }
@@ -42,7 +42,7 @@ fn table(figure: &Figure, points: &[Point]) -> String {
 pub(super) fn html(args: &Args, sections: &[Section]) -> String {
     let about = format!(
         "The figures 8 to 26 and tables 3 to 6 of <i>Revisiting B-tree Compression: An Experimental Study</i> \
-         (SIGMOD 2024), made again with {} keys where the paper has 100 million; seed {}, rounds {}. Stand-ins: {}",
+         (SIGMOD 2024), reproduced with {} keys instead of 100 million; seed {}, rounds {}. Replacements: {}",
         args.n,
         args.seed,
         args.repeat,

@@ -1,28 +1,28 @@
-//! The figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) and what it says about them, in our words. Numbers are those of its text:
-//! its curves are not in it. Nothing is measured here.
+//! The figures and tables of the paper ("Revisiting B-tree Compression", SIGMOD 2024) and its claims about them, in our
+//! words. The numbers are from its text, which does not contain the curves. Nothing is measured here.
 
-use super::claims::{Asked, Claim, Measure};
+use super::claims::{Claim, Measure, Test};
 use super::experiments::Experiment;
 
-/// How a figure is drawn.
+/// The form of a figure.
 #[derive(Clone, Copy)]
 pub(super) enum Sort {
-    /// A line for each layout over runs that differ in one thing.
+    /// A line for each layout over runs that differ in one parameter.
     Series { scale: &'static str, measures: &'static [Measure] },
     /// A bar for each layout.
     Overall { measures: &'static [Measure] },
     /// A bar for each layout of each set of keys.
     Sets { measures: &'static [Measure] },
-    /// Numbers alone.
+    /// Numbers only.
     Table { measures: &'static [Measure] },
-    /// How long keys are.
+    /// The distribution of the lengths of keys.
     Lengths,
-    /// How keys are spread over what there can be.
+    /// The distribution of keys over all possible keys.
     Spread,
 }
 
 impl Sort {
-    /// What is shown.
+    /// The measures that the figure shows.
     pub(super) fn measures(self) -> &'static [Measure] {
         match self {
             Sort::Series { measures, .. }
@@ -36,10 +36,10 @@ impl Sort {
 
 /// A figure or table of the paper.
 pub(super) struct Figure {
-    /// Its number; of a table `table` and its number.
+    /// The number of the figure. For a table `table` and its number.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What is different here.
+    /// The differences from the paper.
     pub(super) note: &'static str,
     pub(super) experiment: Experiment,
     pub(super) sort: Sort,
@@ -47,7 +47,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// The name of its files and of its place on the page.
+    /// The name of its files and of its anchor on the page.
     pub(super) fn name(&self) -> String {
         crate::page::name(self.id)
     }
@@ -70,30 +70,30 @@ const SCANS: &[Measure] = &[Measure::Range10, Measure::Range100];
 const REAL: &[Measure] = &[Measure::Insert, Measure::Search, Measure::Compression];
 
 fn times(says: &'static str, measure: Measure, layout: &'static str, to: &'static str, paper: f64) -> Claim {
-    Claim { says, asked: Asked::Times { measure, layout, to, paper } }
+    Claim { says, test: Test::Times { measure, layout, to, paper } }
 }
 
 fn more(says: &'static str, measure: Measure, layout: &'static str, than: &'static str) -> Claim {
-    Claim { says, asked: Asked::More { measure, layout, than } }
+    Claim { says, test: Test::More { measure, layout, than } }
 }
 
 fn most(says: &'static str, measure: Measure, layouts: &'static [&'static str]) -> Claim {
-    Claim { says, asked: Asked::Most { measure, layouts } }
+    Claim { says, test: Test::Most { measure, layouts } }
 }
 
 fn trend(says: &'static str, measure: Measure, layout: &'static str, to: Option<&'static str>, grows: bool) -> Claim {
-    Claim { says, asked: Asked::Trend { measure, layout, to, grows } }
+    Claim { says, test: Test::Trend { measure, layout, to, grows } }
 }
 
 fn flat(says: &'static str, measure: Measure, layout: &'static str) -> Claim {
-    Claim { says, asked: Asked::Flat { measure, layout } }
+    Claim { says, test: Test::Flat { measure, layout } }
 }
 
 fn about(says: &'static str, measure: Measure, layout: &'static str, run: usize, paper: f64) -> Claim {
-    Claim { says, asked: Asked::About { measure, layout, run, paper } }
+    Claim { says, test: Test::About { measure, layout, run, paper } }
 }
 
-/// All of them, in the paper's order.
+/// All figures and tables, in the order of the paper.
 pub(super) fn figures() -> Vec<Figure> {
     let parts = [
         in_memory(),
@@ -110,7 +110,7 @@ pub(super) fn figures() -> Vec<Figure> {
     parts.into_iter().flatten().collect()
 }
 
-/// Radii of a sixth, and well below and above it.
+/// Radii of a sixth, and much smaller and larger ones.
 const SIXTH: &str = "plain/tail";
 const NARROW: &str = "plain/tail:25";
 const WIDE: &str = "plain/tail:450";
@@ -121,7 +121,7 @@ fn in_memory() -> Vec<Figure> {
         Figure {
             id: "8",
             title: "Tail compression over split ranges",
-            note: "Plain pages of 512 bytes; the radius is in thousandths of a page, `tail` being the usual sixth.",
+            note: "Plain pages of 512 bytes; the radius is in thousandths of a page; `tail` is the default, a sixth.",
             experiment: Experiment::Radii,
             sort: Sort::Overall { measures: RANGES },
             claims: vec![
@@ -162,7 +162,7 @@ fn shapes() -> Vec<Figure> {
     vec![Figure {
         id: "table3",
         title: "The trees of the default setting",
-        note: "The paper's trees have 100 million keys: their heights are greater, their proportions are what compares.",
+        note: "The paper's trees have 100 million keys: they are higher, but the proportions can be compared.",
         experiment: Experiment::Memory,
         sort: Sort::Overall { measures: SHAPE },
         claims: vec![
@@ -189,7 +189,7 @@ fn on_disk() -> Vec<Figure> {
         Figure {
             id: "10",
             title: "Lengths of PkB's partial keys",
-            note: "Pages of 4 KiB as in figure 11, whole keys in them; `pkb:5` has parts of 5 bytes.",
+            note: "Pages of 4 KiB with whole keys, as in figure 11; `pkb:5` has partial keys of 5 bytes.",
             experiment: Experiment::Parts,
             sort: Sort::Overall { measures: RANGES },
             claims: vec![
@@ -201,7 +201,7 @@ fn on_disk() -> Vec<Figure> {
         Figure {
             id: "11",
             title: "Overall, on disk",
-            note: "Pages of 4 KiB in a file that the operating system may cache; an eighth of the keys' bytes fits in the engine's own \
+            note: "Pages of 4 KiB in a file that the operating system may cache; an eighth of the bytes of the keys fits in the engine's own \
                    cache, which gives up leaves before inner pages. PkB keeps whole keys in its pages, so that it has one trip to the disk like all others.",
             experiment: Experiment::Disk,
             sort: Sort::Overall { measures: OVERALL },
@@ -216,7 +216,7 @@ fn on_disk() -> Vec<Figure> {
     ]
 }
 
-/// A figure of speeds and sizes over runs that differ in one thing.
+/// A figure of speeds and sizes over runs that differ in one parameter.
 fn series(
     id: &'static str,
     title: &'static str,
@@ -335,7 +335,7 @@ fn by_contents() -> Vec<Figure> {
         Figure {
             id: "17",
             title: "Keys under scales",
-            note: "Normally distributed numbers of 32 digits; the paper draws smaller ones.",
+            note: "Normally distributed numbers of 32 digits; those of the paper are smaller.",
             experiment: Experiment::Scales,
             sort: Sort::Spread,
             claims: Vec::new(),
@@ -362,7 +362,7 @@ fn scans() -> Vec<Figure> {
     vec![Figure {
         id: "table5",
         title: "Scans, in memory",
-        note: "The table's other half is the next.",
+        note: "The next table is the other half of this one.",
         experiment: Experiment::Memory,
         sort: Sort::Overall { measures: SCANS },
         claims: vec![
@@ -387,7 +387,7 @@ fn scans_on_disk() -> Vec<Figure> {
     vec![Figure {
         id: "table5-disk",
         title: "Scans, on disk",
-        note: "As figure 11. PkB keeps whole keys in its pages here, where the paper's reads each from a place of its own.",
+        note: "Like figure 11. PkB keeps whole keys in its pages here; in the paper it reads each key from another place.",
         experiment: Experiment::Disk,
         sort: Sort::Overall { measures: SCANS },
         claims: vec![
@@ -471,7 +471,7 @@ fn features() -> Vec<Figure> {
         Figure {
             id: "25",
             title: "What real keys are like",
-            note: "Bytes compared: those that tell two keys apart, on average, when all keys are halved again and again. \
+            note: "Bytes compared: those that a binary search of all keys needs to distinguish two keys, on average. \
                    Comparing: the time which that takes where every key is near, of a search in the plain tree.",
             experiment: Experiment::RealSets,
             sort: Sort::Sets { measures: &[Compression, ComparedBytes, ComparingShare] },
@@ -485,7 +485,7 @@ fn features() -> Vec<Figure> {
         Figure {
             id: "26",
             title: "Lengths of real keys",
-            note: "The part of the keys, in percent, that have at most so many bytes.",
+            note: "The percentage of the keys with at most each length.",
             experiment: Experiment::RealSets,
             sort: Sort::Lengths,
             claims: Vec::new(),
@@ -493,7 +493,7 @@ fn features() -> Vec<Figure> {
         Figure {
             id: "table6",
             title: "Plain trees of real sets",
-            note: "Of stand-ins only the order compares.",
+            note: "For replacements only the order can be compared.",
             experiment: Experiment::RealSets,
             sort: Sort::Table { measures: &[Fanout, Height, Measure::Pages, Measure::LeafEntries] },
             claims: vec![

@@ -1,22 +1,23 @@
-//! What stands for the paper's real sets, which are not free to be handed on: a file's lines, or what is on this machine.
+//! Replacements for the real sets of the paper, which may not be distributed: the lines of a file, or names of files on
+//! this machine.
 
 use super::Args;
 use crate::keys::data::Data;
 
-/// Where paths and names are looked for unless a file is given.
+/// The folder of paths and names if no file is given.
 const ROOT: &str = "/usr";
 
-/// For the URLs of WEBSPAM and MemeTracker.
+/// Replaces the URLs of WEBSPAM and MemeTracker.
 pub(super) fn paths(args: &Args) -> Data {
     args.paths.clone().map_or_else(|| Data::Paths(ROOT.into()), Data::File)
 }
 
-/// For the titles of Wikipedia.
+/// Replaces the titles of Wikipedia.
 pub(super) fn titles(args: &Args) -> Data {
     args.titles.clone().map_or_else(|| Data::Names(ROOT.into()), Data::File)
 }
 
-/// What they are, in words.
+/// A description of the replacements.
 pub(super) fn described(args: &Args) -> String {
     let of = |file: &Option<std::path::PathBuf>, what: &str| {
         file.as_ref().map_or_else(|| format!("{what} of the files under {ROOT}"), |file| file.display().to_string())

@@ -1,8 +1,10 @@
 //! The form of a claim of the paper, and the test that holds the results against it. The claims must not be in this
 //! file.
 
-use super::runs::{Results, Run};
+use super::measure::Results;
+use super::runs::Run;
 use crate::page::Finding;
+use serde_json::Value;
 
 /// What is asked of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,10 +67,29 @@ impl Measure {
         }
     }
 
+    /// As the axis of a chart has it.
+    pub(super) fn axis(self) -> &'static str {
+        match self {
+            Measure::Total => "physical bytes written for each user byte",
+            Measure::Log => "physical bytes of the log for each user byte",
+            Measure::Page => "physical bytes of pages for each user byte",
+            Measure::Delta => "physical bytes of delta blocks for each user byte",
+            Measure::Table => "physical bytes of page tables for each user byte",
+            Measure::WithoutLog => "physical bytes without the log for each user byte",
+            Measure::Waste => "aligned bytes for each compressed byte",
+            Measure::Beta => "beta: bytes of delta blocks, % of those of pages",
+            Measure::LogicalSpace => "logical bytes for each byte of records",
+            Measure::PhysicalSpace => "physical bytes for each byte of records",
+            Measure::Overwrites => "overwrites a second, model of the drive",
+            Measure::Reads => "reads a second, model of the drive",
+            Measure::Scans => "scans a second, model of the drive",
+        }
+    }
+
     /// Of a run, if it was measured.
     pub(super) fn of(self, run: &Run, results: &Results) -> Option<f64> {
         let object = results.get(run)?;
-        let get = |path: &str| object.pointer(path).and_then(serde_json::Value::as_f64);
+        let get = |path: &str| object.pointer(path).and_then(Value::as_f64);
         match self {
             Measure::Total => get("/wa_physical/total"),
             Measure::Log => get("/wa_physical/log"),
@@ -78,13 +99,19 @@ impl Measure {
             Measure::WithoutLog => Some(get("/wa_physical/total")? - get("/wa_physical/log")?),
             Measure::Waste => Some(get("/wa_aligned/page")? / get("/wa_physical/page")?),
             Measure::Beta => Some(100.0 * get("/beta")?),
-            Measure::LogicalSpace => get("/space/logical"),
-            Measure::PhysicalSpace => get("/space/physical"),
+            Measure::LogicalSpace => Some(get("/logical_bytes")? / records(object)?),
+            Measure::PhysicalSpace => Some(get("/physical_bytes")? / records(object)?),
             Measure::Overwrites => get("/device_tps/overwrites"),
             Measure::Reads => get("/device_tps/reads"),
             Measure::Scans => get("/device_tps/scans"),
         }
     }
+}
+
+/// Bytes of all records.
+fn records(object: &Value) -> Option<f64> {
+    let workload = &object["workload"];
+    Some(workload["records"].as_f64()? * workload["record_size"].as_f64()?)
 }
 
 /// A number from the results.

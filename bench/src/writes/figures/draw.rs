@@ -1,19 +1,21 @@
 //! From results to charts and CSV. What is drawn where is each figure's to say; nothing is judged here.
 
 use super::claims::{ALL, Measure};
-use super::paper::{Axis, Figure};
-use super::runs::{Results, Run, Shape, Store};
+use super::measure::Results;
+use super::paper::{Axis, Figure, STORES};
+use super::runs::{Run, Shape, Store};
 use crate::Result;
 use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
 use crate::page;
+use std::collections::BTreeSet;
 use std::io::Write;
 
-/// The charts of a figure by their names: one for each record size, page size and measure. Runs at another scale than
-/// the first run are for claims alone.
+/// The charts of a figure by their names: one for each record size, page size and measure. Runs at another scale, or with
+/// other flushes of the log, than the first run are for claims alone.
 pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)> {
-    let scale = figure.runs.first().map(|run| run.shape.scale);
-    let all: Vec<&Run> = figure.runs.iter().filter(|run| Some(run.shape.scale) == scale).collect();
+    let kind = |run: &Run| (run.shape.scale, run.logging.flush());
+    let all: Vec<&Run> = figure.runs.iter().filter(|run| figure.runs.first().map(kind) == Some(kind(run))).collect();
     let mut panels: Vec<(u64, u32)> = Vec::new();
     for run in &all {
         let panel = (run.shape.page, run.shape.record);
@@ -27,16 +29,18 @@ pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)
             all.iter().copied().filter(|run| (run.shape.page, run.shape.record) == (page, record)).collect();
         for (i, measure) in figure.measures.iter().enumerate() {
             let pages = page / 1024;
-            let title = format!("{record} B, {pages} KiB: {}", measure.name());
+            let title = format!("{}: records of {record} B, pages of {pages} KiB", page::heading(figure.id));
             let svg = match figure.axis {
                 Axis::Nothing => continue,
                 Axis::Stores => bars(title, &runs, *measure, results),
                 Axis::Threads => lines(&title, "threads", &runs, *measure, results, |run| {
-                    Some((f64::from(run.threads), run.series()))
+                    Some((run.threads, run.shape.store.to_string()))
                 }),
                 Axis::Thresholds => {
                     lines(&title, "threshold, bytes", &runs, *measure, results, |run| match run.shape.store {
-                        Store::Delta(threshold, segment, _) => Some((f64::from(threshold), format!("{segment} B"))),
+                        Store::Delta(threshold, segment, _) => {
+                            Some((u32::from(threshold), format!("segments of {segment} B")))
+                        }
                         _ => None,
                     })
                 }
@@ -48,29 +52,37 @@ pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)
     charts
 }
 
-/// A line for each series; `place` is where a run is on the axis, and its series.
+/// Heights that differ by this factor are on a logarithmic axis.
+const WIDE: f64 = 20.0;
+
+/// A line for each series; `place` is where a run is on the axis, which is logarithmic, and its series.
 fn lines(
     title: &str,
     axis: &str,
     runs: &[&Run],
     measure: Measure,
     results: &Results,
-    place: impl Fn(&Run) -> Option<(f64, String)>,
+    place: impl Fn(&Run) -> Option<(u32, String)>,
 ) -> String {
-    let mut points: Vec<(String, f64, f64)> = Vec::new();
+    let mut points: Vec<(String, u32, f64)> = Vec::new();
     for run in runs {
         if let (Some((at, series)), Some(height)) = (place(run), measure.of(run, results)) {
             points.push((series, at, height));
         }
     }
-    let mut marks: Vec<f64> = points.iter().map(|point| point.1).collect();
-    marks.sort_by(f64::total_cmp);
-    marks.dedup();
+    let marks: BTreeSet<u32> = points.iter().map(|point| point.1).collect();
+    let at = |mark: u32| f64::from(mark).log2();
+    let lowest = points.iter().map(|point| point.2).fold(f64::INFINITY, f64::min);
+    let highest = points.iter().map(|point| point.2).fold(0.0, f64::max);
+    let palette = STORES.map(|store| store.to_string());
     let chart = Chart {
         title,
         axis,
-        points: points.iter().map(|(series, at, height)| (series.as_str(), *at, *height)).collect(),
-        marks: marks.into_iter().map(|mark| (mark, mark.to_string())).collect(),
+        height: measure.axis(),
+        logarithmic: lowest > 0.0 && highest > WIDE * lowest,
+        points: points.iter().map(|(series, mark, height)| (series.as_str(), at(*mark), *height)).collect(),
+        marks: marks.into_iter().map(|mark| (at(mark), mark.to_string())).collect(),
+        palette: &palette.each_ref().map(String::as_str),
         paper: &[],
     };
     chart.svg()
@@ -78,8 +90,11 @@ fn lines(
 
 /// A bar for each run.
 fn bars(title: String, runs: &[&Run], measure: Measure, results: &Results) -> String {
-    let bar = |run: &&Run| Some(Bar { name: run.series(), parts: vec![measure.of(run, results)?], claimed: None });
-    Bars { title, parts: Vec::new(), bars: runs.iter().filter_map(bar).collect() }.svg()
+    let bar = |run: &&Run| {
+        Some(Bar { name: run.shape.store.to_string(), parts: vec![measure.of(run, results)?], claimed: None })
+    };
+    let bars = runs.iter().filter_map(bar).collect();
+    Bars { title, height: measure.axis().to_owned(), parts: Vec::new(), bars }.svg()
 }
 
 /// All measures of runs, a line a run.
@@ -98,8 +113,8 @@ pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()
             page.to_string(),
             told("/leaves"),
             told("/cache_pages"),
-            told("/workload/flush"),
-            told("/workload/log"),
+            run.logging.flush().to_owned(),
+            run.logging.shape().to_owned(),
             run.threads.to_string(),
         ];
         let cells = ALL.iter().map(|measure| number(*measure, run, results));
@@ -116,13 +131,15 @@ fn number(measure: Measure, run: &Run, results: &Results) -> String {
 
 /// The numbers of a figure as an HTML table, a row for each run.
 pub(super) fn table(figure: &Figure, results: &Results) -> String {
-    let mut html = String::from("<table><tr><th>store</th><th>run</th>");
+    let mut html = String::from(
+        "<table><tr><th>store</th><th>record, page, leaves for each page of the cache, flush of the log, threads</th>",
+    );
     figure.measures.iter().for_each(|measure| html += &format!("<th>{}</th>", measure.name()));
     html += "</tr>\n";
     for run in &figure.runs {
-        let Shape { page, record, scale, .. } = run.shape;
-        let (store, page, leaves, threads) = (run.series(), page / 1024, scale.leaves(), run.threads);
-        html += &format!("<tr><td>{store}</td><td>{record} B, {page} KiB, {leaves} leaves, threads: {threads}</td>");
+        let Shape { page, record, scale, store } = run.shape;
+        let (page, leaves, flush, threads) = (page / 1024, scale.leaves(), run.logging.flush(), run.threads);
+        html += &format!("<tr><td>{store}</td><td>{record} B, {page} KiB, {leaves} leaves, {flush}, {threads}</td>");
         figure.measures.iter().for_each(|measure| html += &format!("<td>{}</td>", number(*measure, run, results)));
         html += "</tr>\n";
     }

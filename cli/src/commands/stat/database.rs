@@ -23,26 +23,39 @@ pub(super) struct DatabaseRow {
     /// Free bytes in the file.
     free_bytes: u64,
     pages: u64,
-    /// Delta blocks in use.
-    delta_bytes: u64,
+    /// Bytes of changes in the delta blocks in use.
+    delta_used_bytes: u64,
     /// Bytes of delta blocks for each byte of pages.
     beta: f64,
 }
 
-/// What was written in some time.
+/// The work of the recovery at opening.
+#[derive(Serialize)]
+struct RecoveryRow {
+    /// Bytes of the log.
+    log_bytes: u64,
+    /// Distinct pages that the log changes.
+    pages: u64,
+    /// Page operations of the log: those that were applied, and those whose effect the pages in the file already had.
+    applied: u64,
+    skipped: u64,
+    seconds: f64,
+}
+
+/// What was written in a period.
 #[derive(Serialize)]
 pub(super) struct Totals {
-    /// Keys and values that were put, and keys that were deleted.
+    /// Bytes of keys and values that were put, and of keys that were deleted.
     user_bytes: u64,
     /// Syncs of the file, and of the log.
     data_syncs: u64,
     log_syncs: u64,
-    /// Those of the log that evictions needed.
+    /// Syncs of the log that evictions needed.
     forced_log_syncs: u64,
     writes: Vec<KindRow>,
 }
 
-/// What was written of a kind, or in total.
+/// The writes of a kind, or all writes.
 #[derive(Serialize)]
 struct KindRow {
     kind: &'static str,
@@ -52,25 +65,29 @@ struct KindRow {
     amplification: Option<f64>,
 }
 
-/// What the file system can do.
+/// The capabilities of the file system.
 #[derive(Serialize)]
 pub(super) struct FileSystem {
-    /// Whether it punches holes, so that trimmed space is free for other files: `found`, `missing` or `unknown`.
+    /// Whether the file system punches holes, so that trimmed space is free for other files: `found`, `missing` or
+    /// `unknown`.
     trim: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_no_trim: Option<String>,
-    /// Whether a power cut leaves a block of 4 KiB either as it was or as it was written.
+    /// Whether a block of 4 KiB has either its old or its new content after a power cut.
     atomic_4k_writes: &'static str,
     why_not_atomic: &'static str,
 }
 
-/// What is to be known of a database beyond its tables.
+/// The report on a database besides its tables.
 #[derive(Serialize)]
 pub(super) struct Whole {
     database: DatabaseRow,
     /// Since the database was created.
     life: Totals,
-    /// Since this program opened the database, if anything was written: by a recovery.
+    /// The recovery, if the database was not closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<RecoveryRow>,
+    /// Since this program opened the database, if it wrote anything, which only a recovery does.
     #[serde(skip_serializing_if = "Option::is_none")]
     since_open: Option<Totals>,
     file_system: FileSystem,
@@ -93,13 +110,20 @@ impl Whole {
             live_bytes: stats.live_bytes,
             free_bytes: stats.free_bytes,
             pages: stats.pages,
-            delta_bytes: metrics.delta_bytes,
+            delta_used_bytes: metrics.delta_bytes,
             beta: metrics.beta(),
         };
         let Metrics { life, since_open, .. } = metrics;
         let since_open = (since_open != WriteTotals::default()).then(|| totals(&since_open));
         let file_system = file_system(FileVolume::for_file(db.path())?.0.trim_support());
-        Ok(Whole { database, life: totals(&life), since_open, file_system, warnings })
+        let recovery = stats.recovery.map(|done| RecoveryRow {
+            log_bytes: done.log_bytes,
+            pages: done.pages,
+            applied: done.applied,
+            skipped: done.skipped,
+            seconds: done.time.as_secs_f64(),
+        });
+        Ok(Whole { database, life: totals(&life), recovery, since_open, file_system, warnings })
     }
 }
 
@@ -122,7 +146,7 @@ fn file_system(trim: TrimSupport) -> FileSystem {
         TrimSupport::Missing { why } => ("missing", Some(why)),
         TrimSupport::Unknown { why } => ("unknown", Some(why)),
     };
-    // The system's cache may pass a block on in parts, whatever the device does.
+    // The system's cache may write a block in parts, whatever the device supports.
     let why_not_atomic = "writes go through the system's cache";
     FileSystem { trim, why_no_trim, atomic_4k_writes: "unknown", why_not_atomic }
 }

@@ -30,6 +30,8 @@ struct TableRow {
     keys: &'static str,
     /// The codec of blocks; `-` without blocks.
     codec: Option<&'static str>,
+    /// How pages are compressed in the file.
+    compression: String,
     separators: String,
     /// True if the table assigns keys.
     auto_increment: bool,
@@ -118,14 +120,14 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
     match damaged {
         None => Ok(Completion::Done),
         Some(what) => {
-            let told = "the figures are for what can be read; check lists all damage";
-            Err(Failure::Unsound(format!("{} is damaged: {what}; {told}", args.database.db.display())))
+            let advice = "the figures are for what can be read; check lists all damage";
+            Err(Failure::Unsound(format!("{} is damaged: {what}; {advice}", args.database.db.display())))
         }
     }
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
-    let TableInfo { name, key_type, value_type, entries, keys, codec, separators, next_key, .. } = table;
+    let TableInfo { name, key_type, value_type, entries, keys, codec, compression, separators, next_key, .. } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
     let raw_value_bytes = leaves.raw_record_bytes + stats.large_value_bytes;
@@ -136,6 +138,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         value_type,
         keys,
         codec: codec.map(Codec::name),
+        compression: compression.to_string(),
         separators,
         auto_increment: next_key.is_some(),
         entries,

@@ -7,27 +7,27 @@ use crate::base::{Error, Result};
 use crate::db::types::{DynType, WRONG_LENGTH};
 use crate::page::RecordListKind;
 
-/// What the keys and values of a table must be like.
+/// The rules for the keys and values of a table.
 pub(crate) struct EntryRules {
     table: String,
     key_type: String,
     value_type: String,
-    /// The one length of all keys, where the key list has but one.
+    /// The length of all keys, if the key list requires one length.
     key_width: Option<usize>,
-    /// The same of values and the record list.
+    /// The length of all values, if the record list requires one length.
     value_width: Option<usize>,
-    /// To check the bytes themselves with, where they come from somebody who may not know the types.
+    /// The types with which the bytes are checked, if the caller passes bytes.
     types: Option<(DynType, DynType)>,
 }
 
 impl EntryRules {
-    /// For keys and values that are made by their types.
+    /// Rules for keys and values that their Rust types have encoded.
     pub(crate) fn typed(table: &str, entry: &TableEntry) -> EntryRules {
         EntryRules::new(table, entry, None)
     }
 
-    /// For keys and values that come as bytes, whatever these are. Of a program's own types any bytes of the right length
-    /// are taken: only that program knows better.
+    /// Rules for keys and values that a caller passes as bytes. For types that a program has defined, all bytes of the
+    /// right length are valid, because only that program knows its values.
     pub(crate) fn untyped(table: &str, entry: &TableEntry) -> EntryRules {
         let keys = DynType::named(&entry.key_type, entry.key_width);
         let values = DynType::named(&entry.value_type, entry.value_width);
@@ -50,23 +50,23 @@ impl EntryRules {
         }
     }
 
-    /// The one length that all values have, if there is one.
+    /// The length of all values, if they must have one length.
     pub(crate) fn value_width(&self) -> Option<usize> {
         self.value_width
     }
 
-    /// Fails for what cannot be a key.
+    /// Fails if `key` cannot be a key of the table.
     #[inline(always)]
     pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
-        let may_be = self.types.is_none() && key.len() <= MAX_KEY;
-        if may_be && self.key_width.is_none_or(|width| width == key.len()) { Ok(()) } else { self.look_at_key(key) }
+        let has_length = self.key_width.is_none_or(|width| width == key.len());
+        if self.types.is_none() && key.len() <= MAX_KEY && has_length { Ok(()) } else { self.check_any_key(key) }
     }
 
-    fn look_at_key(&self, key: &[u8]) -> Result<()> {
+    fn check_any_key(&self, key: &[u8]) -> Result<()> {
         if key.len() > MAX_KEY {
             return Err(Error::KeyTooLong { len: key.len(), max: MAX_KEY });
         }
-        // What is no encoding of the type is told before what the list of keys cannot hold: it names the table.
+        // The check of the type comes first, because its error names the table.
         if let Some((of, _)) = &self.types {
             of.check(key).map_err(|what| self.refused("keys", &self.key_type, what))?;
         }
@@ -76,14 +76,14 @@ impl EntryRules {
         Ok(())
     }
 
-    /// Fails for what cannot be a value.
+    /// Fails if `value` cannot be a value of the table.
     #[inline(always)]
     pub(crate) fn check_value(&self, value: &[u8]) -> Result<()> {
-        let may_be = self.types.is_none() && self.value_width.is_none_or(|width| width == value.len());
-        if may_be { Ok(()) } else { self.look_at_value(value) }
+        let is_valid = self.types.is_none() && self.value_width.is_none_or(|width| width == value.len());
+        if is_valid { Ok(()) } else { self.check_any_value(value) }
     }
 
-    fn look_at_value(&self, value: &[u8]) -> Result<()> {
+    fn check_any_value(&self, value: &[u8]) -> Result<()> {
         self.check_value_len(value.len() as u64)?;
         match &self.types {
             Some((_, of)) => of.check(value).map_err(|what| self.refused("values", &self.value_type, what)),
@@ -91,7 +91,7 @@ impl EntryRules {
         }
     }
 
-    /// Fails for a length that no value has.
+    /// Fails if no value of the table has this length.
     #[inline]
     pub(crate) fn check_value_len(&self, len: u64) -> Result<()> {
         match self.value_width {

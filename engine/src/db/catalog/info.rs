@@ -4,6 +4,7 @@ use super::TableEntry;
 use crate::db::types::Separators;
 use crate::page::Codec;
 use crate::page::SeparatorRule;
+use crate::store::Compression;
 
 /// A table's name, types, size and layout.
 ///
@@ -28,20 +29,23 @@ pub struct TableInfo {
     pub key_type: String,
     /// The type of its values.
     pub value_type: String,
-    /// The length of every key in bytes, as the type gave it when the table was created; `None` if it varies.
+    /// The length of every key in bytes, from its type when the table was created; `None` if it varies.
     pub key_width: Option<usize>,
-    /// The length of every value in bytes, likewise.
+    /// The length of every value in bytes, from its type when the table was created; `None` if it varies.
     pub value_width: Option<usize>,
     /// The number of entries.
     pub entries: u64,
-    /// The layout of keys in the leaves, by its name: [`crate::db::types::KeyLayout::names`] lists the names.
+    /// The name of the key layout in the leaves. [`crate::db::types::KeyLayout::names`] lists all names.
     pub keys: &'static str,
     /// The codec of blocks of integer keys; `None` without blocks.
     pub codec: Option<Codec>,
-    /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]); 0 if it has assigned
-    /// the last one.
+    /// How its pages are compressed in the file.
+    pub compression: Compression,
+    /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
+    /// assigned the last one.
     pub next_key: Option<u64>,
-    /// How separators are chosen, as [`crate::db::types::Separators`] is written: `full`, `tail` or, for example, `tail:100`.
+    /// The rule for separators, in the text form of [`crate::db::types::Separators`]: `full`, `tail` or, for example,
+    /// `tail:100`.
     pub separators: String,
 }
 
@@ -56,6 +60,7 @@ impl TableInfo {
             entries: entry.entries,
             keys: entry.tree.layout.leaf.layout().name(),
             codec: entry.tree.layout.leaf.codec(),
+            compression: entry.compression,
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => Separators::Full,

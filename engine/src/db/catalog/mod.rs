@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), and for a table that assigns its keys the next key, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 2 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level), and for a table that assigns its keys the next key, u64 |
 
 pub(super) mod entry_rules;
 pub(super) mod info;
@@ -14,6 +14,7 @@ use crate::base::bytes::take;
 use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};
 use crate::base::{Error, PageId, Result, TableId, varint};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
+use crate::store::Compression;
 use crate::tree::{Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 
@@ -22,22 +23,25 @@ pub(crate) const NEXT_ID: &[u8] = &[0];
 /// First byte of the catalog keys of tables.
 const TABLE_PREFIX: u8 = 2;
 
-/// One table, as the catalog has it.
+/// The record of a table in the catalog.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableEntry {
     pub(crate) tree: Tree,
     pub(crate) entries: u64,
     pub(crate) key_type: String,
     pub(crate) value_type: String,
-    /// The length of every encoded key; `None` if it varies. For a type of a program it is nowhere else.
+    /// The length of every encoded key; `None` if it varies. The lengths of types that a program has defined are only
+    /// stored here.
     pub(crate) key_width: Option<usize>,
     /// The length of every encoded value; `None` if it varies.
     pub(crate) value_width: Option<usize>,
+    /// How its pages are compressed in the file.
+    pub(crate) compression: Compression,
     /// The next key that the table assigns, if it assigns keys. It is above every key that the table ever had.
     pub(crate) next_key: Option<u64>,
 }
 
-/// The catalog's own tree.
+/// The tree of the catalog.
 pub(crate) fn catalog_tree() -> Tree {
     Tree {
         root: CATALOG_ROOT,
@@ -85,6 +89,7 @@ impl TableEntry {
         for width in [self.key_width, self.value_width] {
             varint::push(&mut out, width.map_or(0, |width| (width as u64).saturating_add(1)));
         }
+        out.extend_from_slice(&self.compression.to_bytes());
         out.extend(self.next_key.iter().flat_map(|next| next.to_le_bytes()));
         out
     }
@@ -100,7 +105,7 @@ impl TableEntry {
         }
     }
 
-    /// Prevents that a key below `next` is assigned; with 0, that any key is.
+    /// Makes sure that no key below `next` is assigned or, if `next` is 0, no key at all.
     pub(crate) fn skip_keys(&mut self, next: u64) {
         if let Some(key) = self.next_key.as_mut().filter(|key| **key != 0) {
             *key = if next == 0 { 0 } else { next.max(*key) };
@@ -128,18 +133,19 @@ impl TableEntry {
             None => Some(None),
         };
         let (key_width, value_width) = (width()?, width()?);
-        // Such a record list needs the length of its values.
-        let lies = |width: Option<usize>, most: usize| width.is_none_or(|width| width > most);
-        let keys_lie = layout.leaf.has_one_length() && lies(key_width, MAX_KEY);
-        if keys_lie || layout.records == RecordListKind::Fixed && lies(value_width, MAX_PAGE_SIZE) {
+        // Lists of entries of one length need that length.
+        let is_wrong = |width: Option<usize>, max: usize| width.is_none_or(|width| width > max);
+        let keys_are_wrong = layout.leaf.has_one_length() && is_wrong(key_width, MAX_KEY);
+        if keys_are_wrong || layout.records == RecordListKind::Fixed && is_wrong(value_width, MAX_PAGE_SIZE) {
             return None;
         }
+        let compression = Compression::of_bytes(take(input, 2)?.try_into().ok()?)?;
         let next_key = match input.len() {
             0 => None,
             _ => Some(u64::from_le_bytes(take(input, 8)?.try_into().ok()?)),
         };
         let tree = Tree { root, table, layout };
-        Some(TableEntry { tree, entries, key_type, value_type, key_width, value_width, next_key })
+        Some(TableEntry { tree, entries, key_type, value_type, key_width, value_width, compression, next_key })
     }
 }
 
@@ -162,12 +168,13 @@ mod tests {
             value_type: "u64".into(),
             key_width: None,
             value_width: Some(8),
+            compression: Compression::Zstd(9),
             next_key: None,
         }
     }
 
     #[test]
-    fn a_record_comes_back() {
+    fn a_record_is_decoded_as_it_was_encoded() {
         assert_eq!(TableEntry::decode(&entry().encode()).unwrap(), entry());
         let counting = TableEntry { next_key: Some(1 << 60), ..entry() };
         assert_eq!(TableEntry::decode(&counting.encode()).unwrap(), counting);

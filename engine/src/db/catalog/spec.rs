@@ -6,7 +6,7 @@ use crate::db::types::{DynType, KeyLayout, Separators, TableOptions};
 use crate::page::{KeyListKind, KeysToKeep, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 
-/// The types, the layout and the options of a table that is created.
+/// The types and the options of a new table.
 pub(crate) struct TableSpec<'a> {
     pub(crate) key_type: &'a str,
     pub(crate) value_type: &'a str,
@@ -29,11 +29,11 @@ impl<'a> TableSpec<'a> {
             return Err(Error::Option { option: "key type", value: key_type.into(), expected: expected.into() });
         }
         let (key_width, value_width) = (keys.fixed_width(), values.fixed_width());
-        let asked = [("key_width", options.key_width, key_width), ("value_width", options.value_width, value_width)];
-        for (option, asked, width) in asked {
-            if let Some(asked) = asked.filter(|asked| Some(*asked) != width) {
-                let expected = "left out for a type of the engine's, which says it".to_owned();
-                return Err(Error::Option { option, value: asked.to_string(), expected });
+        let given = [("key_width", options.key_width, key_width), ("value_width", options.value_width, value_width)];
+        for (option, given, width) in given {
+            if let Some(given) = given.filter(|given| Some(*given) != width) {
+                let expected = "left out for a type of the engine, which has its own length".to_owned();
+                return Err(Error::Option { option, value: given.to_string(), expected });
             }
         }
         Ok(TableSpec { key_type, value_type, key_width, value_width, options })
@@ -43,16 +43,12 @@ impl<'a> TableSpec<'a> {
     /// memory.
     pub(crate) fn layout(&self, in_memory: bool, page_size: usize) -> Result<TreeLayout> {
         let leaf = self.leaf(in_memory)?;
-        let records = match self.value_width {
-            Some(0) => RecordListKind::None,
-            Some(width) if width <= self.max_fixed_record(page_size) => RecordListKind::Fixed,
-            _ => RecordListKind::Variable,
-        };
+        let records = record_list(self.key_width, self.value_width, page_size);
         let separators = match self.options.separators {
-            Some(asked @ (Separators::Tail | Separators::TailWithin(_))) if leaf.key_len().is_some() => {
+            Some(given @ (Separators::Tail | Separators::TailWithin(_))) if leaf.key_len().is_some() => {
                 return Err(Error::Option {
                     option: "separators",
-                    value: asked.to_string(),
+                    value: given.to_string(),
                     expected: "full for keys in blocks, whose inner pages keep whole keys".into(),
                 });
             }
@@ -65,12 +61,6 @@ impl<'a> TableSpec<'a> {
             Some(Separators::Tail) | None => SeparatorRule::TAIL,
         };
         Ok(TreeLayout { leaf, inner: leaf.inner(), records, separators })
-    }
-
-    /// The greatest length of values in a record list of fixed length, such that no value needs a run beside any key.
-    fn max_fixed_record(&self, page_size: usize) -> usize {
-        let key = self.key_width.unwrap_or(max_inline_key(page_size) + 1);
-        max_record(page_size, key).min(MAX_FIXED_RECORD)
     }
 
     /// The first key that the table assigns, if it assigns keys.
@@ -87,15 +77,26 @@ impl<'a> TableSpec<'a> {
 
     /// The key list of leaves.
     fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
-        let TableOptions { keys: asked, codec, separators, .. } = self.options;
-        if let (Some(codec), Some(other)) = (codec, asked.filter(|layout| !layout.has_codec())) {
+        let TableOptions { keys: given, codec, separators, .. } = self.options;
+        if let (Some(codec), Some(other)) = (codec, given.filter(|layout| !layout.has_codec())) {
             let expected = format!("left out with keys {other}: it is for blocks");
             return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
         let keys = KeysToKeep { key_type: self.key_type, width: self.key_width, codec, in_memory };
         // Blocks cannot be cut, so their separators are always whole keys.
         let whole = matches!(separators, None | Some(Separators::Full));
-        asked.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
+        given.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
+    }
+}
+
+/// The record list for keys and values of these lengths, `None` if they vary. In a list of fixed length no value must need a
+/// run beside any key.
+pub(crate) fn record_list(key_width: Option<usize>, value_width: Option<usize>, page_size: usize) -> RecordListKind {
+    let longest_key = key_width.unwrap_or(max_inline_key(page_size) + 1);
+    match value_width {
+        Some(0) => RecordListKind::None,
+        Some(width) if width <= max_record(page_size, longest_key).min(MAX_FIXED_RECORD) => RecordListKind::Fixed,
+        _ => RecordListKind::Variable,
     }
 }
 
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn integer_keys_are_in_blocks_unless_another_list_or_short_separators_are_asked_for() {
+    fn integer_keys_are_in_blocks_unless_the_options_say_otherwise() {
         let open = TableOptions::default();
         for wide in ["u64", "i64"] {
             assert_eq!(leaf(wide, open), KeyListKind::Blocks64(BlockRule::long(TableOptions::DEFAULT_CODEC)));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_short_if_that_is_asked_and_the_codec_takes_longer_ones() {
+    fn blocks_are_short_if_the_options_say_so_and_the_codec_has_longer_ones() {
         let short = |codec| TableOptions { keys: Some(KeyLayout::ShortBlocks), codec, ..TableOptions::default() };
         let rule = BlockRule::short(TableOptions::DEFAULT_CODEC).unwrap();
         assert_eq!(leaf("u64", short(None)), KeyListKind::Blocks64(rule));
@@ -141,10 +142,13 @@ mod tests {
         let refused = |keys, options| {
             TableSpec::of_names(keys, "()", options).unwrap().layout(false, 8192).unwrap_err().to_string()
         };
-        let told = refused("u32", short(Some(Codec::Bp128)));
+        let message = refused("u32", short(Some(Codec::Bp128)));
         let right = "blocks with bp128: they have 128 keys at most as it is";
-        assert_eq!(told, format!("option keys cannot be blocks:128: it must be {right}"));
-        let told = refused("str", short(None));
-        assert!(told.starts_with("option keys cannot be blocks:128") && told.contains("are for u32"), "{told}");
+        assert_eq!(message, format!("option keys cannot be blocks:128: it must be {right}"));
+        let message = refused("str", short(None));
+        assert!(
+            message.starts_with("option keys cannot be blocks:128") && message.contains("are for u32"),
+            "{message}"
+        );
     }
 }

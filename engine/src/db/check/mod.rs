@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// for finding in &report.findings {
 ///     println!("page {} of {:?}: {}", finding.page, finding.table, finding.what);
 ///     if finding.lost {
-///         println!("lost are keys from {:?} to {:?}", finding.lower, finding.upper);
+///         println!("keys from {:?} to {:?} are lost", finding.lower, finding.upper);
 ///     }
 /// }
 /// assert_eq!(report.findings[0].table.as_deref(), Some("trees"));
@@ -42,15 +42,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Finding {
     /// The table, if the finding is in one.
     pub table: Option<String>,
-    /// The page; [`PageId::NONE`] where it is none, or an allocation map, as `what` says then.
+    /// The page. [`PageId::NONE`] if the finding is not about a page, or is about an allocation map; `what` then says
+    /// so.
     pub page: PageId,
     /// A description.
     pub what: String,
-    /// Whether keys may be lost by it; of which table is not known where it is the catalog that is damaged.
+    /// True if keys may be lost. If the catalog is damaged, their table is not known.
     pub lost: bool,
-    /// No key that is lost is below this one.
+    /// The lower bound of the lost keys.
     pub lower: Vec<u8>,
-    /// All keys that are lost are below this one; `None`: up to the end.
+    /// The upper bound of the lost keys, exclusive; `None` for no bound.
     pub upper: Option<Vec<u8>>,
 }
 
@@ -81,15 +82,15 @@ pub struct CheckReport {
 struct Check<'a> {
     shared: &'a Handle,
     reached: BTreeSet<PageId>,
-    /// The pages of key heaps, with how many of their keys leaves lead to, and how many they have.
+    /// For each page of a key heap: how many of its keys leaves refer to, and how many keys it has.
     heap: BTreeMap<PageId, (u64, u64)>,
     report: CheckReport,
 }
 
 impl Database {
     /// Checks every page: structure, order, separators, links, checksums, entry counts, large values, and that exactly
-    /// the reachable pages are allocated. Writers wait meanwhile. `progress` is called now and then with the number of
-    /// pages read.
+    /// the reachable pages are allocated. Writers wait until it is finished. `progress` is called at intervals with the
+    /// number of pages read.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;
@@ -107,14 +108,14 @@ impl Database {
             Check { shared, reached: BTreeSet::new(), heap: BTreeMap::new(), report: CheckReport::default() };
         check.tree(None, &catalog_tree(), false, true, &mut progress)?;
         let (tables, errors) = salvage::tables(&shared.engine, Lsn::MAX)?;
-        // Damaged pages of the catalog are found already.
+        // The check of the catalog tree has reported its damaged pages.
         for error in errors.iter().filter(|error| !matches!(error, Error::Corrupt { .. })) {
             check.find(None, true, anywhere(PageId::NONE, error.without_advice()));
         }
         for (name, entry) in tables {
             let stats = check.tree(Some(&name), &entry.tree, false, true, &mut progress)?;
             if stats.entries() != entry.entries && stats.problems.is_empty() {
-                let what = format!("the catalog says {} entries, there are {}", entry.entries, stats.entries());
+                let what = format!("the catalog has {} entries, the tree has {}", entry.entries, stats.entries());
                 check.find(Some(&name), false, anywhere(entry.tree.root, what));
             }
             check.report.tables.push((name, stats));
@@ -125,7 +126,7 @@ impl Database {
         }
         check.heaps();
         match shared.engine.store_damage() {
-            // Which pages are taken is lost with it.
+            // The damage hides which pages are in use, so the maps cannot be compared.
             Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
             None => check.account(),
         }
@@ -139,20 +140,21 @@ impl Database {
         Ok(check.report)
     }
 
-    /// Hands every page that is taken to `look`, in order, with its bytes. For tests of recovery. Writers wait meanwhile.
+    /// Passes every page in use to `visit`, in order, with its bytes. For tests of recovery. Writers wait until it is
+    /// finished.
     #[doc(hidden)]
-    pub fn each_page(&self, mut look: impl FnMut(PageId, &[u8])) -> Result<()> {
+    pub fn each_page(&self, mut visit: impl FnMut(PageId, &[u8])) -> Result<()> {
         let engine = &self.shared().engine;
         let _writer = engine.exclude_writers();
         for map in engine.map_pages() {
             for id in engine.taken_pages(map).unwrap_or_default() {
-                look(id, &engine.read_page(id)?);
+                visit(id, &engine.read_page(id)?);
             }
         }
         Ok(())
     }
 
-    /// Statistics of one table, level by level. Writers wait meanwhile.
+    /// Statistics of one table, level by level. Writers wait until they are collected.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -163,7 +165,7 @@ impl Database {
     /// let stats = db.table_stats("trees")?;
     /// let leaves = &stats.levels[0];
     /// assert_eq!((leaves.pages, leaves.entries), (1, 3));
-    /// println!("{} bytes of keys take {}", leaves.raw_key_bytes, leaves.key_list_bytes);
+    /// println!("{} bytes of keys need {} bytes in pages", leaves.raw_key_bytes, leaves.key_list_bytes);
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
@@ -185,13 +187,13 @@ impl Database {
     }
 }
 
-/// Something wrong that no key range is known for.
+/// A problem without a known key range.
 fn anywhere(page: PageId, what: String) -> Problem {
     Problem { page, what, lower: Vec::new(), upper: None }
 }
 
-/// The page that an error is about, if it names one, and what is wrong, without the advice that comes with it.
-fn told(error: &Error, page: PageId) -> (PageId, String) {
+/// The page that an error names, or else `page`, and the message without advice.
+fn page_and_message(error: &Error, page: PageId) -> (PageId, String) {
     match error {
         Error::Corrupt { page, what } => (*page, what.clone()),
         other => (page, other.without_advice()),
@@ -243,20 +245,20 @@ impl Check<'_> {
         let mut stats = match verified {
             Ok(stats) => stats,
             Err(error) => {
-                let (page, what) = told(&error, tree.root);
+                let (page, what) = page_and_message(&error, tree.root);
                 TreeStats { problems: vec![anywhere(page, what)], ..TreeStats::default() }
             }
         };
         for (leaf, lower, record) in runs {
             stats.large_value_bytes += large::len(&record).unwrap_or_default();
             if let Err(error) = self.run(&record) {
-                let (page, what) = told(&error, leaf);
+                let (page, what) = page_and_message(&error, leaf);
                 let mut upper = lower.clone();
                 bytes::to_next(&mut upper);
                 stats.problems.push(Problem { page, what, lower, upper: Some(upper) });
             }
         }
-        // What waits to be freed is no loss.
+        // Problems in a detached subtree lose no keys.
         stats.problems.iter().for_each(|problem| self.find(name, !detached, problem.clone()));
         for problem in twice.into_iter().map(|page| anywhere(page, "it is reached from two places".to_owned())) {
             self.find(name, false, problem.clone());
@@ -275,20 +277,25 @@ impl Check<'_> {
         large::check(engine, record)
     }
 
-    /// Takes the pages of key heaps as reached, once all trees have said which of their keys they have.
+    /// Marks the pages of key heaps as reached, and compares the number of keys in each with the references to them.
+    /// Called after all trees were checked.
     fn heaps(&mut self) {
         let sound = self.report.findings.is_empty();
         for (page, (known, of)) in std::mem::take(&mut self.heap) {
             if !self.reached.insert(page) {
-                self.find(None, false, anywhere(page, "it is a page of the key heap and something else".into()));
+                self.find(
+                    None,
+                    false,
+                    anywhere(page, "it is a page of the key heap and is also used for something else".into()),
+                );
             }
             if known != of && sound {
-                self.find(None, false, anywhere(page, format!("leaves lead to {known} of its {of} keys")));
+                self.find(None, false, anywhere(page, format!("leaves refer to {known} of its {of} keys")));
             }
         }
     }
 
-    /// Compares the allocation maps with what was reached.
+    /// Compares the allocation maps with the reached pages.
     fn account(&mut self) {
         let engine = &self.shared.engine;
         if !engine.is_logged() {
@@ -299,7 +306,7 @@ impl Check<'_> {
             match engine.taken_pages(map) {
                 Ok(pages) => taken.extend(pages),
                 Err(error) => {
-                    let (_, what) = told(&error, map);
+                    let (_, what) = page_and_message(&error, map);
                     let what = format!(
                         "an allocation map is damaged ({what}): nothing can be written until the database is dumped and restored"
                     );
@@ -309,14 +316,14 @@ impl Check<'_> {
             }
             self.reached.insert(map);
         }
-        // Where a tree is damaged, what hangs on its lost pages is not reached, and not lost either.
+        // If a tree is damaged, pages below its lost pages are not reached, but they are not leaked either.
         let sound = self.report.findings.is_empty();
-        let lost = taken
+        let leaked = taken
             .difference(&self.reached)
             .filter(|_| sound)
-            .map(|page| (*page, "it is taken, but nothing leads to it"));
-        let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not taken"));
-        let found: Vec<_> = lost.chain(stray).collect();
+            .map(|page| (*page, "it is allocated, but nothing refers to it"));
+        let stray = self.reached.difference(&taken).map(|page| (*page, "it is in use, but not allocated"));
+        let found: Vec<_> = leaked.chain(stray).collect();
         for (page, what) in found {
             self.find(None, false, anywhere(page, what.to_owned()));
         }

@@ -2,8 +2,8 @@
 //! here. To repair a database, a program copies the entries to a new one.
 //!
 //! A cursor reads as far as it can, and follows right links past damaged inner pages. Where it stops, a descent finds
-//! how far the damage extends: a page that cannot be read, leaf or not, costs the key range between its separators and
-//! no more. A new cursor begins after that range.
+//! the extent of the damage: a page that cannot be read costs the key range between its separators and no more. A new
+//! cursor begins after that range.
 
 use crate::base::{Error, Lsn, Result, bytes};
 use crate::db::catalog::info::TableInfo;
@@ -49,14 +49,14 @@ pub struct Salvage<'t> {
     engine: &'t Engine,
     tree: Tree,
     snapshot: Lsn,
-    /// All below this key has been given or told as lost.
+    /// All keys below this one were returned or reported as lost.
     position: Vec<u8>,
     end: Option<Vec<u8>>,
-    /// What reads from the position on, once the way there is known to be sound; if it is to read no more than the rest of a
-    /// leaf, where that ends.
+    /// A cursor from the position on, after a descent to the position has succeeded. If it must only read the rest of a
+    /// leaf, the second value is the end of that leaf.
     cursor: Option<(Cursor<'t>, Option<Option<Vec<u8>>>)>,
     done: bool,
-    /// What was found in a leaf some of whose keys cannot be read, before the position.
+    /// The entries and lost ranges of a leaf in which some keys cannot be read. They are before the position.
     found: VecDeque<Salvaged<(Vec<u8>, OwnedRecord)>>,
 }
 
@@ -103,8 +103,8 @@ impl ReadOnlyUntypedTable {
 }
 
 impl ReadTransaction {
-    /// As [`ReadTransaction::tables`], but also for a damaged catalog: the tables that can be read, and the errors of
-    /// reading the others.
+    /// Like [`ReadTransaction::tables`], also for a damaged catalog: returns the tables that can be read, and the
+    /// errors of reading the others.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;
@@ -144,7 +144,7 @@ pub(in crate::db) fn tables(engine: &Engine, snapshot: Lsn) -> Result<(Tables, V
     Ok((tables, errors))
 }
 
-/// Whether an error costs the keys that were read with it, and not more.
+/// True if an error costs only the keys that were read with it.
 pub(super) fn costs_a_range(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::Io { .. })
 }
@@ -167,7 +167,7 @@ impl<'t> Salvage<'t> {
     /// Calls `f` with the next entry, or returns the next range of lost keys; `None` at the end.
     ///
     /// # Errors
-    /// Those that are not about a part of the table: a cache that is too small.
+    /// Errors that are not caused by a damaged part of the table, such as a cache that is too small.
     pub fn next_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<Salvaged<R>>> {
         loop {
             match self.found.pop_front() {
@@ -196,7 +196,7 @@ impl<'t> Salvage<'t> {
                 }
                 Ok(None) => {
                     let upper = leaf_end.take().unwrap_or_else(|| self.end.clone());
-                    self.go_on(upper);
+                    self.move_to(upper);
                     continue;
                 }
                 Err(error) => error,
@@ -206,7 +206,7 @@ impl<'t> Salvage<'t> {
                 None => self.reach(),
             };
             match found {
-                // It is not this leaf that stands in the way: only what is left of it is read, then it is looked for there.
+                // This leaf is not damaged. Read only the rest of it; then the descent continues after it.
                 Ok(()) if self.read_leaf(upper.as_deref())? => {}
                 Ok(()) => self.start(upper.clone(), Some(upper)),
                 Err(cause) => return self.skip_lost(upper, cause).map(|lost| Some(Salvaged::Lost(lost))),
@@ -214,8 +214,8 @@ impl<'t> Salvage<'t> {
         }
     }
 
-    /// Takes in what can be read of the leaf at the position, up to `upper`, where it goes on; false, and nothing is done, if
-    /// all keys can be read or the leaf is younger than the snapshot.
+    /// Collects what can be read of the leaf at the position, up to `upper`, and moves the position to its end. Returns
+    /// false, without an effect, if all keys can be read or the leaf is newer than the snapshot.
     fn read_leaf(&mut self, upper: Option<&[u8]>) -> Result<bool> {
         let within = |key: &[u8], position: &[u8]| key >= position && upper.is_none_or(|upper| key < upper);
         let (mut found, mut from, mut why) = (VecDeque::new(), self.position.clone(), None);
@@ -230,7 +230,7 @@ impl<'t> Salvage<'t> {
                 from.extend_from_slice(key);
                 bytes::to_next(&mut from);
             }
-            // Of what lies before the position all is told.
+            // Keys before the position were already reported.
             Ok(key) if key < self.position.as_slice() => why = None,
             Ok(key) if key < from.as_slice() => {
                 lost += 1;
@@ -251,7 +251,8 @@ impl<'t> Salvage<'t> {
             Err(error) if !costs_a_range(&error) => return Err(error),
             _ => return Ok(false),
         };
-        // A leaf may have been split since the page above it was written: what is behind its own end is to be looked for.
+        // A leaf may have been split after its parent was written. Then keys after its own end are searched in another
+        // leaf.
         let end = own.upper.filter(|own| upper.is_none_or(|upper| own.as_slice() < upper));
         let end = end.or_else(|| upper.map(<[u8]>::to_vec));
         if end.as_ref().is_some_and(|end| *end <= self.position) {
@@ -261,11 +262,11 @@ impl<'t> Salvage<'t> {
             found.push_back(Salvaged::Lost(Lost { lower: from, upper: end.clone(), cause }));
         }
         self.found = found;
-        self.go_on(end);
+        self.move_to(end);
         Ok(true)
     }
 
-    /// Goes to the leaf at the position, or tells what is lost if there is no way to it.
+    /// Starts a cursor at the position, or returns the lost range if the descent to it fails.
     fn enter(&mut self) -> Result<Option<Lost>> {
         match self.reach() {
             (upper, Err(cause)) => self.skip_lost(upper, cause).map(Some),
@@ -276,18 +277,18 @@ impl<'t> Salvage<'t> {
         }
     }
 
-    /// A cursor from the position to `upper`.
+    /// Starts a cursor from the position to `upper`.
     fn start(&mut self, upper: Option<Vec<u8>>, leaf_end: Option<Option<Vec<u8>>>) {
         let (from, to) = (Bound::Included(self.position.clone()), upper.map_or(Bound::Unbounded, Bound::Excluded));
         let cursor = Cursor::new(self.engine, self.tree, View::At(self.snapshot), from, to);
         self.cursor = Some((cursor, leaf_end));
     }
 
-    /// Where the page at the position ends, or the lowest on the way there that something leads to; and what stands in the
-    /// way.
+    /// The upper end of the page at the position, or of the lowest page on the path to it that has a reference to it;
+    /// and the error that stops the descent, if there is one.
     fn reach(&self) -> (Option<Vec<u8>>, Result<()>) {
         let (upper, found) = self.tree.reach(&self.engine.pages(), &self.position);
-        // Separators out of order must not keep anybody in one place.
+        // If separators are out of order, the position must still move forward.
         let ahead = upper.as_ref().is_none_or(|upper| *upper > self.position);
         let upper = match (upper.filter(|_| ahead), &self.end) {
             (Some(upper), Some(end)) => Some(upper.min(end.clone())),
@@ -300,24 +301,24 @@ impl<'t> Salvage<'t> {
         Error::corrupt(self.tree.root, "a leaf of its tree has keys out of order")
     }
 
-    /// What is lost from the position to `upper`, where it goes on.
+    /// Returns the keys from the position to `upper` as lost, and moves the position to `upper`.
     fn skip_lost(&mut self, upper: Option<Vec<u8>>, cause: Error) -> Result<Lost> {
         if !costs_a_range(&cause) {
             return Err(cause);
         }
         let lower = self.position.clone();
-        self.go_on(upper.clone());
+        self.move_to(upper.clone());
         Ok(Lost { lower, upper, cause })
     }
 
-    fn go_on(&mut self, at: Option<Vec<u8>>) {
+    fn move_to(&mut self, at: Option<Vec<u8>>) {
         self.cursor = None;
         self.done = at.is_none() || at == self.end;
         self.position = at.unwrap_or_default();
     }
 }
 
-/// Hands an entry to `f`; it is lost if its value is a large one that cannot be read.
+/// Passes an entry to `f`. It is lost if its large value cannot be read.
 fn entry<R>(engine: &Engine, key: &[u8], record: Record<'_>, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Salvaged<R>> {
     if !record.large {
         return Ok(Salvaged::Entry(f(key, record.bytes)));

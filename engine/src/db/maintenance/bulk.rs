@@ -5,13 +5,15 @@ use crate::base::limits::max_record;
 use crate::base::{PageId, Result};
 use crate::db::catalog::TableEntry;
 use crate::db::catalog::entry_rules::EntryRules;
-use crate::db::catalog::spec::TableSpec;
+use crate::db::catalog::spec::{TableSpec, record_list};
 use crate::db::transaction::write::{Adopted, WriteTransaction};
 use crate::db::types::TableOptions;
 use crate::page::Record;
-use crate::tree::{BulkLoader, BulkSink};
+use crate::store::Compression;
+use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{Engine, large};
 use parking_lot::Mutex;
+use std::io::Read;
 
 /// The default fill of bulk-loaded pages. It leaves some space for later inserts.
 ///
@@ -48,7 +50,7 @@ impl BulkSink for Sink<'_> {
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
         let place = self.engine.write_unlogged(id, packed)?;
-        // Pages are written soon after they are allocated: it is among the last.
+        // Pages are written soon after they are allocated, so the page is near the end of the list.
         if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
             adopted.1 = place;
         }
@@ -81,8 +83,8 @@ pub struct BulkTable<'t> {
     bytes: u64,
 }
 
-/// A load's place in its transaction. Where it ends without being finished, its pages are the transaction's but no
-/// table's, so that it must not commit.
+/// The state of a load in its transaction. If the load is not finished, the transaction owns pages that belong to no
+/// table, so it must not commit.
 struct Load<'t> {
     tx: &'t WriteTransaction,
     name: String,
@@ -112,22 +114,59 @@ impl BulkTable<'_> {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
-    /// [`crate::Error::ValueTooLong`], and what writing meets.
+    /// # Errors [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
+    /// [`crate::Error::ValueTooLong`], and errors of writing.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.rules.check_key(key)?;
         self.rules.check_value(value)?;
-        self.entry.note_key(key);
-        self.bytes += (key.len() + value.len()) as u64;
-        let engine = &self.load.tx.shared.engine;
-        let page_size = engine.page_size();
-        if value.len() <= max_record(page_size, key.len()) {
-            return self.loader.push(key, Record { bytes: value, large: false });
+        if value.len() > max_record(self.load.tx.shared.engine.page_size(), key.len()) {
+            return self.push_large(key, value.len() as u64, &mut &*value);
         }
-        let table = self.entry.tree.table;
-        let record = large::write(engine, &mut self.load.tx.adopted.lock(), table, value.len() as u64, &mut &*value)?;
-        self.loader.push(key, Record { bytes: &record.bytes, large: true })
+        self.note(key, value.len() as u64);
+        self.loader.push(key, Record::inline(value))
+    }
+
+    /// Appends an entry whose value is `len` bytes that are read from `input` one page at a time, for values too large for
+    /// memory. Only their length is checked against the type of the table.
+    ///
+    /// ```
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// use std::io::Read;
+    ///
+    /// let mut bulk = tx.bulk_load("scans", "str", "bytes", duramen::TableOptions::default(), 1.0)?;
+    /// bulk.push_stream(b"oak", 1 << 20, &mut std::io::repeat(7).take(1 << 20))?;
+    /// bulk.finish()?;
+    /// assert_eq!(tx.open_untyped("scans")?.get_with(b"oak", |scan| scan.len())?, Some(1 << 20));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`BulkTable::push`], and errors of `input`.
+    pub fn push_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
+        self.rules.check_key(key)?;
+        self.rules.check_value_len(len)?;
+        match usize::try_from(len) {
+            Ok(len) if len <= max_record(self.load.tx.shared.engine.page_size(), key.len()) => {
+                let mut value = vec![0; len];
+                large::read_input(input, &mut value)?;
+                self.note(key, len as u64);
+                self.loader.push(key, Record::inline(&value))
+            }
+            _ => self.push_large(key, len, input),
+        }
+    }
+
+    fn push_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
+        let WriteTransaction { shared, adopted, .. } = self.load.tx;
+        let record = large::write(&shared.engine, &mut adopted.lock(), self.entry.tree.table, len, input)?;
+        self.note(key, len);
+        self.loader.push(key, record.view())
+    }
+
+    fn note(&mut self, key: &[u8], value_len: u64) {
+        self.entry.note_key(key);
+        self.bytes += key.len() as u64 + value_len;
     }
 
     /// For a table that assigns keys ([`TableOptions::auto_increment`]): sets the least key that it may assign, or none
@@ -141,7 +180,7 @@ impl BulkTable<'_> {
     /// let tx = db.begin_write()?;
     /// let options = TableOptions { auto_increment: true, ..TableOptions::default() };
     /// let mut bulk = tx.bulk_load("notes", "u64", "str", options, 1.0)?;
-    /// bulk.push(&7u64.to_be_bytes(), b"the last one that was not removed")?;
+    /// bulk.push(&7u64.to_be_bytes(), b"the last note that was not removed")?;
     /// bulk.skip_keys(100);
     /// bulk.finish()?;
     /// assert_eq!(tx.open_untyped("notes")?.push(b"next")?, 100u64.to_be_bytes());
@@ -162,14 +201,15 @@ impl BulkTable<'_> {
     /// let bulk = tx.bulk_load("trees", "str", "u64", TableOptions::default(), 1.0)?;
     /// assert_eq!(bulk.finish()?, 0);
     /// const TREES: TableDef<&str, u64> = TableDef::new("trees");
-    /// tx.open_table(TREES)?.put("oak", 700)?; // goes on as with any table
+    /// tx.open_table(TREES)?.put("oak", 700)?; // then it is used like any table
     /// tx.commit()?;
     /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::TableExists`] if the transaction has created such a table meanwhile, and errors of writing.
+    /// [`crate::Error::TableExists`] if the transaction has created a table with this name since the load began, and
+    /// errors of writing.
     pub fn finish(self) -> Result<u64> {
         let BulkTable { mut load, mut entry, loader, bytes, .. } = self;
         let tx = load.tx;
@@ -222,10 +262,29 @@ impl WriteTransaction {
     ) -> Result<BulkTable<'_>> {
         self.check_new(name)?;
         let entry = self.create(name, &TableSpec::of_names(key_type, value_type, options)?)?;
-        let page_size = self.shared.engine.page_size();
-        let fill = self.shared.engine.best_fill(fill);
-        let loader = BulkLoader::new(Sink::new(self), page_size, entry.tree.layout, entry.tree.table, fill);
+        let rules = EntryRules::untyped(name, &entry);
+        Ok(self.load(name, entry, rules, fill))
+    }
+
+    /// Begins a bulk load of a copy of a table of another database, with its types, layout and options. It does not
+    /// check that keys and values have the right types.
+    pub(crate) fn bulk_load_copy(&self, name: &str, of: &TableEntry) -> Result<BulkTable<'_>> {
+        self.check_new(name)?;
+        let records = record_list(of.key_width, of.value_width, self.shared.engine.page_size());
+        let tree = Tree { layout: TreeLayout { records, ..of.tree.layout }, ..of.tree };
+        // Another page store may not compress pages.
+        let is_possible = self.shared.engine.check_compression(of.compression).is_ok();
+        let compression = if is_possible { of.compression } else { Compression::None };
+        let entry = self.add(name, TableEntry { tree, entries: 0, compression, ..of.clone() })?;
+        let rules = EntryRules::typed(name, &entry);
+        Ok(self.load(name, entry, rules, DEFAULT_FILL))
+    }
+
+    fn load(&self, name: &str, entry: TableEntry, rules: EntryRules, fill: f32) -> BulkTable<'_> {
+        let engine = &self.shared.engine;
+        let Tree { layout, table, .. } = entry.tree;
+        let loader = BulkLoader::new(Sink::new(self), engine.page_size(), layout, table, engine.best_fill(fill));
         let load = Load { tx: self, name: name.to_owned(), finished: false };
-        Ok(BulkTable { load, rules: EntryRules::untyped(name, &entry), entry, loader, bytes: 0 })
+        BulkTable { load, rules, entry, loader, bytes: 0 }
     }
 }

@@ -54,8 +54,9 @@ pub struct CompactReport {
 }
 
 impl Database {
-    /// Rebuilds every table with full pages and shrinks the file. Readers continue meanwhile, writers wait. Pages that
-    /// open snapshots need stay until the snapshots are dropped. It needs as much free space as the live data take.
+    /// Rebuilds every table with full pages and shrinks the file. Readers continue, writers wait until it is finished.
+    /// Pages that open snapshots need stay until the snapshots are dropped. It needs as much free space as the live
+    /// data have.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -82,9 +83,8 @@ impl Database {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// Errors of reading and writing. The database stays intact wherever it stops. A damaged table is not compacted;
-    /// read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
+    /// # Errors Errors of reading and writing. The database stays intact if it stops at any point. A damaged table is
+    /// not compacted; read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
         let shared = self.shared();
         let size = || shared.engine.stats().file_bytes;
@@ -107,12 +107,13 @@ impl Database {
 }
 
 impl WriteTransaction {
-    /// Writes a table anew, bottom-up, and drops its old pages; runs of large values stay where they are.
+    /// Writes a new copy of the table bottom-up and drops its old pages. Runs of large values are not copied.
     fn rebuild(&self, name: &str, done: &mut CompactProgress, progress: &mut dyn FnMut(CompactProgress)) -> Result<()> {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
         let old = entry.tree;
-        // Entries are read by right links, past inner pages; what only a damaged one leads to could not be freed.
+        // The entries are read by right links, without inner pages. But leaves below a damaged inner page could not be
+        // freed.
         old.check_inner_pages(&engine.pages())?;
         let fill = engine.best_fill(DEFAULT_FILL);
         let mut loader = BulkLoader::new(Sink::new(self), engine.page_size(), old.layout, old.table, fill);

@@ -3,11 +3,15 @@
 
 pub(super) mod bulk;
 pub(super) mod compact;
+pub(super) mod convert;
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long it waits for an open transaction to free dropped pages. A checkpoint may become due meanwhile.
+const MOST_WAIT: Duration = Duration::from_millis(100);
 
 /// Starts the thread. It ends when the last handle is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) {
@@ -19,10 +23,10 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Works until the database is closed, or until all writing was stopped and there is nothing left to do.
+/// Works until the database is closed or all writing was stopped.
 fn run(shared: &Shared) {
     while shared.engine.check_poison().is_ok() {
-        if let Err(cause) = shared.engine.whole("it did background work", || round(shared)) {
+        if let Err(cause) = shared.engine.poison_on_panic("it did background work", || round(shared)) {
             tracing::error!(%cause, "background work failed");
         }
         let mut state = shared.worker.state.lock();
@@ -43,9 +47,11 @@ fn round(shared: &Shared) -> Result<()> {
         shared.engine.clean_pages()?;
         let begun = Instant::now();
         loop {
-            // Commits that are to be durable after an interval do not wait for a transaction that stays open for longer.
-            if shared.worker.state.lock().stop || !shared.maintain(Some(shared.flush_interval))? {
-                // It may have waited for a whole interval, and what waits for the next one has been there since.
+            // Neither commits with `Durability::Interval` nor a checkpoint that is due must wait for a transaction that is open
+            // for long.
+            let timeout = shared.flush_interval.min(MOST_WAIT);
+            if shared.worker.state.lock().stop || !shared.maintain(Some(timeout))? {
+                // `maintain` may have waited for a whole interval, so commits may have to be synced again.
                 return shared.engine.sync_lazy();
             }
             if begun.elapsed() >= shared.flush_interval {

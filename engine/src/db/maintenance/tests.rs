@@ -6,14 +6,14 @@ use std::path::Path;
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
 const U: TableDef<u32, &[u8]> = TableDef::new("u");
-/// More than the smallest cache has pages.
+/// More maps than the smallest cache has pages.
 const MAPS: u32 = 76;
 
 fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).background(false)
 }
 
-/// Two tables with a large value in each of very many allocation maps.
+/// Two tables with large values whose pages are in many different allocation maps.
 fn scattered(path: &Path) -> Result<Database> {
     let db = options().create(path)?;
     for map in 0..MAPS {
@@ -21,7 +21,7 @@ fn scattered(path: &Path) -> Result<Database> {
         tx.open_table(T)?.put(map, &*vec![1; 3000])?;
         tx.open_table(U)?.put(map, &*vec![2; 3000])?;
         tx.commit()?;
-        // What lies between them is taken, and free when the database is opened again.
+        // The ids between them are taken now, and are free after the database is opened again.
         db.shared().engine.skip_page_ids(ids_per_map(4096))?;
     }
     db.close()?;
@@ -30,7 +30,7 @@ fn scattered(path: &Path) -> Result<Database> {
     Ok(db)
 }
 
-fn is_sound(db: &Database, large: &[(TableDef<u32, &[u8]>, usize)]) -> Result<()> {
+fn check(db: &Database, large: &[(TableDef<u32, &[u8]>, usize)]) -> Result<()> {
     assert_eq!(db.verify(|_| ())?.findings, []);
     for (table, entries) in large {
         let table = db.begin_read()?.open_table(*table)?;
@@ -49,7 +49,7 @@ fn large_values_in_very_many_allocation_maps_are_freed_in_the_smallest_cache() -
     tx.commit()?;
     while db.maintain()? {}
     assert_eq!(db.stats().detached, 0);
-    is_sound(&db, &[(U, MAPS as usize)])?;
+    check(&db, &[(U, MAPS as usize)])?;
     db.close()
 }
 
@@ -68,7 +68,7 @@ fn a_commit_that_frees_runs_in_very_many_allocation_maps_goes_in_the_smallest_ca
             }
         }
         tx.commit()?;
-        is_sound(&db, &[(T, MAPS as usize), (U, 0)])?;
+        check(&db, &[(T, MAPS as usize), (U, 0)])?;
         db.close()?;
     }
     Ok(())

@@ -1,27 +1,31 @@
 //! Opens a database, and recovers it if it was not closed.
 
+pub(super) mod bounds;
 pub(super) mod create;
+pub(super) mod creation;
 pub(super) mod options;
 
 use super::catalog::catalog_tree;
 use super::shared::{Shared, Worker};
+use super::transaction::read::each_table;
 use super::{Database, maintenance};
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::store::{self, Backing, Meta, PageStore, Pool};
 use crate::txn::{CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, ids_per_map, map_damaged};
-use create::FIRST_LSN;
+use creation::FIRST_LSN;
 use options::Builder;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The folder and the name of a file that should be there.
 pub(crate) fn existing(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
     match FileVolume::for_file(path) {
-        // Without the folder there is no database in it.
+        // If the folder does not exist, neither does the database.
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             Err(Error::NotFound { path: path.to_owned() })
         }
@@ -30,6 +34,7 @@ pub(crate) fn existing(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
 }
 
 pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
+    options.check_bounds()?;
     let page_size = options.checked_page_size(true)?;
     let pool = Pool::in_memory(page_size);
     let mut ids = PageIds::new(page_size, 1);
@@ -64,13 +69,14 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open`].
+    /// The errors of [`Builder::open`].
     pub fn open_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
         let opened = Opened::open(self, &volume, name, true)?;
         self.start(opened, volume, name).map(|(db, _)| db)
     }
 
-    /// Makes an open file a database to write, and says why nothing can be written where that is so.
+    /// Makes an open file a database for writing, after a recovery if it needs one. If nothing can be written, the
+    /// database is for reading, and the second result is the cause.
     pub(super) fn start(
         &self,
         mut opened: Opened,
@@ -82,14 +88,17 @@ impl Builder {
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
         let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
-        // A later superblock has been damaged, or was never finished: the log tells what came after this one.
-        let goes_on = meta.clean && goes_on(&config, next_epoch(&meta))?;
-        if goes_on {
+        // If the log continues after a superblock that needs no log, a newer superblock was damaged or not completed.
+        // The log then has the later commits.
+        let log_continues = meta.clean && log_continues(&config, next_epoch(&meta))?;
+        if log_continues {
             opened.meta = position;
         }
-        let (log, redone) = if opened.meta.clean {
-            // In this order: if this database's file is removed, a database that gets its name later has a log of its own,
-            // which is not among these segments.
+        let began = Instant::now();
+        let (log, mut redone) = if opened.meta.clean {
+            opened.store.use_closed_state();
+            // The segments are listed before the lock is checked: if this file is removed, a later database with the
+            // same name has a log of its own, which is not among these segments.
             let stale = Log::stale(&config)?;
             if !opened.lock.is_of(name)? {
                 return Err(Error::NotFound { path: opened.path });
@@ -97,7 +106,8 @@ impl Builder {
             if let Err(cause) = opened.check_writable() {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
-            // Creating the log removes what an earlier one has left, which the other superblock may still ask for.
+            // Creating the log removes the segments of an earlier log, which the other superblock may still need. So
+            // the superblocks are made durable first.
             let log =
                 match opened.store.file().secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
                     Err(cause @ Error::Full { .. }) => {
@@ -110,8 +120,9 @@ impl Builder {
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
             let recovered = recover(config, &opened.pool, &*opened.store, &opened.meta)?;
-            if goes_on && recovered.0.is_ok() {
-                // Only here: the log, which it asks for, may have been in the system's cache alone.
+            if log_continues && recovered.0.is_ok() {
+                // Only after the recovery: before it, the log that this superblock needs may have been in the file
+                // cache only.
                 opened.store.file().write_meta(position)?;
             }
             recovered
@@ -125,17 +136,26 @@ impl Builder {
         };
         let reserved: BTreeSet<PageId> = redone.unfinished.iter().flat_map(LogicalTransaction::reserved).collect();
         let given = redone.high.max(reserved.last().map_or(1, |id| id.0.saturating_add(1)));
-        // Beyond the last map that anything is known of all ids are free, however many the superblock says there are.
+        // After the last allocation map with known pages all ids are free, whatever the high-water mark in the
+        // superblock is.
         let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
         let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
-        let engine =
-            Engine::new(opened.pool, Some(opened.store), opened.slot, PageIds::new(meta.page_size, high), redone.end);
+        let ids = PageIds::new(meta.page_size, high);
+        let mut engine = Engine::new(opened.pool, Some(opened.store), opened.slot, ids, redone.end);
+        if !opened.meta.clean {
+            engine = engine.recovered(redone.recovery(began.elapsed()), std::mem::take(&mut redone.pages));
+        }
         if let Some(cause) = &stopped {
             engine.poison(cause);
         }
         engine.withhold(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed)?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean)?;
+        let noted =
+            each_table(&engine, Lsn::MAX, |_, entry| engine.set_compression(entry.tree.table, entry.compression));
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the catalog is damaged: pages of some tables are written without compression");
+        }
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
             maintenance::start(&shared);
@@ -157,31 +177,28 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open_read_only`].
+    /// The errors of [`Builder::open_read_only`].
     pub fn open_read_only_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
         let opened = Opened::open(self, &volume, name, false)?;
-        let config = log_config(volume, name, &opened.meta);
-        // A log that goes on from a clean superblock means that a later one is damaged.
-        // Nor is there a catalog where the creation was cut off right before it.
-        let unfinished = !opened.pool.exists(CATALOG_ROOT) && opened.store.damage().is_none();
-        if !opened.meta.clean || unfinished || goes_on(&config, next_epoch(&opened.meta))? {
+        if opened.needs_recovery(volume, name)? {
             return Err(Error::NeedsRecovery { path: opened.path });
         }
+        opened.store.use_closed_state();
         Ok(opened.into_reader(self, None))
     }
 }
 
-/// The log of a database. The shape is for a log that is only read.
+/// The log of a database, for reading. For writing, the caller sets the shape.
 pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
     LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::default() }
 }
 
-/// Where the log of a clean database begins when it is opened to write.
+/// The start of the log of a closed database when it is opened for writing.
 pub(super) fn next_epoch(meta: &Meta) -> LogPosition {
     LogPosition { lsn: meta.last, epoch: meta.epoch.saturating_add(1) }
 }
 
-/// A database's file, locked, before anything has been done with it.
+/// The locked file of a database, before recovery.
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) lock: Arc<dyn LockGuard>,
@@ -193,6 +210,7 @@ pub(super) struct Opened {
 
 impl Opened {
     fn open(options: &Builder, volume: &Arc<dyn Volume>, name: &str, write: bool) -> Result<Opened> {
+        options.check_bounds()?;
         let Locked { disk, guard } = volume.lock(name, write)?;
         let path = volume.path(name);
         let opened = store::open(disk, &path)?;
@@ -214,18 +232,38 @@ impl Opened {
         Opened { path, lock, meta, store, slot, pool }
     }
 
+    /// True if the database was not closed.
+    pub(in crate::db) fn needs_recovery(&self, volume: Arc<dyn Volume>, name: &str) -> Result<bool> {
+        // There is no catalog if the creation was interrupted before it.
+        let unfinished = !self.pool.exists(CATALOG_ROOT) && self.store.damage().is_none();
+        // If the log continues after a superblock that needs no log, a newer superblock is damaged.
+        let config = log_config(volume, name, &self.meta);
+        Ok(!self.meta.clean || unfinished || log_continues(&config, next_epoch(&self.meta))?)
+    }
+
+    /// Removes the log segments that an earlier process has left of a closed database, durably.
+    pub(in crate::db) fn remove_log(&self, volume: Arc<dyn Volume>, name: &str) -> Result<()> {
+        let config = log_config(volume, name, &self.meta);
+        if Log::stale(&config)?.is_empty() {
+            return Ok(());
+        }
+        // The superblock that needs no log may be in the file cache only.
+        self.store.file().secure()?;
+        Log::remove_stale(&config)
+    }
+
     fn maps(&self) -> impl Iterator<Item = PageId> {
         let maps = (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId);
         maps.filter(|map| self.pool.exists(*map))
     }
 
-    /// Fails where it is not known which places and pages are free: nothing must be written then.
+    /// Fails if it is unknown which places and pages are free. Then nothing must be written.
     fn check_writable(&self) -> Result<()> {
         self.store.damage().map_or(Ok(()), Err)?;
         self.damaged_maps()?.into_iter().next().map_or(Ok(()), |(_, damaged)| Err(damaged))
     }
 
-    /// The allocation maps that are damaged, and what is wrong with each.
+    /// The damaged allocation maps and their errors.
     pub(super) fn damaged_maps(&self) -> Result<Vec<(PageId, Error)>> {
         let mut damaged = Vec::new();
         for map in self.maps() {
@@ -237,8 +275,8 @@ impl Opened {
         Ok(damaged)
     }
 
-    /// A database for reading alone. `stopped`: it was opened for writing, and this is why nobody can write. Of the
-    /// allocation maps only the check has need, so a damaged one keeps nobody out.
+    /// A database for reading only. `stopped` is the error for writers, if the database was opened for writing. Only
+    /// `verify` uses the allocation maps, so a damaged map does not prevent reading.
     pub(super) fn into_reader(self, options: &Builder, stopped: Option<&Error>) -> Database {
         let maps: Vec<PageId> = self.maps().collect();
         let Opened { path, lock, meta, store, slot, pool } = self;
@@ -260,12 +298,13 @@ fn shared(
     lock: Option<Arc<dyn LockGuard>>,
 ) -> Arc<Shared> {
     engine.limit_payload(options.most_payload);
+    let bounds = options.redo_bounds(engine.page_size());
+    let engine = engine.bounded(bounds);
     Arc::new(Shared {
         engine,
         path,
         durability: options.durability,
         flush_interval: options.flush_interval,
-        checkpoint_bytes: options.checkpoint_bytes,
         version_memory: options.version_memory,
         read_only,
         worker: Worker::default(),
@@ -273,15 +312,15 @@ fn shared(
     })
 }
 
-/// True if there is a log that begins where this clean database ends; what an earlier one has left does not count.
-fn goes_on(config: &LogConfig, end: LogPosition) -> Result<bool> {
+/// True if there is a log that begins where this closed database ends. Segments of earlier logs do not count.
+fn log_continues(config: &LogConfig, end: LogPosition) -> Result<bool> {
     match log::read(config.clone(), end, end.lsn) {
         Err(Error::MissingLog { .. }) => Ok(false),
         read => Ok(read?.is_some()),
     }
 }
 
-/// There should be a log, and is none.
+/// The error if a log is missing.
 pub(super) fn missing_log(config: &LogConfig) -> Error {
     Error::MissingLog {
         path: config.volume.path(config.prefix.trim_end_matches("-log")),
@@ -289,15 +328,15 @@ pub(super) fn missing_log(config: &LogConfig) -> Error {
     }
 }
 
-/// Redoes the log of a database that was not closed, and starts the next epoch of it. Where there is no room for that, the
-/// error is in the place of the log: what was redone can be read.
+/// Applies the log of a database that was not closed, and starts the next epoch of it. If there is no space for that,
+/// the first result is the error, and the recovered data can be read.
 fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
     let freed = Redo::first_pass(store, meta.table, &mut ahead)?;
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    // Before redo, which may evict pages: the end of the log may be in the system's cache alone.
+    // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.
     let resumed = match Log::resume(ahead) {
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),

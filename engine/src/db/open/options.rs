@@ -21,7 +21,7 @@ use std::time::Duration;
 /// # Ok::<(), duramen::Error>(())
 /// ```
 pub const DEFAULT_CACHE: usize = 64 << 20;
-/// The least number of pages a cache holds, whatever its size in bytes.
+/// The minimum number of pages in a cache, whatever its size in bytes.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -34,7 +34,7 @@ pub const DEFAULT_CACHE: usize = 64 << 20;
 /// ```
 pub const MIN_CACHE_PAGES: usize = 64;
 
-/// The default limit of memory for old versions, in bytes; see [`Builder::version_memory`].
+/// The default of [`Builder::version_memory`], the limit of memory for old versions, in bytes.
 ///
 /// ```
 /// use duramen::{Database, db::DEFAULT_VERSION_MEMORY};
@@ -57,17 +57,19 @@ pub const DEFAULT_VERSION_MEMORY: usize = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) page_size: Option<usize>,
-    /// Which page store a new database has.
-    pub(crate) store: StoreKind,
+    /// The page store of a new database.
+    pub(crate) store: Option<StoreKind>,
     pub(crate) persist_table: bool,
     /// For [`StoreKind::Shadow`].
-    pub(crate) delta: DeltaBlocks,
+    pub(crate) delta: Option<DeltaBlocks>,
     pub(crate) cache: usize,
     pub(crate) resident_inner: bool,
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
     pub(crate) log_shape: LogShape,
     pub(crate) checkpoint_bytes: u64,
+    /// `None`: as many as the cache holds, but at least the default.
+    pub(crate) checkpoint_pages: Option<u64>,
     pub(crate) version_memory: usize,
     pub(crate) background: bool,
     pub(crate) most_payload: usize,
@@ -77,15 +79,16 @@ impl Default for Builder {
     fn default() -> Builder {
         Builder {
             page_size: None,
-            store: StoreKind::default(),
+            store: None,
             persist_table: false,
-            delta: DeltaBlocks::default(),
+            delta: None,
             cache: DEFAULT_CACHE,
             resident_inner: false,
             durability: Durability::Commit,
             flush_interval: Duration::from_millis(100),
             log_shape: LogShape::default(),
-            checkpoint_bytes: 64 << 20,
+            checkpoint_bytes: super::bounds::DEFAULT_CHECKPOINT_BYTES,
+            checkpoint_pages: None,
             version_memory: DEFAULT_VERSION_MEMORY,
             background: true,
             most_payload: crate::log::MAX_PAYLOAD,
@@ -96,6 +99,7 @@ impl Default for Builder {
 impl Builder {
     /// The size of a page in bytes, a power of two: 4096 to 65536, in memory from 256. Default
     /// [`limits::DEFAULT_PAGE_SIZE`]. It is fixed when a database is created and ignored when one is opened.
+    /// [`Builder::convert`] changes it.
     ///
     /// ```
     /// use duramen::{Database, Error};
@@ -111,8 +115,8 @@ impl Builder {
         self
     }
 
-    /// How the file keeps its pages. Default [`StoreKind::Table`]. It is fixed when a database is created and ignored when one
-    /// is opened, and for a database in memory.
+    /// The page store of the file. Default [`StoreKind::Table`]. It is fixed when a database is created and ignored
+    /// when one is opened, and for a database in memory. [`Builder::convert`] changes it.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -125,13 +129,14 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn store(mut self, store: StoreKind) -> Builder {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
-    /// Whether the page store [`StoreKind::Table`] writes the changed part of its page table after each flush of pages, as
-    /// conventional stores with page shadowing do. Default `false`: the page table is written at checkpoints only, because
-    /// the log has all that a recovery needs. Use it to compare write amplification; a checkpoint then has less to write.
+    /// Whether the page store [`StoreKind::Table`] writes the changed part of its page table after each flush of pages,
+    /// as conventional stores with page shadowing do. Default `false`: the page table is written at checkpoints only,
+    /// because the log has all that a recovery needs. Use it to compare write amplification. A checkpoint then has less
+    /// to write.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -154,9 +159,9 @@ impl Builder {
         self
     }
 
-    /// How the page store [`StoreKind::Shadow`] writes small changes of a page. Default
-    /// [`DeltaBlocks::default`]: one delta block. It is fixed when a database is created and ignored when one is opened, and
-    /// for other stores.
+    /// How the page store [`StoreKind::Shadow`] writes small changes of a page. Default [`DeltaBlocks::default`]: one
+    /// delta block. It is fixed when a database is created and ignored when one is opened, and for other stores.
+    /// [`Builder::convert`] changes it.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -170,7 +175,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn delta(mut self, delta: DeltaBlocks) -> Builder {
-        self.delta = delta;
+        self.delta = Some(delta);
         self
     }
 
@@ -190,11 +195,11 @@ impl Builder {
         self
     }
 
-    /// Whether inner pages stay in the cache, and leaves with keys in a key heap
-    /// ([`crate::db::types::KeyLayout::PkbHeap`]). Such a page is then evicted only if no other page can be, and a lookup
-    /// reads at most one page from the file: the leaf or the heap page. With the default, `false`, pages that were not
-    /// used for long are evicted, of any kind. Use it if the inner pages take a small part of the cache; they take
-    /// space from all other pages.
+    /// Whether inner pages stay in the cache, and also leaves with keys in a key heap
+    /// ([`crate::db::types::KeyLayout::PkbHeap`]). Such a page is then evicted only if no other page can be, and a
+    /// lookup reads at most one page from the file: the leaf or the heap page. With the default, `false`, all pages
+    /// that were not used for long can be evicted. Use it if the inner pages are a small part of the cache: other pages
+    /// have less space then.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -259,7 +264,7 @@ impl Builder {
     /// use std::time::Duration;
     ///
     /// let options = Database::builder().durability(Durability::Interval).flush_interval(Duration::from_millis(10));
-    /// let db = options.create(&path)?; // a power cut takes the last 10 ms at most
+    /// let db = options.create(&path)?; // a power cut loses at most the last 10 ms
     /// assert_eq!(db.path(), path);
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -288,31 +293,6 @@ impl Builder {
         self
     }
 
-    /// The growth of the log, in bytes, after which a checkpoint is taken. A recovery reads at most about twice as much
-    /// log. Default 64 MiB.
-    ///
-    /// ```
-    /// # use duramen::{Database, TableDef};
-    /// # const TREES: TableDef<u64, u64> = TableDef::new("trees");
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("forest.duramen");
-    /// let db = Database::builder().checkpoint_bytes(64 << 10).background(false).create(&path)?;
-    /// for tree in 0..3000 {
-    ///     let mut tx = db.begin_write()?;
-    /// #     tx.set_durability(duramen::Durability::None);
-    ///     tx.open_table(TREES)?.put(tree, 0)?;
-    ///     tx.commit()?;
-    /// }
-    /// while db.maintain()? {}
-    /// assert!(db.stats().log_bytes <= 64 << 10, "recovery would read no more than that");
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn checkpoint_bytes(mut self, bytes: u64) -> Builder {
-        self.checkpoint_bytes = bytes;
-        self
-    }
-
     /// The limit of memory for old versions, in bytes. The entries that commits replace are kept for open snapshots,
     /// once for each key and each snapshot that needs it. Default [`DEFAULT_VERSION_MEMORY`]. Beyond the limit every
     /// commit fails with [`Error::HeldBack`], which names the oldest snapshot, before it has changed anything; reads
@@ -330,7 +310,7 @@ impl Builder {
     /// };
     /// plant(0..20_000)?;
     /// let reader = db.begin_read()?;
-    /// plant(0..20_000)?; // of each tree the reader needs what it was
+    /// plant(0..20_000)?; // the reader needs the old value of each tree
     /// assert!(matches!(plant(0..1), Err(Error::HeldBack { .. })));
     /// drop(reader);
     /// plant(0..1)?;
@@ -347,7 +327,7 @@ impl Builder {
     ///
     /// ```
     /// let db = duramen::Database::builder().background(false).in_memory()?;
-    /// while db.maintain()? {} // now and then, or nothing is freed
+    /// while db.maintain()? {} // call it at intervals, otherwise nothing is freed
     /// assert_eq!(db.stats().detached, 0);
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -395,7 +375,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
+    /// The errors of [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = super::existing(path.as_ref())?;
         self.open_read_only_on(volume, &name)
@@ -404,7 +384,7 @@ impl Builder {
     /// Creates a database in memory. It is lost when it is dropped.
     ///
     /// ```
-    /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for memory alone
+    /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for databases in memory only
     /// assert_eq!(db.stats().file_bytes, 0);
     /// # Ok::<(), duramen::Error>(())
     /// ```

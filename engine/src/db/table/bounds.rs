@@ -46,19 +46,19 @@ pub(crate) fn with_value<V: Value, R>(value: &V::Ref<'_>, f: impl FnOnce(&[u8]) 
 
 #[inline]
 fn with_encoding<V: Value, R>(
-    kept: &'static LocalKey<Cell<Vec<u8>>>,
+    buffers: &'static LocalKey<Cell<Vec<u8>>>,
     value: &V::Ref<'_>,
     f: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    // A value that says nothing has no bytes to write.
+    // A type with only one value, such as `()`, has no bytes.
     if V::fixed_width() == Some(0) && size_of::<V::Ref<'_>>() == 0 {
         return f(&[]);
     }
-    let mut buffer = kept.take();
+    let mut buffer = buffers.take();
     buffer.clear();
     V::encode(value, &mut buffer);
     let result = f(&buffer);
-    kept.set(buffer);
+    buffers.set(buffer);
     result
 }
 
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_prefix_range_holds_exactly_the_keys_with_the_prefix(start: Vec<u8>, key: Vec<u8>, rest: Vec<u8>) {
+        fn a_prefix_range_contains_exactly_the_keys_with_the_prefix(start: Vec<u8>, key: Vec<u8>, rest: Vec<u8>) {
             let range = prefix(&start);
             let with: Vec<u8> = start.iter().chain(&rest).copied().collect();
             prop_assert!(range.contains(&with));

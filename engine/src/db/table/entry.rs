@@ -85,7 +85,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Table::insert`].
+    /// The errors of [`Table::insert`].
     pub fn insert<'v>(self, value: impl Borrow<V::Ref<'v>>) -> Result<()> {
         let mut bytes = Vec::new();
         V::encode(value.borrow(), &mut bytes);
@@ -100,13 +100,13 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
     /// # let tx = db.begin_write()?;
     /// # let mut trees = tx.open_table(TREES)?;
     /// assert!(trees.entry("oak")?.or_insert(700)?);
-    /// assert!(!trees.entry("oak")?.or_insert(1)?, "it is there and keeps its value");
+    /// assert!(!trees.entry("oak")?.or_insert(1)?, "the key exists and keeps its value");
     /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Table::insert`].
+    /// The errors of [`Table::insert`].
     pub fn or_insert<'v>(self, value: impl Borrow<V::Ref<'v>>) -> Result<bool> {
         if self.is_occupied() {
             return Ok(false);
@@ -131,7 +131,7 @@ impl<'a, 't, K: Key, V: Value> Entry<'a, 't, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Table::remove`].
+    /// The errors of [`Table::remove`].
     pub fn remove(self) -> Result<Option<Guard<V>>> {
         self.table.untyped.delete(&self.key)?;
         Ok(self.value)

@@ -24,7 +24,7 @@ pub struct Guard<T: Value> {
 }
 
 impl<T: Value> Guard<T> {
-    /// Checks that the bytes are a `T`, so that [`Guard::value`] cannot fail.
+    /// Checks that the bytes are the encoding of a `T`, so that [`Guard::value`] cannot fail.
     pub(crate) fn new(bytes: Bytes, table: &str, part: &'static str) -> Result<Guard<T>> {
         decode::<T>(&bytes, table, part)?;
         Ok(Guard { bytes, of: PhantomData })

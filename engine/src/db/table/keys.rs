@@ -7,7 +7,7 @@ use crate::txn::Cursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An iterator over keys in order; see [`crate::db::ReadOnlyTable::keys`].
+/// An iterator over keys in order, from [`crate::db::ReadOnlyTable::keys`].
 pub struct Keys<'t, K> {
     cursor: Cursor<'t>,
     table: Arc<str>,
@@ -24,7 +24,7 @@ impl<'t, K> Keys<'t, K> {
 }
 
 impl<K: for<'a> Key<View<'a> = K>> Keys<'_, K> {
-    /// The first key of the next block; or the next key, where that is in no block.
+    /// The first key of the next block, or the next key if that is in no block.
     #[cold]
     fn more(&mut self) -> Result<Option<K>> {
         self.at = 0;
@@ -41,8 +41,8 @@ impl<K: for<'a> Key<View<'a> = K>> Keys<'_, K> {
     }
 }
 
-/// The key with this integer of 4 or 8 bytes as encoding. For the right width the compiler removes both the encoding
-/// and the decoding.
+/// The key whose encoding is this integer of 4 or 8 bytes. If the width is right, the compiler removes both the
+/// encoding and the decoding.
 #[inline(always)]
 fn read<K: for<'a> Key<View<'a> = K>>(integer: u64, table: &str) -> Result<K> {
     if K::fixed_width() == Some(4) {

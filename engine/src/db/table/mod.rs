@@ -34,13 +34,13 @@ use untyped::UntypedTable;
 /// assert_eq!(trees.get("oak")?.map(|years| years.value()), Some(700));
 /// assert_eq!(trees.first()?.unwrap().0.value(), "elm");
 /// assert_eq!((trees.len()?, trees.is_empty()?), (2, false));
-/// drop(trees); // a table is given back before the transaction ends
+/// drop(trees); // the table must be dropped before the transaction ends
 /// tx.commit()?;
 /// # Ok::<(), duramen::Error>(())
 /// ```
 pub struct Table<'t, K: Key, V: Value> {
     pub(super) untyped: UntypedTable<'t>,
-    /// The last key that was put, as bytes: a buffer of the table's own is quicker to get at than the thread's.
+    /// A buffer for the encoded key: access to it is faster than to a thread-local buffer.
     key: Vec<u8>,
     of: PhantomData<fn() -> (K, V)>,
 }
@@ -115,7 +115,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// Sets the value of a key without reading the old value. It is faster than [`Table::insert`].
     ///
     /// # Errors
-    /// As [`Table::insert`].
+    /// The errors of [`Table::insert`].
     pub fn put<'k, 'v>(&mut self, key: impl Borrow<K::Ref<'k>>, value: impl Borrow<V::Ref<'v>>) -> Result<()> {
         self.key.clear();
         K::encode(key.borrow(), &mut self.key);
@@ -144,7 +144,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`UntypedTable::push`].
+    /// The errors of [`UntypedTable::push`].
     pub fn push<'v>(&mut self, value: impl Borrow<V::Ref<'v>>) -> Result<Guard<K>> {
         let key = bounds::with_value::<V, _>(value.borrow(), |value| self.untyped.push(value))?;
         Guard::new(Bytes::from(key.as_slice()), self.untyped.name(), "keys")
@@ -170,7 +170,7 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         self.guard(old)
     }
 
-    /// The entry of a key, to read and then write it: see [`Entry`].
+    /// The [`Entry`] of a key, to read and then write it.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -260,14 +260,14 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
     /// # Errors
     /// An error of reading a page; nothing is then removed.
     pub fn retain(&mut self, mut keep: impl FnMut(K::View<'_>, V::View<'_>) -> bool) -> Result<()> {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         for entry in self.iter() {
             let (key, value) = entry?;
             if !keep(key.value(), value.value()) {
-                gone.push(key);
+                removed.push(key);
             }
         }
-        gone.iter().try_for_each(|key| self.untyped.delete(key.bytes()))
+        removed.iter().try_for_each(|key| self.untyped.delete(key.bytes()))
     }
 
     /// Removes all keys of a range. Whole subtrees are detached, and freed in the background.

@@ -36,7 +36,7 @@ impl<'t> UntypedRange<'t> {
         UntypedRange { engine, cursor, failed: false }
     }
 
-    /// Calls `f` with the next entry, without copying it; `None` at the end. This is the fastest way to scan.
+    /// Calls `f` with the next entry, without copying it. Returns `None` at the end. This is the fastest way to scan.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -54,7 +54,7 @@ impl<'t> UntypedRange<'t> {
     /// ```
     ///
     /// # Errors
-    /// A page that cannot be read; the iterator ends there.
+    /// An error of reading a page, after which the iterator ends.
     #[inline]
     pub fn next_with<R>(&mut self, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         self.step(false, f).transpose()
@@ -65,13 +65,13 @@ impl<'t> UntypedRange<'t> {
         if self.failed {
             return None;
         }
-        let entry = self.moved(back, f).transpose();
+        let entry = self.advance(back, f).transpose();
         self.failed = matches!(entry, Some(Err(_)));
         entry
     }
 
     #[inline]
-    fn moved<R>(&mut self, back: bool, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+    fn advance<R>(&mut self, back: bool, f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         let entry = if back { self.cursor.next_back()? } else { self.cursor.next()? };
         let Some((key, record)) = entry else { return Ok(None) };
         if record.large {
@@ -95,7 +95,7 @@ impl DoubleEndedIterator for UntypedRange<'_> {
     }
 }
 
-/// The entries of a key range, in key order; [`Iterator::rev`] gives them backwards.
+/// The entries of a key range, in key order. [`Iterator::rev`] reverses the order.
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -123,7 +123,7 @@ impl<'t, K: Key, V: Value> Range<'t, K, V> {
         Range { untyped, table, of: PhantomData }
     }
 
-    /// Calls `f` with the next entry, without copying it; `None` at the end. This is the fastest way to scan.
+    /// Calls `f` with the next entry, without copying it. Returns `None` at the end. This is the fastest way to scan.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

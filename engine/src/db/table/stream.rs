@@ -4,8 +4,8 @@ use crate::base::Result;
 use crate::txn::{Engine, large};
 use std::io::{Cursor, Read};
 
-/// A value as a stream; see [`crate::db::ReadOnlyUntypedTable::get_stream`]. A damaged page gives an error of kind `Other`
-/// that contains the error of the engine.
+/// A value as a stream, from [`crate::db::ReadOnlyUntypedTable::get_stream`]. If a page is damaged, reading returns an
+/// error of kind `Other` that contains the error of the engine.
 ///
 /// ```
 /// # use duramen::{Database, TableDef};
@@ -40,7 +40,7 @@ impl<'t> ValueStream<'t> {
         Ok(ValueStream { len: bytes.len() as u64, source: Source::Small(Cursor::new(bytes)) })
     }
 
-    /// The value's length in bytes.
+    /// The length of the value in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }

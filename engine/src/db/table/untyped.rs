@@ -33,7 +33,7 @@ use std::ops::RangeBounds;
 /// assert_eq!(trees.info().value_type, "bytes");
 ///
 /// assert_eq!(trees.remove(b"oak")?, Some(b"very old".to_vec()));
-/// trees.delete(b"ash")?; // it is not there, and that is no error
+/// trees.delete(b"ash")?; // there is no such key, which is not an error
 /// trees.remove_range(..b"f".as_slice());
 /// assert_eq!(trees.len()?, 1);
 /// # Ok::<(), duramen::Error>(())
@@ -91,7 +91,7 @@ impl<'t> UntypedTable<'t> {
     /// Sets the value of a key without reading the old value. It is faster than [`UntypedTable::insert`].
     ///
     /// # Errors
-    /// As [`UntypedTable::insert`].
+    /// The errors of [`UntypedTable::insert`].
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.rules.check_key(key)?;
@@ -138,12 +138,12 @@ impl<'t> UntypedTable<'t> {
     /// ```
     ///
     /// # Errors
-    /// As [`UntypedTable::insert`], and errors of `input`. The key then keeps its old value.
+    /// The errors of [`UntypedTable::insert`], and errors of `input`. The key then keeps its old value.
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         self.rules.check_key(key)?;
         self.rules.check_value_len(len)?;
         match self.rules.value_width() {
-            // Such a record list has no place for a pointer to a run.
+            // A record list of values of one length cannot contain a pointer to a run.
             Some(width) => {
                 let mut value = vec![0; width];
                 large::read_input(input, &mut value)?;
@@ -229,12 +229,12 @@ impl<'t> UntypedTable<'t> {
         Ok(self.range(..).next().transpose()?.is_none())
     }
 
-    /// The table's types and layout.
+    /// The types and the layout of the table.
     pub fn info(&self) -> TableInfo {
         TableInfo::new(self.state.name.to_string(), &self.state.entry)
     }
 
-    /// The table's name.
+    /// The name of the table.
     pub fn name(&self) -> &str {
         &self.state.name
     }

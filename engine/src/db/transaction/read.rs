@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// An open snapshot; closed when the last holder is dropped.
+/// An open snapshot. It is closed when the last reference is dropped.
 pub(crate) struct Snapshot {
     pub(crate) shared: Arc<Handle>,
     pub(crate) lsn: Lsn,
@@ -138,19 +138,29 @@ impl ReadTransaction {
 
 /// All tables in a snapshot, in the order of their names.
 pub(in crate::db) fn tables(engine: &Engine, snapshot: Lsn) -> Result<Vec<TableInfo>> {
-    let (lower, upper) = catalog::all_tables();
-    let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
-    let mut cursor = Cursor::new(engine, catalog_tree(), View::At(snapshot), lower, upper);
     let mut tables = Vec::new();
-    while let Some((key, record)) = cursor.next()? {
-        if let Some(name) = catalog::table_name(key) {
-            tables.push(TableInfo::new(name?, &TableEntry::decode(record.bytes)?));
-        }
-    }
+    each_table(engine, snapshot, |name, entry| tables.push(TableInfo::new(name, &entry)))?;
     Ok(tables)
 }
 
-/// Fails unless a table has keys of type `K` and values of type `V`.
+/// Calls `visit` with the name and the catalog entry of each table in a snapshot, in the order of their names.
+pub(in crate::db) fn each_table(
+    engine: &Engine,
+    snapshot: Lsn,
+    mut visit: impl FnMut(String, TableEntry),
+) -> Result<()> {
+    let (lower, upper) = catalog::all_tables();
+    let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
+    let mut cursor = Cursor::new(engine, catalog_tree(), View::At(snapshot), lower, upper);
+    while let Some((key, record)) = cursor.next()? {
+        if let Some(name) = catalog::table_name(key) {
+            visit(name?, TableEntry::decode(record.bytes)?);
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a table does not have keys of type `K` and values of type `V`.
 pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> Result<()> {
     for (part, found, asked) in
         [("keys", &entry.key_type, K::type_name()), ("values", &entry.value_type, V::type_name())]
@@ -182,7 +192,7 @@ pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> R
 pub struct ReadOnlyUntypedTable {
     snapshot: Arc<Snapshot>,
     name: Arc<str>,
-    entry: TableEntry,
+    pub(in crate::db) entry: TableEntry,
 }
 
 impl ReadOnlyUntypedTable {
@@ -296,12 +306,12 @@ impl ReadOnlyUntypedTable {
         (&self.snapshot.shared.engine, &self.entry.tree, self.snapshot.lsn)
     }
 
-    /// The table's name.
+    /// The name of the table.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The table's types and layout.
+    /// The types and the layout of the table.
     pub fn info(&self) -> TableInfo {
         TableInfo::new(self.name.to_string(), &self.entry)
     }
@@ -315,7 +325,7 @@ impl ReadOnlyUntypedTable {
 /// # let tx = db.begin_write()?;
 /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
 /// # tx.commit()?;
-/// let trees = db.begin_read()?.open_table(TREES)?; // the snapshot lives as long as the table
+/// let trees = db.begin_read()?.open_table(TREES)?; // the table keeps the snapshot open
 /// assert_eq!((trees.len(), trees.is_empty()), (3, false));
 /// for entry in trees.iter() {
 ///     let (name, years) = entry?;
@@ -406,7 +416,7 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// for entry in trees.range("f".."y") {
     ///     years += entry?.1.value();
     /// }
-    /// assert_eq!(years, 700, "of the oak alone");
+    /// assert_eq!(years, 700, "only the oak");
     /// assert_eq!(trees.range("oak"..).count(), 2);
     /// # Ok::<(), duramen::Error>(())
     /// ```

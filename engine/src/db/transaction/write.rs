@@ -24,11 +24,11 @@ pub(crate) struct TableState {
     pub(crate) name: Arc<str>,
     pub(crate) entry: TableEntry,
     pub(crate) writes: WriteSet,
-    /// The root page is reserved, not yet formatted.
+    /// True if this transaction creates the table. Its root page is reserved, but not yet formatted.
     pub(crate) created: bool,
     /// The catalog entry must be written even if no entry of the table has changed.
     moved: bool,
-    /// Bytes of the keys and values of its bulk load.
+    /// Bytes of the keys and values of a bulk load.
     loaded: u64,
 }
 
@@ -42,8 +42,8 @@ enum Name {
 /// A page written outside the log, or a reserved root, that becomes part of the database at commit.
 pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
 
-/// A writing transaction. There is one at a time: [`crate::db::Database::begin_write`] waits for the transaction before. If
-/// it is dropped without [`WriteTransaction::commit`], the database is unchanged.
+/// A writing transaction. There is only one at a time: [`crate::db::Database::begin_write`] waits until the previous
+/// one ends. If it is dropped without [`WriteTransaction::commit`], the database is unchanged.
 ///
 /// ```
 /// # fn main() -> duramen::Result<()> {
@@ -102,7 +102,7 @@ impl WriteTransaction {
     /// let mut tx = db.begin_write()?;
     /// tx.set_durability(Durability::None);
     /// tx.open_table(TREES)?.put("oak", 700)?;
-    /// tx.commit()?; // seen by all at once, on the device some time later
+    /// tx.commit()?; // visible now, on the device later
     /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -204,14 +204,15 @@ impl WriteTransaction {
         if self.exists(name)? { Err(Error::TableExists { table: name.to_owned() }) } else { Ok(()) }
     }
 
-    /// Gives a name to a table whose tree is written already. `loaded`: bytes of keys and values that are new in the tree.
+    /// Gives a name to a table whose tree is already written. `loaded` is the number of bytes of keys and values that
+    /// are new in the tree.
     pub(crate) fn install(&self, name: &str, entry: TableEntry, loaded: u64) {
         let (name_of, writes) = (name.into(), WriteSet::default());
         let state = TableState { name: name_of, entry, writes, created: false, moved: true, loaded };
         self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
     }
 
-    /// Unlinks a tree at commit.
+    /// Detaches a tree at commit.
     pub(crate) fn drop_tree(&self, tree: Tree, runs: Runs) {
         self.dropped.lock().push((tree, runs));
     }
@@ -246,7 +247,7 @@ impl WriteTransaction {
     /// # let tx = db.begin_write()?;
     /// tx.open_table(TREES)?.put("oak", 700)?;
     /// assert!(tx.drop_table("trees")?);
-    /// assert!(!tx.drop_table("trees")?, "it is gone already");
+    /// assert!(!tx.drop_table("trees")?, "it does not exist any more");
     /// tx.commit()?;
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -324,7 +325,7 @@ impl WriteTransaction {
     /// # Errors
     /// An error of reading the catalog, and [`Error::TableState`] if this transaction has a table open.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
-        // What the commits before have applied is this transaction's to see, though snapshots may not see it yet.
+        // The transaction sees all applied commits, also those that snapshots do not see yet.
         for info in super::read::tables(&self.shared.engine, Lsn::MAX)? {
             if !self.names.lock().contains_key(&info.name) {
                 drop(self.open(&info.name, None)?);
@@ -370,7 +371,7 @@ impl WriteTransaction {
         };
         self.adopted.get_mut().clear();
         self.names.get_mut().clear();
-        // Nothing to write may still mean earlier commits to wait for.
+        // Without changes, the commit still waits for earlier commits.
         let end = end.unwrap_or_else(|| self.shared.engine.last_end());
         self.shared.engine.note_awaited(end, self.durability);
         drop(self.writer.take());
@@ -457,8 +458,8 @@ impl WriteTransaction {
         }
         if state.created {
             // A bulk load has counted its entries already.
-            let own = state.writes.points().filter(|(_, record)| record.is_some()).count();
-            return Ok(EntryDelta::added(own));
+            let puts = state.writes.points().filter(|(_, record)| record.is_some()).count();
+            return Ok(EntryDelta::added(puts));
         }
         self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
     }
@@ -488,18 +489,26 @@ impl WriteTransaction {
     pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
         check_name(name)?;
         let engine = &self.shared.engine;
-        let page_size = engine.page_size();
-        let layout = spec.layout(!engine.is_logged(), page_size)?;
-        let mut entry = TableEntry {
+        let layout = spec.layout(!engine.is_logged(), engine.page_size())?;
+        let compression = spec.options.compression;
+        engine.check_compression(compression)?;
+        let entry = TableEntry {
             tree: Tree { root: PageId::NONE, table: TableId(0), layout },
             entries: 0,
             key_type: spec.key_type.into(),
             value_type: spec.value_type.into(),
             key_width: spec.key_width,
             value_width: spec.value_width,
+            compression,
             next_key: spec.next_key()?,
         };
-        check_entry(name, &entry, page_size)?;
+        self.add(name, entry)
+    }
+
+    /// Gives a new table its id and its root page.
+    pub(crate) fn add(&self, name: &str, mut entry: TableEntry) -> Result<TableEntry> {
+        let engine = &self.shared.engine;
+        check_entry(name, &entry, engine.page_size())?;
         let mut next = self.next_table.lock();
         let id = match *next {
             Some(id) => id,
@@ -508,11 +517,12 @@ impl WriteTransaction {
         *next = Some(id + 1);
         let root = engine.take_page_id()?;
         self.adopted.lock().push((root, None));
-        entry.tree = Tree { root, table: TableId(id), layout };
+        entry.tree = Tree { root, table: TableId(id), ..entry.tree };
+        engine.set_compression(entry.tree.table, entry.compression);
         Ok(entry)
     }
 
-    /// Takes a table out of the transaction's view of the catalog.
+    /// Removes a table from the transaction's view of the catalog.
     pub(crate) fn take_name(&self, name: &str) -> Result<Option<TableState>> {
         if !self.exists(name)? {
             return Ok(None);
@@ -558,15 +568,14 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::Option { option: "table name", value, expected: format!("1 to {MAX_TABLE_NAME} bytes long") })
 }
 
-/// Fails where the catalog has no room for a table of that name, because of the names of its types.
+/// Fails if the catalog entry of a table, with its name and the names of its types, is too long for a page.
 fn check_entry(name: &str, entry: &TableEntry, page_size: usize) -> Result<()> {
-    let (len, most) = (entry.encode().len(), max_record(page_size, catalog::table_key(name).len()));
-    if len <= most {
+    let (len, max) = (entry.encode().len(), max_record(page_size, catalog::table_key(name).len()));
+    if len <= max {
         return Ok(());
     }
     let names = entry.key_type.len() + entry.value_type.len();
-    let expected =
-        format!("at most {} bytes, in the catalog of pages of {page_size}", most.saturating_sub(len - names));
+    let expected = format!("at most {} bytes, in the catalog of pages of {page_size}", max.saturating_sub(len - names));
     Err(Error::Option { option: "names of types", value: format!("{names} bytes long together"), expected })
 }
 
@@ -575,11 +584,11 @@ fn open_twice(name: &str) -> Error {
     Error::TableState { table: name.to_owned(), why }
 }
 
-/// What a transaction's own writes say of a key.
+/// The write of a transaction to a key: `None` if there is no write, `Some(None)` for a removal.
 pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<Record<'a>>> {
     match writes.get(key) {
         Written::Record(record) => Some(Some(record)),
         Written::Removed => Some(None),
-        Written::Nothing => None,
+        Written::Unwritten => None,
     }
 }

@@ -3,6 +3,7 @@
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};
 use crate::page::Codec;
+use crate::store::Compression;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -39,6 +40,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
                 keys: None,
                 codec: None,
                 separators: None,
+                compression: Compression::None,
                 auto_increment: false,
                 key_width: None,
                 value_width: None,
@@ -65,7 +67,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         self
     }
 
-    /// Lets the table assign keys, if it is created; see [`crate::Table::push`].
+    /// Lets the table assign keys, if it is created. [`crate::Table::push`] uses them.
     #[must_use]
     pub const fn auto_increment(mut self) -> TableDef<'n, K, V> {
         self.options.auto_increment = true;
@@ -97,17 +99,39 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         self
     }
 
-    /// The table's name.
+    /// Sets how the pages of the table are compressed in the file, if the table is created. The default is
+    /// [`Compression::None`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, TableDef, db::Compression};
+    /// const PATHS: TableDef<&str, ()> = TableDef::new("paths").compression(Compression::Lz4);
+    ///
+    /// let db = Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(PATHS)?.put("/usr/bin/env", ())?;
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.tables()?[0].compression, Compression::Lz4);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn compression(mut self, compression: Compression) -> TableDef<'n, K, V> {
+        self.options.compression = compression;
+        self
+    }
+
+    /// The name of the table.
     pub const fn name(&self) -> &'n str {
         self.name
     }
 
-    /// The options to create it with.
+    /// The options with which the table is created.
     pub const fn options(&self) -> TableOptions {
         self.options
     }
 
-    /// The catalog's name of the key type.
+    /// The name of the key type in the catalog.
     ///
     /// ```
     /// use duramen::TableDef;
@@ -119,7 +143,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         K::type_name()
     }
 
-    /// The catalog's name of the value type.
+    /// The name of the value type in the catalog.
     pub fn value_type(&self) -> String {
         V::type_name()
     }

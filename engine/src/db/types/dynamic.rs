@@ -11,11 +11,10 @@ const MAX_NESTING: usize = 8;
 const ARITY: std::ops::RangeInclusive<usize> = 2..=6;
 
 /// A type of keys or values that is known only at run time, by its name in the catalog.
-///
 /// Its encodings are those of the Rust type of that name. It converts values from and to text: numbers in decimal,
-/// `true` and `false`, byte strings and text as they are. The parts of a tuple are separated by commas; inside a part a
-/// comma is written `\,` and a backslash `\\`. An option is `none`, or `some:` followed by the value. `()` is the empty
-/// text.
+/// `true` and `false`, byte strings and text without change. The parts of a tuple are separated by commas; inside a
+/// part a comma is written `\,` and a backslash `\\`. An option is `none`, or `some:` followed by the value. `()` is
+/// the empty text.
 ///
 /// ```
 /// use duramen::db::types::{DynType, Value};
@@ -67,7 +66,7 @@ pub(super) struct Number {
 
 macro_rules! numbers {
     ($($ty:ident $key:literal $expected:expr;)*) => {
-        /// Every [`Number`] there is.
+        /// All [`Number`] types.
         static NUMBERS: &[Number] = &[$(Number {
             name: stringify!($ty),
             width: size_of::<$ty>(),
@@ -111,7 +110,7 @@ impl DynType {
     ///
     /// assert_eq!(DynType::named("u32", None), "u32".parse()?);
     /// let metres = DynType::named("metres", Some(2));
-    /// assert!("metres".parse::<DynType>().is_err(), "a name that somebody types in must be known");
+    /// assert!("metres".parse::<DynType>().is_err(), "parsing accepts known names only");
     /// assert_eq!((metres.encode_text(b"\0\x07")?, metres.to_string().as_str()), (vec![0, 7], "metres"));
     /// assert!(metres.encode_text(b"seven").is_err(), "it has two bytes");
     /// # Ok::<(), duramen::Error>(())
@@ -264,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back() {
+    fn parsed_names_are_printed_unchanged() {
         for name in ["bytes", "str", "()", "u8", "i128", "f32", "bool", "[u8;0]", "[u8;16]", "(str,u64)"] {
             assert_eq!(name.parse::<DynType>().unwrap().to_string(), name);
         }
@@ -277,8 +276,8 @@ mod tests {
     fn wrong_names_are_refused_with_the_name() {
         let deep = "option<".repeat(100_000) + "u8" + &">".repeat(100_000);
         for name in ["", "U8", "u7", "usize", "(u8)", "(u8,)", "(u8,(u8,u8))", "(u8,f64)", "(u8,option<u8>)"] {
-            let told = name.parse::<DynType>().unwrap_err().to_string();
-            assert!(told.contains(&format!("\"{name}\"")), "{told}");
+            let message = name.parse::<DynType>().unwrap_err().to_string();
+            assert!(message.contains(&format!("\"{name}\"")), "{message}");
         }
         for name in ["[u8;-1]", "[u8;016]", "[u8;99999999999999999999]", "option<>", "(u8,u8,u8,u8,u8,u8,u8)", &deep] {
             assert!(name.parse::<DynType>().is_err(), "{name}");

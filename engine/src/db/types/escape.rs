@@ -1,4 +1,4 @@
-//! Strings inside a tuple: escaped and terminated, so that their end is visible and their order is kept. This file
+//! Strings inside a tuple: escaped and terminated, so that their end can be found and their order is kept. This file
 //! works on bytes and must not know types.
 //!
 //! Each byte 0x00 of the string becomes 0x00 0xFF, and 0x00 0x00 follows the last byte.
@@ -22,7 +22,8 @@ pub(super) fn push_escaped(string: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Appends `string`, escaped: what exactly the strings that begin with it look like in front.
+/// Appends `string`, escaped and without a terminator. Exactly the strings that begin with `string` have an encoding
+/// that begins with this.
 pub(super) fn push_escaped_prefix(string: &[u8], out: &mut Vec<u8>) {
     for run in string.split_inclusive(|byte| *byte == 0) {
         out.extend_from_slice(run);
@@ -32,7 +33,7 @@ pub(super) fn push_escaped_prefix(string: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes an escaped string off the front of `input`; borrowed when it holds no 0x00.
+/// Removes an escaped string from the front of `input`. The result is borrowed if the string contains no 0x00.
 pub(super) fn take_escaped<'a>(input: &mut &'a [u8]) -> Decoded<Cow<'a, [u8]>> {
     const UNTERMINATED: &str = "a string in a tuple is not terminated";
     let mut unescaped = Vec::new();
@@ -66,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_come_back_and_leave_what_follows(string in few_bytes(), tail in few_bytes()) {
+        fn strings_are_decoded_and_the_bytes_after_them_are_left(string in few_bytes(), tail in few_bytes()) {
             let mut bytes = Vec::new();
             push_escaped(&string, &mut bytes);
             bytes.extend_from_slice(&tail);
@@ -76,7 +77,7 @@ mod tests {
         }
 
         #[test]
-        fn order_is_that_of_the_strings_whatever_follows(
+        fn encodings_have_the_order_of_the_strings_whatever_follows(
             a in few_bytes(), b in few_bytes(), tail_a in few_bytes(), tail_b in few_bytes(),
         ) {
             let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -88,7 +89,7 @@ mod tests {
         }
 
         #[test]
-        fn the_prefix_of_a_string_begins_exactly_the_strings_that_begin_with_it(a in few_bytes(), b in few_bytes()) {
+        fn the_encoded_prefix_matches_exactly_the_strings_with_that_prefix(a in few_bytes(), b in few_bytes()) {
             let (mut prefix, mut whole) = (Vec::new(), Vec::new());
             push_escaped_prefix(&a, &mut prefix);
             push_escaped(&b, &mut whole);
@@ -97,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn what_decodes_is_the_only_encoding_of_its_string(bytes in few_bytes()) {
+        fn each_string_has_only_one_encoding(bytes in few_bytes()) {
             let mut input = bytes.as_slice();
             if let Ok(string) = take_escaped(&mut input) {
                 let mut again = Vec::new();

@@ -2,7 +2,8 @@
 
 use super::value::{Decoded, Value};
 
-/// One byte 0 for `None` or 1 for `Some`, then the value. Where its width is fixed, as many zeros stand in for `None`.
+/// One byte (0 for `None`, 1 for `Some`), then the value. If the type has a fixed width, `None` is followed by as many
+/// zeros.
 impl<V: Value> Value for Option<V> {
     type Ref<'a> = Option<V::Ref<'a>>;
     type View<'a> = Option<V::View<'a>>;

@@ -3,6 +3,7 @@
 use crate::base::Error;
 pub use crate::page::KeyLayout;
 use crate::page::{BlockRule, Codec, SeparatorRule};
+use crate::store::Compression;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,7 +22,8 @@ pub enum Separators {
     Full,
     /// Tail compression. A page is split where the separator is shortest within its middle third.
     Tail,
-    /// Tail compression within another part of the page: so many thousandths of it on each side of its middle, at most 500.
+    /// Tail compression within another part of the page. The number is the distance on each side of its middle, in
+    /// thousandths of the page, at most 500.
     TailWithin(u16),
 }
 
@@ -40,18 +42,20 @@ pub enum Separators {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TableOptions {
-    /// How pages keep their keys.
+    /// The layout of keys in pages.
     pub keys: Option<KeyLayout>,
     /// The codec of blocks of integer keys. The default is [`TableOptions::DEFAULT_CODEC`].
     pub codec: Option<Codec>,
-    /// How long separators are.
+    /// The rule for separators.
     pub separators: Option<Separators>,
+    /// How the pages of the table are compressed in the file. The page store `shadow` does not compress pages.
+    pub compression: Compression,
     /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or `u64`.
     pub auto_increment: bool,
-    /// The length of every key in bytes, for a type of a program of which only the name is known
-    /// ([`crate::WriteTransaction::create_untyped`]). Any other type has a length of its own.
+    /// The length of every key in bytes, for a type that a program has defined and of which only the name is known
+    /// ([`crate::WriteTransaction::create_untyped`]). Any other type has its own length.
     pub key_width: Option<usize>,
-    /// The length of every value in bytes, in the same case.
+    /// The length of every value in bytes, for such a type.
     pub value_width: Option<usize>,
 }
 
@@ -96,7 +100,7 @@ impl fmt::Display for Separators {
 }
 
 impl Separators {
-    /// The error for a radius that is too large, or none.
+    /// The error for a radius that is too large or not a number.
     pub(in crate::db) fn refused(text: &str) -> Error {
         refused("separators", text, format!("tail:0 to tail:{}, thousandths of a page", SeparatorRule::WIDEST))
     }
@@ -134,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back() {
+    fn parsed_names_are_printed_unchanged() {
         for layout in
             KeyLayout::ALL.into_iter().chain([KeyLayout::PkbPart(1), KeyLayout::PkbPart(8), KeyLayout::PkbHeapPart(3)])
         {
@@ -146,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_with_what_would_be_right() {
-        let told = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
+    fn an_error_for_a_wrong_name_lists_the_right_ones() {
+        let message = "Plain".parse::<KeyLayout>().unwrap_err().to_string();
         let wiredtiger = "wiredtiger or wiredtiger-best or wiredtiger-both";
         let right = format!(
             "plain or fixed or head or db2 or {wiredtiger} or myisam or pkb or pkb-heap or blocks or blocks:128"
         );
-        assert_eq!(told, format!("option keys cannot be \"Plain\": it must be {right}"));
-        let told = "".parse::<Separators>().unwrap_err().to_string();
-        assert_eq!(told, "option separators cannot be \"\": it must be full or tail");
+        assert_eq!(message, format!("option keys cannot be \"Plain\": it must be {right}"));
+        let message = "".parse::<Separators>().unwrap_err().to_string();
+        assert_eq!(message, "option separators cannot be \"\": it must be full or tail");
         for (wrong, right) in [
             ("pkb:0", "pkb:1 to pkb:8"),
             ("pkb:9", "pkb:1 to pkb:8"),

@@ -3,12 +3,12 @@
 use super::value::{Decoded, Key, KeyPart, TUPLE_ENDS, Value, WRONG_LENGTH};
 use crate::base::bytes::take;
 
-/// `bytes` as an array, where the length is right.
+/// `bytes` as an array, if the length is right.
 fn exact<const N: usize>(bytes: &[u8]) -> Decoded<&[u8; N]> {
     bytes.try_into().map_err(|_| WRONG_LENGTH)
 }
 
-/// A type whose encoding is the same inside a tuple: its width alone says where it ends.
+/// A type with the same encoding inside a tuple, because its width shows where it ends.
 macro_rules! fixed_part {
     ([$($generics:tt)*] $ty:ty) => {
         impl<$($generics)*> Key for $ty {}
@@ -28,7 +28,7 @@ macro_rules! fixed_part {
     };
 }
 
-/// Numbers, whose encoding is the big-endian form of `$bits`, a one-to-one function of the number.
+/// Numbers. The encoding is the big-endian form of `$bits`, a one-to-one function of the number.
 macro_rules! number {
     ($ty:ident as $bits:ty, |$value:ident| $to:expr, |$coded:ident| $from:expr) => {
         impl Value for $ty {

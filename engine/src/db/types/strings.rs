@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> Decoded<&str> {
     std::str::from_utf8(bytes).map_err(|_| NOT_TEXT)
 }
 
-/// A string type: `$given` goes in, `$view` comes out, `$part` comes out of a tuple.
+/// A string type. Callers pass `$given` and get `$view`, or `$part` if it is part of a tuple.
 macro_rules! string {
     ($ty:ty, $name:literal, $given:ty, $view:ty, $decode:expr, $part:ty, $decode_part:expr) => {
         #[allow(clippy::needless_lifetimes, reason = "only some of the types borrow")]

@@ -20,15 +20,15 @@ fn order<K: Key>(a: K::Ref<'_>, b: K::Ref<'_>) -> Ordering {
     encoded::<K>(a).cmp(&encoded::<K>(b))
 }
 
-/// Asserts that what went in as `$given` comes out as `$expected`.
-macro_rules! comes_back {
+/// Asserts that the encoding of `$given` decodes to `$expected`.
+macro_rules! round_trip {
     ($ty:ty: $given:expr => $expected:expr) => {
         let bytes = encoded::<$ty>($given);
         prop_assert_eq!(<$ty>::decode(&bytes).unwrap(), $expected);
     };
 }
 
-/// Short strings of few bytes, so that prefixes and zeros meet often.
+/// Short strings of few different bytes, so that prefixes and zeros are frequent.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(prop_oneof![4 => 0u8..3, 1 => Just(0xFF), 1 => any::<u8>()], 0..6)
 }
@@ -47,7 +47,7 @@ macro_rules! integers {
                     prop_assert_eq!(order::<$ty>(a, b), a.cmp(&b));
                     prop_assert_eq!(order::<($ty, &str)>((a, ""), (b, "x")), (a, "").cmp(&(b, "x")));
                 }
-                comes_back!($ty: a => a);
+                round_trip!($ty: a => a);
             }
         }
     )*};
@@ -63,19 +63,19 @@ mod order_and_round_trip_of {
         fn bytes_and_text(a in bytes(), b in bytes(), s in text(), t in text()) {
             prop_assert_eq!(order::<&[u8]>(&a, &b), a.cmp(&b));
             prop_assert_eq!(order::<&str>(&s, &t), s.cmp(&t));
-            comes_back!(&[u8]: &a => a.as_slice());
-            comes_back!(Vec<u8>: &a => a);
-            comes_back!(&str: &s => s.as_str());
-            comes_back!(String: &s => s);
+            round_trip!(&[u8]: &a => a.as_slice());
+            round_trip!(Vec<u8>: &a => a);
+            round_trip!(&str: &s => s.as_str());
+            round_trip!(String: &s => s);
         }
 
         #[test]
         fn arrays_bools_and_unit(a: [u8; 5], b: [u8; 5], x: bool, y: bool) {
             prop_assert_eq!(order::<[u8; 5]>(&a, &b), a.cmp(&b));
             prop_assert_eq!(order::<bool>(x, y), x.cmp(&y));
-            comes_back!([u8; 5]: &a => &a);
-            comes_back!(bool: x => x);
-            comes_back!((): () => ());
+            round_trip!([u8; 5]: &a => &a);
+            round_trip!(bool: x => x);
+            round_trip!((): () => ());
         }
 
         #[test]
@@ -83,7 +83,7 @@ mod order_and_round_trip_of {
             type Pair<'n> = (&'n [u8], i16);
             prop_assert_eq!(order::<Pair>((&a.0, a.1), (&b.0, b.1)), a.cmp(&b));
             prop_assert_eq!(order::<(i16, &[u8])>((a.1, &a.0), (b.1, &b.0)), (a.1, &a.0).cmp(&(b.1, &b.0)));
-            comes_back!(Pair: (&a.0, a.1) => (a.0.as_slice().into(), a.1));
+            round_trip!(Pair: (&a.0, a.1) => (a.0.as_slice().into(), a.1));
         }
 
         #[test]
@@ -114,14 +114,15 @@ mod order_and_round_trip_of {
 
         #[test]
         fn options(number: Option<u32>, string in proptest::option::of(text())) {
-            comes_back!(Option<u32>: number => number);
+            round_trip!(Option<u32>: number => number);
             let bytes = encoded::<Option<&str>>(string.as_deref());
             prop_assert_eq!(<Option<&str>>::decode(&bytes).unwrap(), string.as_deref());
         }
     }
 }
 
-/// What `V` and the type of its name make of `bytes`: the same verdict, and a text that says the same bytes again.
+/// `V` and the `DynType` with its name must agree on whether `bytes` are valid, and the text form must encode to the
+/// same bytes.
 fn hostile<V: Value>(bytes: &[u8]) -> Result<(), TestCaseError> {
     let named: DynType = V::type_name().parse().unwrap();
     prop_assert_eq!(named.fixed_width(), V::fixed_width());
@@ -175,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn prefixes_of_tuples_are_parts_and_the_beginning_of_a_string() {
+fn prefixes_of_tuples_are_whole_parts_and_the_beginning_of_a_string() {
     let named: DynType = "(str,i16,str)".parse().unwrap();
     let oak = encoded::<(&str, i16, &str)>(("oak", 7, "red"));
     let oaks = encoded::<(&str, i16, &str)>(("oaks", 7, "red"));
@@ -195,21 +196,21 @@ fn prefixes_of_tuples_are_parts_and_the_beginning_of_a_string() {
     }
     for (name, prefix) in [("u8", "1"), ("(str,u8)", "a,x"), ("(str,u8)", "a,1,2"), ("[u8;2]", "abc")] {
         let named: DynType = name.parse().unwrap();
-        let told = named.encode_prefix(prefix.as_bytes()).unwrap_err().to_string();
-        assert!(told.contains(&format!("\"{prefix}\"")), "{told}");
+        let message = named.encode_prefix(prefix.as_bytes()).unwrap_err().to_string();
+        assert!(message.contains(&format!("\"{prefix}\"")), "{message}");
     }
 }
 
 #[test]
-fn errors_of_text_name_the_text_and_what_it_should_be() {
-    let told = |name: &str, text: &[u8]| name.parse::<DynType>().unwrap().encode_text(text).unwrap_err().to_string();
-    assert_eq!(told("u8", b"256"), "\"256\" is not a value of type u8: it must be a whole number from 0 to 255");
-    assert_eq!(told("str", b"a\xFF\n"), "\"a\\xff\\n\" is not a value of type str: it must be valid UTF-8");
+fn errors_of_text_name_the_text_and_what_is_expected() {
+    let message = |name: &str, text: &[u8]| name.parse::<DynType>().unwrap().encode_text(text).unwrap_err().to_string();
+    assert_eq!(message("u8", b"256"), "\"256\" is not a value of type u8: it must be a whole number from 0 to 255");
+    assert_eq!(message("str", b"a\xFF\n"), "\"a\\xff\\n\" is not a value of type str: it must be valid UTF-8");
     assert_eq!(
-        told("(str,u8)", b"oak,many"),
+        message("(str,u8)", b"oak,many"),
         "\"oak,many\" is not a value of type (str,u8): in part 2, \"many\", it must be a whole number from 0 to 255"
     );
-    assert!(told("(str,u8)", b"oak").contains("it must have 2 parts separated by commas, not 1"));
-    assert!(told("(str,u8)", br"a\b,1").contains("backslash"));
-    assert!(told("u8", &[b'9'; 10_000]).len() < 200);
+    assert!(message("(str,u8)", b"oak").contains("it must have 2 parts separated by commas, not 1"));
+    assert!(message("(str,u8)", br"a\b,1").contains("backslash"));
+    assert!(message("u8", &[b'9'; 10_000]).len() < 200);
 }

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 const SHOWN: usize = 60;
 
 impl DynType {
-    /// The encoding of the value in the text.
+    /// The encoding of the value that `text` describes.
     ///
     /// ```
     /// use duramen::{Error, db::types::DynType};
@@ -35,10 +35,11 @@ impl DynType {
         Ok(out)
     }
 
-    /// The common prefix of the encodings of exactly the values that begin with `text`.
+    /// The prefix that exactly the encodings of those values have that begin with `text`.
     ///
-    /// Byte strings and text begin with any of their prefixes. A tuple begins with its first parts; the last given part
-    /// must be whole, unless it is a string. For example, `oa`, `oak,` and `oak,7` are prefixes of `("oak", 7)`.
+    /// Each prefix of a byte string or a text is a beginning of it. A tuple begins with its first parts; the last given
+    /// part must be complete, unless it is a string. For example, `oa`, `oak,` and `oak,7` are beginnings of `("oak",
+    /// 7)`.
     ///
     /// ```
     /// use duramen::db::types::DynType;
@@ -51,8 +52,7 @@ impl DynType {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Text`], with the text, if no value can begin with it, and for numbers, which have no prefixes.
+    /// # Errors [`Error::Text`], with the text, if no value can begin with it. Numbers have no prefixes.
     pub fn encode_prefix(&self, text: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(text.len());
         self.shape.encode_prefix(text, &mut out).map_err(|why| Error::Text {
@@ -79,7 +79,7 @@ impl DynType {
     pub fn check(&self, bytes: &[u8]) -> Result<(), &'static str> {
         match &self.shape {
             Shape::Bytes => Ok(()),
-            // Of wider numbers any bytes are an encoding.
+            // For numbers of more than one byte, all bytes are valid.
             Shape::Number(number) if number.width > 1 && bytes.len() == number.width => Ok(()),
             shape => shape.decode(bytes, &mut Vec::new()),
         }
@@ -165,10 +165,10 @@ impl Shape {
         Ok(())
     }
 
-    /// Appends the common prefix of the encodings of all values that begin with `text`.
+    /// Appends the prefix of the encodings of all values that begin with `text`.
     fn encode_prefix(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            // Text, too, may be any bytes here: a prefix may end inside a character.
+            // A prefix of a text can have any bytes, because it may end inside a character.
             Shape::Bytes | Shape::Str | Shape::Own { .. } => out.extend_from_slice(text),
             Shape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
             Shape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
@@ -180,7 +180,7 @@ impl Shape {
         Ok(())
     }
 
-    /// True for the types that are escaped inside a tuple, unless they are its last part.
+    /// True for types that are escaped inside a tuple, except as its last part.
     fn is_string(&self) -> bool {
         matches!(self, Shape::Bytes | Shape::Str)
     }
@@ -192,39 +192,39 @@ fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), S
         return Err(format!("it must have {} parts separated by commas, not {}", parts.len(), texts.len()));
     }
     for (i, (part, text)) in parts.iter().zip(&texts).enumerate() {
-        let told = |why| format!("in part {}, \"{}\", {why}", i + 1, shown(text));
+        let in_part = |why| format!("in part {}, \"{}\", {why}", i + 1, shown(text));
         if part.is_string() && i + 1 < parts.len() {
             let mut string = Vec::with_capacity(text.len());
-            part.encode(text, &mut string).map_err(told)?;
+            part.encode(text, &mut string).map_err(in_part)?;
             push_escaped(&string, out);
         } else {
-            part.encode(text, out).map_err(told)?;
+            part.encode(text, out).map_err(in_part)?;
         }
     }
     Ok(())
 }
 
-/// All parts in `text` but the last one are whole. The last one is whole, too, if it is a number and not empty.
+/// All parts in `text` except the last are complete. The last one is complete too if it is a number and not empty.
 fn encode_tuple_prefix(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let texts = split_parts(text)?;
     if texts.len() > parts.len() {
         return Err(format!("it must have at most {} parts, not {}", parts.len(), texts.len()));
     }
     for (i, (part, text)) in parts.iter().zip(&texts).enumerate() {
-        let cut = i + 1 == texts.len();
+        let is_last = i + 1 == texts.len();
         match part {
-            _ if cut && text.is_empty() => {}
+            _ if is_last && text.is_empty() => {}
             Shape::Bytes | Shape::Str if i + 1 == parts.len() => out.extend_from_slice(text),
-            Shape::Bytes | Shape::Str if cut => push_escaped_prefix(text, out),
+            Shape::Bytes | Shape::Str if is_last => push_escaped_prefix(text, out),
             Shape::Bytes | Shape::Str => push_escaped(text, out),
-            Shape::Array(_) if cut => part.encode_prefix(text, out)?,
+            Shape::Array(_) if is_last => part.encode_prefix(text, out)?,
             _ => part.encode(text, out).map_err(|why| format!("in part {}, {why}", i + 1))?,
         }
     }
     Ok(())
 }
 
-/// `text` cut at its commas, with `\,` and `\\` resolved.
+/// Splits `text` at its commas, and resolves `\,` and `\\`.
 fn split_parts(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let (mut parts, mut part) = (Vec::new(), Vec::new());
     let mut bytes = text.iter();

@@ -10,10 +10,9 @@ pub(in crate::db) const WRONG_LENGTH: &str = "the number of bytes is not that of
 pub(super) const TUPLE_ENDS: &str = "the tuple is cut short";
 
 /// A type of values in a table.
-///
 /// It is implemented for byte strings (`&[u8]`, `Vec<u8>`, `[u8; N]`), text (`&str`, `String`), the integers of 8 to
 /// 128 bits, `f32`, `f64`, `bool`, `()`, `Option` of these, and tuples of two to six [`KeyPart`]s. The type itself is
-/// only a name; what goes in is a [`Value::Ref`] and what comes out a [`Value::View`].
+/// only a name: callers pass a [`Value::Ref`] and get a [`Value::View`].
 ///
 /// ```
 /// use duramen::db::types::Value;
@@ -82,7 +81,7 @@ pub trait Value {
 /// use duramen::db::types::{Key, Value};
 /// use duramen::{Database, TableDef};
 ///
-/// /// Stored as the `u32` that it is.
+/// /// A height, stored as a `u32`.
 /// #[derive(Clone, Copy, PartialEq, Debug)]
 /// struct Metres(u32);
 ///
@@ -103,7 +102,7 @@ pub trait Value {
 ///         u32::decode(bytes).map(Metres)
 ///     }
 /// }
-/// impl Key for Metres {} // the bytes of a `u32` order as the numbers do
+/// impl Key for Metres {} // the bytes of a `u32` have the order of the numbers
 ///
 /// const BY_HEIGHT: TableDef<Metres, &str> = TableDef::new("trees by height");
 /// let db = Database::in_memory()?;
@@ -117,10 +116,9 @@ pub trait Value {
 pub trait Key: Value {}
 
 /// A [`Key`] that can be part of a tuple.
-///
-/// A tuple's own order needs each part but the last to say where it ends without disturbing the order, so strings
-/// look different inside a tuple (see `docs/types.md`) and may have to be copied to be read back: [`KeyPart::Part`]
-/// is `Cow<'a, str>` where [`Value::View`] is `&'a str`. Tuples are not parts: they do not nest.
+/// Inside a tuple, the encoding of each part except the last must show where it ends, and must keep the order.
+/// Therefore strings have another encoding inside a tuple (see `docs/types.md`), and reading one may need a copy: for
+/// `&str`, [`KeyPart::Part`] is `Cow<'a, str>` and [`Value::View`] is `&'a str`. Tuples cannot be parts of tuples.
 ///
 /// ```
 /// use duramen::TableDef;
@@ -137,14 +135,14 @@ pub trait KeyPart: Key {
     /// The form in which callers get a part that is not the last one.
     type Part<'a>;
 
-    /// Appends an encoding that no other one of this type is a prefix of, and that orders as the values do.
+    /// Appends an encoding that is not a prefix of another encoding of this type, and that has the order of the values.
     ///
     /// ```
     /// use duramen::db::types::KeyPart;
     ///
     /// let mut bytes = Vec::new();
     /// <&str>::encode_part(&"oak", &mut bytes);
-    /// assert_eq!(bytes, b"oak\0\0", "it ends visibly");
+    /// assert_eq!(bytes, b"oak\0\0", "it has a terminator");
     /// ```
     fn encode_part(value: &Self::Ref<'_>, out: &mut Vec<u8>);
 

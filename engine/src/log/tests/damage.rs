@@ -5,7 +5,7 @@ use crate::io::Volume;
 
 const SHAPES: [LogShape; 2] = [LogShape::Packed, LogShape::Sparse];
 
-/// Batches of these payloads, each flush ending where `flushes` says so.
+/// Writes batches with payloads of these lengths, and flushes after the batches in `flush_after`.
 fn written(shape: LogShape, lens: &[usize], flush_after: &[usize]) -> (TestVolume, Vec<Vec<u8>>, Vec<Lsn>) {
     let volume = TestVolume::default();
     let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
@@ -22,7 +22,7 @@ fn written(shape: LogShape, lens: &[usize], flush_after: &[usize]) -> (TestVolum
     (volume, payloads, starts)
 }
 
-/// Reads as far as it goes: the payloads, and whether the log then ended quietly.
+/// Reads the payloads up to the end, and returns whether that end was an error.
 fn read_some(config: LogConfig, from: LogPosition) -> (Vec<Vec<u8>>, Result<()>) {
     let mut payloads = Vec::new();
     let mut reader = match read(config, from, Lsn::ZERO) {
@@ -59,7 +59,7 @@ fn a_log_cut_at_any_byte_gives_the_batches_before_the_cut() {
                 let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
                 end.unwrap();
                 let mut whole_ones = ends.iter().filter(|end| **end <= cut).count();
-                // A last byte that is zero anyway is not missed.
+                // Missing zeros at the end of a batch change nothing.
                 while zeros && whole_ones < 4 && whole[cut..ends[whole_ones]].iter().all(|byte| *byte == 0) {
                     whole_ones += 1;
                 }
@@ -97,13 +97,13 @@ fn any_sectors_of_an_unsynced_tail_may_be_missing() {
 }
 
 #[test]
-fn a_flipped_byte_anywhere_is_told_or_ends_the_log_but_never_changes_a_batch() {
+fn a_flipped_byte_is_reported_or_ends_the_log_but_never_changes_a_batch() {
     for shape in SHAPES {
         // Batches 0 to 2 are durable and batch 3 knows it; batch 4 is a tail.
         let (volume, payloads, starts) = written(shape, &[20, 0, 300, 33, 50], &[2]);
         let whole = volume.bytes(&segment_name(1));
         let content = 56;
-        let mut told = 0;
+        let mut reported = 0;
         for at_byte in (0..content).chain(SEGMENT_HEADER as usize..whole.len()) {
             let mut damaged = whole.clone();
             damaged[at_byte] ^= 0x41;
@@ -112,19 +112,19 @@ fn a_flipped_byte_anywhere_is_told_or_ends_the_log_but_never_changes_a_batch() {
             assert!(payloads.starts_with(&found), "flipped byte {at_byte}");
             match end {
                 Err(Error::CorruptLog { lsn, .. }) => {
-                    told += 1;
+                    reported += 1;
                     assert_eq!(starts.get(found.len()), Some(&lsn));
                 }
                 Err(other) => panic!("flipped byte {at_byte}: {other}"),
                 Ok(()) => assert!(found.len() >= 3, "flipped byte {at_byte} lost an acknowledged batch"),
             }
         }
-        assert_eq!(told, content + 3 * BATCH_HEADER + 320);
+        assert_eq!(reported, content + 3 * BATCH_HEADER + 320);
     }
 }
 
 #[test]
-fn what_the_caller_knows_to_be_durable_must_be_there() {
+fn a_log_that_ends_before_the_known_durable_lsn_is_damaged() {
     let (volume, _, starts) = written(LogShape::Packed, &[10, 10, 10], &[2]);
     let whole = volume.bytes(&segment_name(1));
     volume.set_bytes(&segment_name(1), whole[..whole.len() - 1].to_vec());
@@ -143,7 +143,7 @@ fn what_the_caller_knows_to_be_durable_must_be_there() {
 }
 
 #[test]
-fn a_missing_log_is_told_from_a_damaged_one() {
+fn a_missing_log_and_a_damaged_one_have_different_errors() {
     let volume = TestVolume::default();
     assert!(read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO).unwrap().is_none());
     let log = Log::create(packed(&volume), 3, Lsn(10)).unwrap();
@@ -174,7 +174,7 @@ fn a_missing_log_is_told_from_a_damaged_one() {
 }
 
 #[test]
-fn a_damaged_segment_header_is_told_and_an_unfinished_one_is_no_segment() {
+fn a_damaged_segment_header_is_reported_and_an_unfinished_one_is_ignored() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     log.append(1, b"a").unwrap();
@@ -195,7 +195,7 @@ fn a_damaged_segment_header_is_told_and_an_unfinished_one_is_no_segment() {
 }
 
 #[test]
-fn a_segment_of_a_newer_format_is_told_politely() {
+fn a_segment_of_a_newer_format_has_its_own_error() {
     let volume = TestVolume::default();
     Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     let mut bytes = volume.bytes(&segment_name(1));
@@ -208,8 +208,9 @@ fn a_segment_of_a_newer_format_is_told_politely() {
 }
 
 #[test]
-fn recycled_bytes_behind_the_end_stay_dead() {
-    // The same batches, at the same offsets, of an earlier epoch, of another database, and after another batch.
+fn recycled_bytes_after_the_end_are_not_read() {
+    // Batches with the same lengths at the same offsets: of an earlier epoch, of another database, and after a
+    // different batch.
     for shape in SHAPES {
         let old = |database, epoch, first: &[u8]| {
             let volume = TestVolume::default();
@@ -219,7 +220,7 @@ fn recycled_bytes_behind_the_end_stay_dead() {
             }
             volume.bytes(&segment_name(1))
         };
-        for (recycled, told) in
+        for (recycled, is_damage) in
             [(old(DATABASE, 1, b"new"), false), (old(9, 2, b"new"), false), (old(DATABASE, 2, b"NEW"), true)]
         {
             let volume = TestVolume::default();
@@ -230,8 +231,8 @@ fn recycled_bytes_behind_the_end_stay_dead() {
             volume.set_bytes(&segment_name(1), bytes);
             let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 2));
             assert_eq!(found, [b"new"]);
-            // Within one database no epoch is used twice, so that the last case is damage and nothing else.
-            assert_eq!(end.is_err(), told);
+            // A database uses each epoch only once, so the last case can only be damage.
+            assert_eq!(end.is_err(), is_damage);
         }
     }
 }

@@ -6,7 +6,7 @@ fn resume(volume: &TestVolume, from: LogPosition) -> Log {
     Log::resume(read(packed(volume), from, from.lsn).unwrap().unwrap()).unwrap()
 }
 
-/// Cuts the last `bytes` off segment `number`, and flips what is then last: a torn tail.
+/// Removes the last `bytes` of segment `number` and flips the byte that is then the last: a torn tail.
 fn tear(volume: &TestVolume, number: u32, bytes: usize) {
     let mut torn = volume.bytes(&segment_name(number));
     torn.truncate(torn.len() - bytes);
@@ -33,7 +33,7 @@ fn a_new_epoch_begins_where_the_torn_tail_does() {
 }
 
 #[test]
-fn what_an_old_epoch_has_beyond_a_new_ones_start_is_dead_even_if_it_reads_well() {
+fn batches_of_an_old_epoch_after_the_start_of_a_new_one_are_not_read() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     log.append(1, b"kept").unwrap();
@@ -50,7 +50,7 @@ fn what_an_old_epoch_has_beyond_a_new_ones_start_is_dead_even_if_it_reads_well()
 }
 
 #[test]
-fn recoveries_without_a_checkpoint_pile_up_and_all_read_the_same() {
+fn repeated_recoveries_without_a_checkpoint_read_the_same() {
     let volume = TestVolume::default();
     let mut log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     let mut wanted = Vec::new();
@@ -78,7 +78,7 @@ fn recoveries_without_a_checkpoint_pile_up_and_all_read_the_same() {
 }
 
 #[test]
-fn an_unfinished_segment_of_a_cut_recovery_is_skipped_and_goes_with_the_old_ones() {
+fn an_unfinished_segment_of_an_interrupted_recovery_is_skipped_and_removed() {
     let volume = TestVolume::default();
     Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"a").unwrap();
     volume.set_bytes(&segment_name(2), vec![0; 4096]);
@@ -91,7 +91,7 @@ fn an_unfinished_segment_of_a_cut_recovery_is_skipped_and_goes_with_the_old_ones
 }
 
 #[test]
-fn a_recovery_writes_anew_what_may_only_be_in_the_cache() {
+fn a_recovery_writes_again_what_may_be_in_the_cache_only() {
     for shape in [LogShape::Packed, LogShape::Sparse] {
         let volume = TestVolume::default();
         let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
@@ -129,7 +129,7 @@ fn a_segment_that_does_not_follow_from_the_batch_before_is_damage() {
     let other = volume.fork();
     log.append(1, b"two").unwrap();
     let second = log.rotate().unwrap();
-    // The same lengths, so that the positions fit; only the chain can tell.
+    // The lengths and so the positions are equal. Only the chained checksums differ.
     let changed = resume(&other, at(Lsn(0), 1));
     changed.append(1, b"TWO").unwrap();
     let mut bytes = other.bytes(&segment_name(1));
@@ -148,7 +148,7 @@ fn a_segment_that_does_not_follow_from_the_batch_before_is_damage() {
 }
 
 #[test]
-fn a_segment_that_starts_inside_a_batch_is_damage_and_the_batch_is_not_given() {
+fn a_segment_that_starts_inside_a_batch_is_damage_and_the_batch_is_not_returned() {
     let volume = TestVolume::default();
     Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"kept").unwrap();
     resume(&volume, at(Lsn(0), 1));

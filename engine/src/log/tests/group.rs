@@ -1,10 +1,10 @@
-//! Which batches are acknowledged, and when, also after failures.
+//! Which batches are acknowledged and when, also after failures.
 
 use super::*;
 use std::sync::Barrier;
 
 #[test]
-fn nobody_is_acknowledged_before_a_sync_that_began_after_the_append() {
+fn a_commit_is_acknowledged_only_after_a_sync_that_began_after_its_append() {
     for shape in [LogShape::Packed, LogShape::Sparse] {
         let volume = TestVolume::default();
         volume.slow_sync();
@@ -44,7 +44,7 @@ fn nobody_is_acknowledged_before_a_sync_that_began_after_the_append() {
 }
 
 #[test]
-fn rotations_amid_commits_lose_nothing() {
+fn rotations_beside_commits_lose_nothing() {
     let volume = TestVolume::default();
     volume.slow_sync();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
@@ -86,7 +86,7 @@ fn after_a_failed_sync_nothing_later_is_acknowledged() {
 }
 
 #[test]
-fn all_who_wait_hear_of_a_failed_sync() {
+fn all_waiting_threads_get_the_error_of_a_failed_sync() {
     let volume = TestVolume::default();
     volume.slow_sync();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
@@ -128,14 +128,14 @@ fn the_first_cause_of_poison_is_kept() {
 }
 
 #[test]
-fn a_full_device_is_told_before_anything_changes() {
+fn a_full_device_is_reported_before_anything_changes() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     volume.set_capacity(Some(100_000));
     log.reserve(50_000).unwrap();
     assert!(matches!(log.reserve(100_000), Err(Error::Full { .. })));
     let end = log.append(1, &[1; 40_000]).unwrap();
-    // The new segment must promise what is left of the reservation, too.
+    // The new segment must also have space for the rest of the reservation.
     volume.set_capacity(Some(4096 + 9_000));
     assert!(matches!(log.rotate(), Err(Error::Full { .. })));
     assert_eq!(volume.names(), [segment_name(1)]);
@@ -147,7 +147,7 @@ fn a_full_device_is_told_before_anything_changes() {
 }
 
 #[test]
-fn a_reservation_takes_the_place_of_the_one_before() {
+fn a_reservation_replaces_the_one_before() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     log.reserve(50_000).unwrap();

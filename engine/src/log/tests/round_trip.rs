@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn batches_come_back_with_their_positions() {
+fn batches_are_read_back_with_their_positions() {
     for shape in [LogShape::Packed, LogShape::Sparse] {
         let volume = TestVolume::default();
         let log = Log::create(config(&volume, shape), 1, Lsn(500)).unwrap();
@@ -19,7 +19,9 @@ fn batches_come_back_with_their_positions() {
             log.make_durable(end).unwrap();
             assert_eq!(log.durable(), end);
         }
-        assert_eq!(log.bytes_since(Lsn(500)), log.next_lsn().0 - 500);
+        // Each batch was flushed alone: a sparse log has begun the next block.
+        let (packed, sparse) = (log.next_lsn().0 - 500, (1 + 1 + 3 + 1) * 4096);
+        assert_eq!(log.written(), if shape == LogShape::Packed { packed } else { sparse });
         let mut reader = read(config(&volume, shape), at(Lsn(500), 1), log.durable()).unwrap().unwrap();
         for batch in wanted {
             assert_eq!(reader.next().unwrap(), Some(batch));
@@ -41,7 +43,7 @@ fn a_sparse_flush_starts_a_new_device_block_and_a_packed_one_does_not() {
         let bytes = volume.bytes(&segment_name(1));
         assert_eq!(&bytes[second + BATCH_HEADER..][..6], b"second");
         let third = second + 2 * BATCH_HEADER + 6;
-        assert_eq!(&bytes[third..third + 5], b"third", "no flush lies between these two");
+        assert_eq!(&bytes[third..third + 5], b"third", "there is no flush between these two");
         let end = if shape == LogShape::Sparse { 3 * 4096 } else { third + 5 };
         assert_eq!(bytes.len(), end, "a sparse log is whole blocks");
         assert!(bytes[third + 5..].iter().all(|byte| *byte == 0));
@@ -50,7 +52,7 @@ fn a_sparse_flush_starts_a_new_device_block_and_a_packed_one_does_not() {
 }
 
 #[test]
-fn a_buffer_appends_what_a_slice_does() {
+fn a_buffer_and_a_slice_append_the_same_bytes() {
     let (one, two) = (TestVolume::default(), TestVolume::default());
     let (slice, buffer) =
         (Log::create(packed(&one), 1, Lsn(0)).unwrap(), Log::create(packed(&two), 1, Lsn(0)).unwrap());
@@ -76,7 +78,7 @@ fn rotation_keeps_positions_and_removal_takes_whole_segments() {
     let end = log.append(1, b"d").unwrap();
     assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"a", b"b", b"c", b"d"]);
     log.remove_before(Lsn(third.0 - 1)).unwrap();
-    assert_eq!(volume.names(), [segment_name(2), segment_name(3)], "the segment that holds the LSN stays");
+    assert_eq!(volume.names(), [segment_name(2), segment_name(3)], "the segment that contains the LSN stays");
     assert_eq!(read_all(packed(&volume), at(second, 1)).unwrap(), [b"b", b"c", b"d"]);
     log.remove_before(end).unwrap();
     assert_eq!(volume.names(), [segment_name(3)], "the current segment stays");

@@ -15,10 +15,10 @@ pub(super) struct TestVolume(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     files: Mutex<BTreeMap<String, Arc<Mutex<Vec<u8>>>>>,
-    /// Counts what happens, in order: writes, syncs' begins and ends.
+    /// Counts writes, starts of syncs and ends of syncs, in order.
     clock: AtomicU64,
     syncs: Mutex<Vec<(u64, u64)>>,
-    /// When each write was done, by its first eight bytes: a batch's start LSN.
+    /// The time of each write, by its first eight bytes, which are the start LSN of a batch.
     writes: Mutex<BTreeMap<[u8; 8], u64>>,
     fail_sync: AtomicBool,
     fail_write: AtomicBool,
@@ -36,12 +36,12 @@ impl TestVolume {
         self.0.syncs.lock().clone()
     }
 
-    /// When the batch that starts at `lsn` had been written.
+    /// The time at which the batch that starts at `lsn` was written.
     pub(super) fn written(&self, lsn: Lsn) -> u64 {
         self.0.writes.lock()[&lsn.0.to_le_bytes()]
     }
 
-    /// When the last segment header had been written.
+    /// The time at which the last segment header was written.
     pub(super) fn written_header(&self) -> u64 {
         self.0.writes.lock()[b"DURALOG\n"]
     }
@@ -75,7 +75,7 @@ impl TestVolume {
         self.0.files.lock().insert(name.into(), Arc::new(Mutex::new(bytes)));
     }
 
-    /// A copy that lives on by itself.
+    /// An independent copy.
     pub(super) fn fork(&self) -> TestVolume {
         let copy = TestVolume::default();
         for name in self.names() {
@@ -94,7 +94,7 @@ struct TestDisk {
 
 impl TestDisk {
     fn error(&self, action: &'static str) -> Error {
-        Error::io(action, &self.name, std::io::Error::other("the test says so"))
+        Error::io(action, &self.name, std::io::Error::other("a failure that the test asked for"))
     }
 }
 

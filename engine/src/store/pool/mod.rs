@@ -279,11 +279,7 @@ impl Pool {
 
     /// True if a page has content, in memory or in the store.
     pub fn exists(&self, id: PageId) -> bool {
-        self.is_resident(id) || self.is_stored(id)
-    }
-
-    fn is_stored(&self, id: PageId) -> bool {
-        self.backing.as_ref().is_some_and(|backing| backing.store.exists(id))
+        self.is_resident(id) || self.backing.as_ref().is_some_and(|backing| backing.store.exists(id))
     }
 
     /// How many pages have changes that the store does not have.
@@ -382,7 +378,8 @@ impl Pool {
     /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
     fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
         // Before the array grows: an id from a damaged page could make it too large for the memory.
-        if wanted == Wanted::Stored && !self.is_stored(id) {
+        let may_be_stored = || self.backing.as_ref().is_some_and(|backing| backing.store.may_exist(id));
+        if wanted == Wanted::Stored && !may_be_stored() {
             // Another thread may have created it meanwhile.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such_page(id)) };
         }

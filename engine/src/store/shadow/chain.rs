@@ -4,7 +4,7 @@
 //! resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
 
 use super::choice::Known;
-use super::delta::{Block, Delta, NUMBERS, Order};
+use super::delta::{Block, Delta, Order, is_next};
 use super::half::Half;
 use super::slot::{Geometry, Stamp};
 use super::states::Used;
@@ -120,7 +120,7 @@ impl Walk<'_> {
         for index in 0..self.half.count().min(2) {
             let Some(delta) = self.sound(index) else { continue };
             let Order::Cumulative(number) = delta.order else { continue };
-            if newest.is_none_or(|(_, _, other)| number == (other + 1) % NUMBERS) {
+            if newest.is_none_or(|(_, _, other)| is_next(other, number)) {
                 newest = Some((index, delta, number));
             }
         }
@@ -186,7 +186,7 @@ mod tests {
     use crate::store::tests::sample_of;
 
     const ID: PageId = PageId(3);
-    const BASE: Base = Base { stamp: Stamp { turn: 9, generation: 4 }, lsn: Lsn(100) };
+    const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100) };
     /// Generations before 6 are synced.
     const KNOWN: Known =
         Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, lenient: false };
@@ -217,7 +217,7 @@ mod tests {
             let block = &mut self.bytes[start..start + BLOCK];
             block.fill(0);
             self.geometry.fill_delta(block, &page, &segments);
-            self.geometry.seal_delta(block, ID, Stamp { turn: BASE.stamp.turn, generation }, order);
+            self.geometry.seal_delta(block, ID, Stamp { generation, ..BASE.stamp }, order);
             self.pages.push(page);
         }
 

@@ -109,7 +109,7 @@ fn none(other: Other) -> Choice {
 /// image without another is not written over either, until the next one is synced.
 fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
-    let state = PageState::present(side, stamp.turn, !unsynced || other != Other::Image);
+    let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
     Choice { state: if unsynced || other == Other::Empty { state } else { state.synced() }, other, unsynced }
 }
 
@@ -143,11 +143,11 @@ mod tests {
         Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, lenient: false };
 
     fn image(turn: u8, generation: u32, lsn: u64) -> Content {
-        Content::Image { stamp: Stamp { turn, generation }, lsn: Lsn(lsn) }
+        Content::Image { stamp: Stamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
     }
 
     fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> Content {
-        let named = named.map(|(turn, generation)| Stamp { turn, generation });
+        let named = named.map(|(turn, generation)| Stamp { turn, rewrites: 0, generation });
         Content::Damaged { named, lsn: lsn.map(Lsn) }
     }
 

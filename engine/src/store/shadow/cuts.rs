@@ -1,6 +1,6 @@
-//! Where recoveries have found the log to end. If the log had lost an end that was durable, pages may have been written
-//! with changes of this end. Such an image stays in the file until its page is read or written, and the LSNs of its
-//! changes are used again. So the superblock keeps the ends of the latest recoveries.
+//! The ends of the log that the latest recoveries found, as the superblock keeps them. If the log had lost its end, images
+//! of pages may contain changes of that end. Such an image stays in the file until its page is read or written, and the log
+//! uses the LSNs of these changes again. So later processes must know which images are void.
 
 use crate::base::Lsn;
 use crate::base::bytes::{get_u32, get_u64};
@@ -47,7 +47,7 @@ impl Cuts {
     /// process before may have begun to write.
     pub(super) fn add(&mut self, latest: u32, end: Lsn) -> u32 {
         let generation = latest.max(self.generation()).saturating_add(APART);
-        // Where the log has not grown, the last cut covers this one.
+        // This cut covers the last one if the log has not grown since.
         if self.0.last().is_none_or(|last| last.generation == 0 || last.end != end) {
             self.0.rotate_left(1);
         }

@@ -7,7 +7,7 @@
 //! | 4..8 | CRC-32C of the whole page that results |
 //! | 8..12 | generation |
 //! | 12 | turn of the slot |
-//! | 13 | index in the chain; of a cumulative delta 128 and a number modulo 4 |
+//! | 13 | index in the chain; of a cumulative delta 128 and its number |
 //! | 14 | log2 of the bytes of a segment |
 //! | 15 | zero |
 //! | 16.. | a bit for each segment of the page; the LSN of the page; the segments whose bits are set, in order; zeros |
@@ -32,15 +32,28 @@ const ZERO: usize = 15;
 const BITS: usize = 16;
 const CUMULATIVE: u8 = 128;
 
-/// Cumulative deltas count modulo this.
-pub(super) const NUMBERS: u8 = 4;
+/// Numbers of cumulative deltas are less than this. The two low bits order them; [`REWRITTEN`] does not.
+pub(super) const NUMBERS: u8 = 8;
+/// A bit of such a number. It changes when a delta that is not synced is overwritten by the next one.
+pub(super) const REWRITTEN: u8 = 4;
+const ORDERED: u8 = REWRITTEN - 1;
+
+/// The number of the cumulative delta after a synced one.
+pub(super) fn next_number(number: u8) -> u8 {
+    (number + 1) & ORDERED
+}
+
+/// True if `next` is the number of a cumulative delta after one with `number`.
+pub(super) fn is_next(number: u8, next: u8) -> bool {
+    next & ORDERED == next_number(number)
+}
 
 /// What a delta is applied to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     /// The slot and all deltas before this one, of which there are so many.
     After(u8),
-    /// The slot alone. The number is one more, modulo [`NUMBERS`], than that of the cumulative delta before.
+    /// The slot alone. [`is_next`] tells which of two is the newer one.
     Cumulative(u8),
 }
 
@@ -159,7 +172,7 @@ impl Geometry {
         if block.iter().all(|byte| *byte == 0) {
             return Block::Empty;
         }
-        let stamp = Stamp { turn: get_u8(block, TURN), generation: get_u32(block, GENERATION) };
+        let stamp = Stamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };
         let order = match get_u8(block, ORDER) {
             number if number & CUMULATIVE != 0 => Order::Cumulative(number & !CUMULATIVE),
             index => Order::After(index),
@@ -230,7 +243,7 @@ mod tests {
             prop_assume!(segments.end() <= BLOCK);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &after, &segments);
-            let (stamp, order) = (Stamp { turn: 3, generation: 5 }, Order::After(2));
+            let (stamp, order) = (Stamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
             geometry.seal_delta(&mut block, ID, stamp, order);
             prop_assert_eq!(geometry.look_delta(&block, ID), Block::Sound(Delta { stamp, order, lsn: Lsn(11) }));
             prop_assert!(block[geometry.delta_end(&block)..].iter().all(|byte| *byte == 0));
@@ -274,7 +287,7 @@ mod tests {
             let page = sample_of(geometry.page(), ID.0, 10, 3);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &page, &Segments::of(ChangedParts([5, 0, 0, 0]), page.len(), 32));
-            geometry.seal_delta(&mut block, ID, Stamp { turn: 0, generation: 0 }, Order::Cumulative(1));
+            geometry.seal_delta(&mut block, ID, Stamp { turn: 0, rewrites: 0, generation: 0 }, Order::Cumulative(1));
             block[at] ^= 1 << bit;
             prop_assert!(matches!(geometry.look_delta(&block, ID), Block::Damaged(_)));
         }

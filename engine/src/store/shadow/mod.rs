@@ -15,6 +15,7 @@ mod choice;
 mod cuts;
 mod delta;
 mod half;
+mod map;
 mod own;
 mod read;
 mod rescue;
@@ -39,11 +40,12 @@ use crate::io::{BLOCK, WriteKind};
 use crate::page::Page;
 use choice::Known;
 use cuts::Cuts;
+use map::Map;
 use own::Own;
 use parking_lot::{Mutex, RwLock};
 use room::Room;
 use slot::Side;
-use states::{Kind, PageState, PageStates};
+use states::{Kind, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,6 +53,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 struct State {
     pages: PageStates,
+    /// The map in the file. No page behind the pages of the map may be written.
+    map: Option<Map>,
     /// Pages written since the last sync began.
     unsynced: Vec<PageId>,
     /// Pages that have something to be trimmed, some of them more than once.
@@ -117,6 +121,9 @@ pub(super) struct ShadowStore {
     /// For slots, used again and again.
     buffers: Mutex<Vec<Vec<u8>>>,
     written: AtomicU64,
+    /// What was chosen when the database was created.
+    chosen_delta: DeltaBlocks,
+    /// How changes are written on this disk.
     delta: DeltaBlocks,
     rescued: bool,
 }
@@ -134,7 +141,8 @@ impl ShadowStore {
         let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
         // A long file with few blocks must not cost memory.
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
-        ShadowStore::with_geometry(file, geometry, room)
+        let pages = own.map.map_or(room, |map| room.min(map.pages));
+        ShadowStore::with_geometry(file, geometry, pages)
     }
 
     /// The store of a file that has room for so many pages.
@@ -144,6 +152,7 @@ impl ShadowStore {
         let delta = own.usable_on(file.disk());
         let state = State {
             pages: PageStates::unknown(room, own.pages),
+            map: own.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
             frozen: HashSet::new(),
@@ -166,6 +175,7 @@ impl ShadowStore {
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
             written: AtomicU64::new(0),
+            chosen_delta: own.delta,
             delta,
             rescued: false,
         })
@@ -199,6 +209,10 @@ impl PageStore for ShadowStore {
         self.with_page(|page| self.resolve(id, page).map_or(true, |(state, _)| state.kind() == Kind::Present))
     }
 
+    fn may_exist(&self, id: PageId) -> bool {
+        matches!(self.state.lock().pages.get(id).kind(), Kind::Present | Kind::Unknown)
+    }
+
     fn wants_changes(&self) -> bool {
         self.geometry.deltas() > 0
     }
@@ -215,8 +229,7 @@ impl PageStore for ShadowStore {
             let read = self.read_image(id, state, page);
             // The page may have been written meanwhile: only then is there another try.
             let now = self.state.lock().pages.get(id);
-            let place = |state: PageState| (state.side(), state.turn(), state.used());
-            if read.is_ok() || place(now) == place(state) {
+            if read.is_ok() || now.written() == state.written() {
                 return read.map(Some);
             }
         }
@@ -224,7 +237,7 @@ impl PageStore for ShadowStore {
 
     fn will_read(&self, pages: &[PageId]) {
         for id in pages {
-            let state = self.state.lock().pages.get(*id);
+            let state = self.state_of(*id);
             let part = match state.kind() {
                 Kind::Present => {
                     let blocks = state.used().blocks(self.geometry.deltas());
@@ -261,6 +274,14 @@ impl PageStore for ShadowStore {
         let mut change = self.file.change()?;
         let own = Own { cuts, ..Own::decode(change.own())? };
         change.write_own(own.encode())
+    }
+
+    fn use_closed_state(&self) {
+        self.use_map();
+    }
+
+    fn close(&self, meta: Meta) -> Result<()> {
+        ShadowStore::close(self, meta)
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -341,7 +362,7 @@ impl PageStore for ShadowStore {
     }
 
     fn delta(&self) -> Option<DeltaBlocks> {
-        Some(self.delta)
+        Some(self.chosen_delta)
     }
 
     fn delta_bytes(&self) -> u64 {

@@ -8,10 +8,13 @@
 //! | 6..8 | bytes of a segment |
 //! | 8..16 | pages that have an image |
 //! | 16..18 | threshold |
-//! | 18..24 | zero |
-//! | 24.. | [`Cuts`], each `generation u32 | end u64` |
+//! | 18..20 | zero |
+//! | 20..24 | pages in the map; 0: there is no map |
+//! | 24..28 | generation of the close that wrote the map |
+//! | 28.. | [`Cuts`], each `generation u32 | end u64` |
 
 use super::cuts::Cuts;
+use super::map::MapPlace;
 use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64};
 use crate::base::{Error, Result};
 use crate::io::Disk;
@@ -28,6 +31,8 @@ pub(super) struct Own {
     pub(super) deltas: u8,
     /// What was chosen when the database was created.
     pub(super) delta: DeltaBlocks,
+    /// Where the map is. It is valid if the superblock says that the database is closed.
+    pub(super) map: Option<MapPlace>,
     pub(super) cuts: Cuts,
 }
 
@@ -35,15 +40,19 @@ pub(super) struct Own {
 pub(in crate::store) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
     // A block must not be overwritten before the next cumulative delta is synced, unless writes of blocks are atomic.
     let deltas = if delta.blocks == 1 && !disk.writes_blocks_whole() { 2 } else { delta.blocks };
-    Own { generation: 0, pages: 0, deltas, delta, cuts: Cuts::NONE }.encode()
+    Own { generation: 0, pages: 0, deltas, delta, map: None, cuts: Cuts::NONE }.encode()
 }
 
 impl Own {
     pub(super) fn decode(bytes: &[u8]) -> Result<Own> {
         let delta = DeltaBlocks { threshold: get_u16(bytes, 16), segment: get_u16(bytes, 6), blocks: get_u8(bytes, 5) };
-        let cuts = Cuts::decode(bytes.get(24..).unwrap_or_default());
+        let cuts = Cuts::decode(bytes.get(28..).unwrap_or_default());
+        let map = match get_u32(bytes, 20) {
+            0 => None,
+            pages => Some(MapPlace { pages, generation: get_u32(bytes, 24) }),
+        };
         let own =
-            Own { generation: get_u32(bytes, 0), pages: get_u64(bytes, 8), deltas: get_u8(bytes, 4), delta, cuts };
+            Own { generation: get_u32(bytes, 0), pages: get_u64(bytes, 8), deltas: get_u8(bytes, 4), delta, map, cuts };
         let is_right = delta.check().is_ok() && (delta.blocks..=DeltaBlocks::MOST).contains(&own.deltas);
         if is_right {
             return Ok(own);
@@ -53,13 +62,16 @@ impl Own {
     }
 
     pub(super) fn encode(self) -> Vec<u8> {
-        let Own { generation, pages, deltas, delta, cuts } = self;
+        let Own { generation, pages, deltas, delta, map, cuts } = self;
         let mut bytes = generation.to_le_bytes().to_vec();
         bytes.extend([deltas, delta.blocks]);
         bytes.extend(delta.segment.to_le_bytes());
         bytes.extend(pages.to_le_bytes());
         bytes.extend(delta.threshold.to_le_bytes());
-        bytes.resize(24, 0);
+        bytes.resize(20, 0);
+        let MapPlace { pages, generation } = map.unwrap_or(MapPlace { pages: 0, generation: 0 });
+        bytes.extend(pages.to_le_bytes());
+        bytes.extend(generation.to_le_bytes());
         bytes.extend(cuts.encode());
         bytes
     }

@@ -4,7 +4,7 @@ use super::ShadowStore;
 use super::chain::{Base, Chain};
 use super::choice::{Choice, Known, Other, choose};
 use super::half::Half;
-use super::slot::{Content, Side};
+use super::slot::{Content, Side, Stamp};
 use super::states::{Kind, PageState, Used};
 use crate::base::{Error, PageId, Result};
 use crate::io::WriteKind;
@@ -74,14 +74,11 @@ impl ShadowStore {
     /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the page
     /// differs from its base are returned, too, unless they are not certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
-        let about = {
-            let state = self.state.lock();
-            let known = state.pages.get(id);
-            if known.kind() != Kind::Unknown {
-                return Ok((known, None));
-            }
-            state.known_of(id)
-        };
+        let known = self.state_of(id);
+        if known.kind() != Kind::Unknown {
+            return Ok((known, None));
+        }
+        let about = self.state.lock().known_of(id);
         self.with_buffer(|cell| {
             let found = self.look(id, about, cell, page)?;
             if found.must_be_written() && about.in_log && !self.rescued {
@@ -178,7 +175,7 @@ impl ShadowStore {
         }
         if !has_at_least(false) {
             // The log needs this image. The image in the other slot belongs to an earlier page with the same id.
-            choice.state = PageState::present(choice.state.side(), choice.state.turn(), true);
+            choice.state = choice.state.synced().trimmed();
             choice.other = Other::Spoilt;
         }
         Ok(())
@@ -216,8 +213,12 @@ impl ShadowStore {
             let blocks = state.used().blocks(self.geometry.deltas());
             self.read_part(self.geometry.half(id, state.side(), blocks), bytes)?;
             let half = Half::new(bytes, state.side(), self.geometry.slot());
+            // The checksum of the page in a delta block covers the slot, too.
+            let is_last = |stamp: Stamp| {
+                stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
+            };
             let base = match self.geometry.look(half.slot(), id) {
-                Content::Image { stamp, lsn } if stamp.turn == state.turn() => Base { stamp, lsn },
+                Content::Image { stamp, lsn } if is_last(stamp) => Base { stamp, lsn },
                 Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
                 _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
             };

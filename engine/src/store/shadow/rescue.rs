@@ -4,12 +4,13 @@
 use super::chain::{Base, Chain};
 use super::choice::Known;
 use super::half::Half;
+use super::own::Own;
 use super::slot::{Content, Geometry, Side};
 use super::{PageStore, ShadowStore};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
 use crate::page::Page;
-use crate::store::superblock::Chosen;
+use crate::store::superblock::{Chosen, ID_SLACK};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::ops::Range;
 use std::path::Path;
@@ -23,8 +24,13 @@ impl ShadowStore {
         trust: Trust,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
+        let own = Own::decode(&file.own())?;
+        let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
         let high_water = file.meta().high_water;
-        ShadowStore::open(file)?.rescued(believed, trust == Trust::Images, high_water, damage)
+        // The superblock may be an old one: there may be pages where it has a map.
+        let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
+        let store = ShadowStore::with_geometry(file, geometry, pages)?;
+        store.rescued(believed, trust == Trust::Images, high_water, damage)
     }
 
     /// Opens a file without a superblock, whose slots have this geometry. `cause` says why there is none.
@@ -67,7 +73,8 @@ impl ShadowStore {
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         self.rescued = true;
-        self.state.get_mut().lenient = guessed;
+        let state = self.state.get_mut();
+        (state.lenient, state.map) = (guessed, None);
         let meta = self.file.meta();
         let (mut ids_end, mut last) = (high_water, meta.last);
         if guessed {

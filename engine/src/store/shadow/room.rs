@@ -63,10 +63,20 @@ impl ShadowStore {
     /// Cuts off the pages at the end of the file that have no image, and gives the reserve back.
     pub(super) fn shrink(&self) -> Result<()> {
         self.trim_all();
+        if self.has_valid_map() {
+            // No page has changed: only the reserve is given back.
+            return self.cut(u64::MAX);
+        }
+        self.read_whole_map();
         let _no_image_is_written = self.generation.write();
         let pages = self.state.lock().pages.trim_end();
+        self.cut(self.geometry.cell_of(PageId(pages)).start)
+    }
+
+    /// Cuts the file off there, if it is longer, and gives the reserve back.
+    pub(super) fn cut(&self, end: u64) -> Result<()> {
         let mut room = self.room.lock();
-        let len = room.len.min(self.geometry.cell_of(PageId(pages)).start);
+        let len = room.len.min(end);
         self.file.disk().resize(len)?;
         *room = Room { left: false, ..Room::new(len) };
         Ok(())

@@ -8,7 +8,7 @@
 //! | 8 | turn |
 //! | 9 | log2 of the bytes of a slot |
 //! | 10 | delta blocks between the slots |
-//! | 11 | zero |
+//! | 11 | rewrites |
 //! | 12..16 | the low 32 bits of the database's id |
 
 use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
@@ -24,11 +24,14 @@ const GENERATION: usize = 4;
 const TURN: usize = 8;
 const SLOT_LOG: usize = 9;
 const DELTAS: usize = 10;
-const ZERO: usize = 11;
+const REWRITES_AT: usize = 11;
 const DATABASE: usize = 12;
 
 /// Turns count modulo this.
 pub(super) const TURNS: u8 = 64;
+
+/// Rewrites count modulo this.
+pub(super) const REWRITES: u8 = 4;
 
 /// One of the two slots of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +54,8 @@ impl Side {
 pub(super) struct Stamp {
     /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
     pub(super) turn: u8,
+    /// How often an image of this turn was overwritten before a sync made it durable, modulo [`REWRITES`]. Deltas have 0.
+    pub(super) rewrites: u8,
     /// How many checkpoints had begun their last sync of pages. Images of a generation before the superblock's are synced.
     pub(super) generation: u32,
 }
@@ -99,7 +104,7 @@ impl Geometry {
         let trailer = slice(block, block.len().checked_sub(SLOT_TRAILER)?, block.len());
         let slot = 1usize.checked_shl(get_u8(trailer, SLOT_LOG).into())?;
         check_page_size(slot, false).ok()?;
-        let is_one = get_u8(trailer, ZERO) == 0 && get_u8(trailer, TURN) < TURNS;
+        let is_one = get_u8(trailer, REWRITES_AT) < REWRITES && get_u8(trailer, TURN) < TURNS;
         is_one.then(|| Geometry {
             page: slot - SLOT_TRAILER,
             deltas: get_u8(trailer, DELTAS),
@@ -179,7 +184,7 @@ impl Geometry {
         put_u8(trailer, TURN, stamp.turn);
         put_u8(trailer, SLOT_LOG, self.slot_log());
         put_u8(trailer, DELTAS, self.deltas);
-        put_u8(trailer, ZERO, 0);
+        put_u8(trailer, REWRITES_AT, stamp.rewrites);
         put_u32(trailer, DATABASE, self.database);
         let crc = self.checksum(slot);
         put_u32(slot, self.page, crc);
@@ -193,11 +198,15 @@ impl Geometry {
             return if is_zero(slot) { Content::Empty } else { Content::Trimmed };
         }
         let trailer = slice(slot, self.page, self.slot());
-        let stamp = Stamp { turn: get_u8(trailer, TURN), generation: get_u32(trailer, GENERATION) };
+        let stamp = Stamp {
+            turn: get_u8(trailer, TURN),
+            rewrites: get_u8(trailer, REWRITES_AT),
+            generation: get_u32(trailer, GENERATION),
+        };
         let is_ours = get_u32(trailer, DATABASE) == self.database
             && get_u8(trailer, SLOT_LOG) == self.slot_log()
             && get_u8(trailer, DELTAS) == self.deltas
-            && get_u8(trailer, ZERO) == 0
+            && stamp.rewrites < REWRITES
             && stamp.turn < TURNS;
         let page = Page::new(slice(slot, 0, self.page));
         if is_ours && page.id() == id && self.checksum(slot) == get_u32(trailer, 0) {

@@ -6,11 +6,12 @@
 //! | 2 | the slot that was written last |
 //! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
 //! | 4 | what is not needed of the page waits to be trimmed |
-//! | 5..10 | the deltas that count: 0 none, 1 to 16 a chain of so many, 20 to 23 a cumulative one with this number less 20 |
+//! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 27 a
+//! cumulative delta with this number less 20 |
 //! | 10..16 | turn of the image that was written last |
 
-use super::delta::{NUMBERS, Order};
-use super::slot::{Side, Stamp, TURNS};
+use super::delta::{NUMBERS, Order, is_next};
+use super::slot::{REWRITES, Side, Stamp, TURNS};
 use crate::base::PageId;
 
 const SECOND: u16 = 1 << 2;
@@ -19,6 +20,7 @@ const HELD: u16 = 1 << 3;
 const TRIM: u16 = 1 << 4;
 const USED: u32 = 5;
 const USED_BITS: u16 = 31 << USED;
+const CHAIN: u16 = 16;
 const CUMULATIVE: u16 = 20;
 const TURN: u32 = 10;
 
@@ -85,7 +87,7 @@ impl Used {
             (Used::None, Order::Cumulative(_)) => true,
             (Used::Chain(count), Order::After(index)) => index == count,
             (Used::None, Order::After(index)) => index == 0,
-            (Used::Cumulative(number), Order::Cumulative(next)) => next == (number + 1) % NUMBERS,
+            (Used::Cumulative(number), Order::Cumulative(next)) => is_next(number, next),
             _ => false,
         }
     }
@@ -102,12 +104,30 @@ impl PageState {
     /// A page whose slots have not been read.
     pub(super) const UNKNOWN: PageState = PageState(Kind::Unknown as u16);
 
-    /// A page whose image of that turn is on that side.
-    pub(super) fn present(side: Side, turn: u8, synced: bool) -> PageState {
-        let mut bits = Kind::Present as u16 | u16::from(turn % TURNS) << TURN;
+    /// A page whose image with that turn and that number of rewrites is on that side.
+    pub(super) fn present(side: Side, stamp: Stamp, synced: bool) -> PageState {
+        let mut bits = Kind::Present as u16 | u16::from(stamp.turn % TURNS) << TURN;
+        bits |= match stamp.rewrites % REWRITES {
+            0 => 0,
+            rewrites => (CHAIN + u16::from(rewrites)) << USED,
+        };
         bits |= if side == Side::Second { SECOND } else { 0 };
         bits |= if synced { SYNCED } else { 0 };
         PageState(bits)
+    }
+
+    /// The state that a map has.
+    pub(super) fn of_map(bits: u16) -> PageState {
+        PageState(PageState(bits).for_map())
+    }
+
+    /// Its bits in a map. What is not certain after a close, and what is still to be trimmed, is unknown there.
+    pub(super) fn for_map(self) -> u16 {
+        match self.kind() {
+            Kind::Present if self.is_synced() && !self.waits_for_trim() => self.0,
+            Kind::Absent if self.0 & (HELD | TRIM) == 0 => self.0,
+            _ => PageState::UNKNOWN.0,
+        }
     }
 
     pub(super) fn kind(self) -> Kind {
@@ -141,9 +161,23 @@ impl PageState {
     pub(super) fn used(self) -> Used {
         match (self.0 & USED_BITS) >> USED {
             0 => Used::None,
+            count @ 1..=CHAIN => Used::Chain(count.to_le_bytes()[0]),
             number @ CUMULATIVE.. => Used::Cumulative((number - CUMULATIVE).to_le_bytes()[0] % NUMBERS),
-            count => Used::Chain(count.to_le_bytes()[0]),
+            _ => Used::None,
         }
+    }
+
+    /// Rewrites of the image in the slot; unknown if there are deltas.
+    pub(super) fn rewrites(self) -> u8 {
+        match (self.0 & USED_BITS) >> USED {
+            code if code > CHAIN && code < CUMULATIVE => (code - CHAIN).to_le_bytes()[0],
+            _ => 0,
+        }
+    }
+
+    /// What the last write of the page has left: two states that differ only in what a sync or a trim has done are alike.
+    pub(super) fn written(self) -> u16 {
+        self.0 & !(SYNCED | TRIM)
     }
 
     /// True if the image in the slot is synced. A delta is written only then.
@@ -193,12 +227,13 @@ impl PageState {
         PageState(self.0 & !TRIM)
     }
 
-    /// Where the next image goes and its turn: over an image that no sync has made durable, else to the other slot.
-    pub(super) fn target(self) -> (Side, u8) {
+    /// Where the next image goes, its turn and its rewrites: over an image that no sync has made durable, else to the other
+    /// slot.
+    pub(super) fn target(self) -> (Side, u8, u8) {
         if self.kind() == Kind::Present && !self.has_synced_slot() {
-            return (self.side(), self.turn());
+            return (self.side(), self.turn(), (self.rewrites() + 1) % REWRITES);
         }
-        (self.side().other(), Stamp::next_turn(self.turn()))
+        (self.side().other(), Stamp::next_turn(self.turn()), 0)
     }
 }
 
@@ -209,12 +244,14 @@ pub(super) struct PageStates {
     states: Vec<u16>,
     /// Pages that have an image, unknown ones among them.
     pages: u64,
+    /// A state has changed since the map was written.
+    changed: bool,
 }
 
 impl PageStates {
     /// Of a file that has room for `room` pages, of which so many have an image.
     pub(super) fn unknown(room: u32, pages: u64) -> PageStates {
-        PageStates { states: vec![0; room as usize], pages }
+        PageStates { states: vec![0; room as usize], pages, changed: false }
     }
 
     /// A page beyond all that the file has is empty.
@@ -244,12 +281,27 @@ impl PageStates {
         }
     }
 
+    /// Sets the state that the map has of a page, unless another one is known.
+    pub(super) fn adopt(&mut self, id: PageId, state: PageState) {
+        if let Some(old) = self.states.get_mut(id.0 as usize)
+            && PageState(*old).kind() == Kind::Unknown
+        {
+            *old = state.0;
+        }
+    }
+
+    /// True if a state has changed since the map was written.
+    pub(super) fn have_changed(&self) -> bool {
+        self.changed
+    }
+
     fn put(&mut self, id: PageId, state: PageState) {
         let at = id.0 as usize;
         if self.states.len() <= at {
             self.states.resize(at + 1, PageState::EMPTY.0);
         }
         if let Some(old) = self.states.get_mut(at) {
+            self.changed |= *old != state.0;
             *old = state.0;
         }
     }
@@ -260,7 +312,9 @@ impl PageStates {
             Kind::Present | Kind::Unknown => true,
             Kind::Absent | Kind::Dropped => bits & HELD != 0,
         };
-        self.states.truncate(self.states.iter().rposition(is_there).map_or(0, |last| last + 1));
+        let left = self.states.iter().rposition(is_there).map_or(0, |last| last + 1);
+        self.changed |= left < self.states.len();
+        self.states.truncate(left);
         self.len()
     }
 
@@ -279,23 +333,27 @@ impl PageStates {
 mod tests {
     use super::*;
 
+    fn present(side: Side, turn: u8, synced: bool) -> PageState {
+        PageState::present(side, Stamp { turn, rewrites: 0, generation: 0 }, synced)
+    }
+
     #[test]
     fn images_take_turns_once_they_are_synced() {
         let first = PageState::EMPTY;
-        assert_eq!((first.kind(), first.target()), (Kind::Absent, (Side::First, 0)));
-        let written = PageState::present(Side::First, 0, false);
-        assert_eq!(written.target(), (Side::First, 0));
-        assert_eq!(written.synced().target(), (Side::Second, 1));
-        let last = PageState::present(Side::Second, TURNS - 1, true);
-        assert_eq!((last.turn(), last.target()), (TURNS - 1, (Side::First, 0)));
+        assert_eq!((first.kind(), first.target()), (Kind::Absent, (Side::First, 0, 0)));
+        let written = present(Side::First, 0, false);
+        assert_eq!(written.target(), (Side::First, 0, 1));
+        assert_eq!(written.synced().target(), (Side::Second, 1, 0));
+        let last = present(Side::Second, TURNS - 1, true);
+        assert_eq!((last.turn(), last.target()), (TURNS - 1, (Side::First, 0, 0)));
     }
 
     #[test]
     fn a_dropped_page_keeps_its_turn_if_that_is_known() {
-        let dropped = PageState::present(Side::Second, 7, true).dropped();
+        let dropped = present(Side::Second, 7, true).dropped();
         assert_eq!(
             (dropped.kind(), dropped.target(), dropped.waits_for_trim()),
-            (Kind::Absent, (Side::First, 8), false)
+            (Kind::Absent, (Side::First, 8, 0), false)
         );
         assert_eq!(PageState(0).dropped().kind(), Kind::Dropped);
         let discarded = dropped.discarded();
@@ -310,10 +368,10 @@ mod tests {
     #[test]
     fn pages_with_an_image_are_counted() {
         let mut states = PageStates::unknown(3, 2);
-        states.learn(PageId(0), PageState::present(Side::First, 0, true));
+        states.learn(PageId(0), present(Side::First, 0, true));
         states.learn(PageId(1), PageState::EMPTY);
-        states.set(PageId(1), PageState::present(Side::First, 0, false));
-        states.set(PageId(5), PageState::present(Side::First, 0, false));
+        states.set(PageId(1), present(Side::First, 0, false));
+        states.set(PageId(5), present(Side::First, 0, false));
         assert_eq!((states.pages(), states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));
         assert_eq!((states.get(PageId(3)), states.get(PageId(99))), (PageState::EMPTY, PageState::EMPTY));
         states.set(PageId(0), states.get(PageId(0)).dropped());

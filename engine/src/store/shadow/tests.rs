@@ -1,8 +1,10 @@
-//! When deltas are written and where, and what a recovery does with torn ones: what a power cut shows only now and then.
+//! When deltas are written and where, what a recovery does with torn ones, and when the map is written, used and removed: what
+//! a power cut shows only now and then.
 
 use super::delta::Order;
+use super::map::MapPlace;
 use super::slot::Stamp;
-use super::states::{PageState, Used};
+use super::states::Used;
 use super::*;
 use crate::io::Disk;
 use crate::store::seam::Base;
@@ -32,10 +34,6 @@ fn store_on(disk: Arc<dyn Disk>, blocks: u8) -> (ShadowStore, Vec<u8>) {
 }
 
 impl ShadowStore {
-    fn state_of(&self, id: PageId) -> PageState {
-        self.state.lock().pages.get(id)
-    }
-
     /// Writes the page with a small change, which adds to `changed`.
     fn change(&self, page: &mut [u8], changed: &mut ChangedParts) -> Used {
         let before = page.to_vec();
@@ -80,7 +78,8 @@ fn a_chain_begins_beside_a_synced_slot_and_ends_with_the_next_slot() {
 fn a_cumulative_delta_is_written_over_the_last_one_only_if_that_is_not_synced() {
     let (store, mut page) = store_of(1);
     let mut changed = ChangedParts::NONE;
-    let numbers = [(0, false), (0, true), (1, false), (1, true), (2, true), (3, true), (0, false)];
+    // 4 is added to the number of a delta that has overwritten one.
+    let numbers = [(0, false), (4, true), (1, false), (5, true), (2, true), (3, true), (0, false)];
     for (number, is_synced) in numbers {
         assert_eq!(store.change(&mut page, &mut changed), Used::Cumulative(number));
         if is_synced {
@@ -104,7 +103,7 @@ fn a_recovery_clears_a_torn_delta_and_writes_again_what_it_believes() {
     let side = store.state_of(ID).side();
     let offset = |index| store.geometry.delta_offset(ID, side, index);
     let mut torn = vec![7; BLOCK];
-    store.geometry.seal_delta(&mut torn, PageId(6), Stamp { turn: 0, generation: 0 }, Order::After(1));
+    store.geometry.seal_delta(&mut torn, PageId(6), Stamp { turn: 0, rewrites: 0, generation: 0 }, Order::After(1));
     store.put(WriteKind::Delta, offset(1), &torn).unwrap();
     let mut first = vec![0; BLOCK];
     store.file.disk().read_at(offset(0), &mut first).unwrap();
@@ -120,4 +119,86 @@ fn a_recovery_clears_a_torn_delta_and_writes_again_what_it_believes() {
     assert_eq!(recovering.stats().written_bytes - before, 2 * BLOCK as u64);
     assert_eq!(recovering.state.lock().unsynced, [ID]);
     assert!(reopened().read(ID, &mut page).unwrap().is_some() && page == whole);
+}
+
+/// Opens a store whose database was closed.
+fn open_closed(disk: &Arc<dyn Disk>) -> ShadowStore {
+    let store = ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
+    store.use_map();
+    store
+}
+
+/// Takes a checkpoint and closes the store. Returns what the map then says of itself.
+fn close(store: &ShadowStore) -> Option<MapPlace> {
+    let meta = Meta { clean: true, ..meta_of(StoreKind::Shadow) };
+    store.finish(store.freeze(), meta).unwrap();
+    store.shrink().unwrap();
+    store.close(meta).unwrap();
+    Own::decode(&store.file.own()).unwrap().map
+}
+
+/// A closed store with 3,000 pages, two blocks of a map.
+fn closed() -> (Arc<dyn Disk>, MapPlace) {
+    let disk: Arc<dyn Disk> = disk();
+    let (store, _) = store_on(disk.clone(), 1);
+    for id in 0..3000 {
+        store.write(PageId(id), &sample_of(store.geometry.page(), id, 10, 3)).unwrap();
+    }
+    let map = close(&store).unwrap();
+    assert_eq!(map.pages, 3000);
+    (disk, map)
+}
+
+#[test]
+fn a_map_is_written_again_only_if_a_page_has_changed() {
+    let (disk, map) = closed();
+    let len = disk.size().unwrap();
+    let store = open_closed(&disk);
+    assert!(store.state.lock().pages.get(PageId(7)).kind() == Kind::Unknown);
+    assert_eq!(store.state_of(PageId(7)).kind(), Kind::Present);
+    assert_eq!((close(&store), disk.size().unwrap()), (Some(map), len));
+
+    let store = open_closed(&disk);
+    let page = sample_of(store.geometry.page(), 7, 11, 4);
+    store.write(PageId(7), &page).unwrap();
+    let changed = close(&store).unwrap();
+    assert!(changed.pages == map.pages && changed.generation > map.generation);
+    assert_eq!(disk.size().unwrap(), len);
+    let mut read = vec![0; page.len()];
+    assert!(open_closed(&disk).read(PageId(7), &mut read).unwrap().is_some() && read == page);
+}
+
+#[test]
+fn without_a_block_of_the_map_both_slots_are_read() {
+    let (disk, map) = closed();
+    let store = open_closed(&disk);
+    let second_block = store.geometry.cell_of(PageId(map.pages)).start + BLOCK as u64;
+    disk.write_at(second_block + 100, &[1]).unwrap();
+    let known = |id| store.state_of(PageId(id)).kind();
+    assert_eq!((known(2039), known(2040), known(2999)), (Kind::Present, Kind::Unknown, Kind::Unknown));
+    let mut page = vec![0; store.geometry.page()];
+    assert!(store.read(PageId(2999), &mut page).unwrap().is_some());
+    assert_eq!(known(2999), Kind::Present);
+}
+
+#[test]
+fn no_page_is_written_where_a_superblock_has_a_map() {
+    let (disk, map) = closed();
+    let store = open_closed(&disk);
+    store.file.write_meta(meta_of(StoreKind::Shadow)).unwrap();
+    let page = sample_of(store.geometry.page(), map.pages, 11, 3);
+    store.write(PageId(map.pages), &page).unwrap();
+    assert_eq!(store.state_of(PageId(2500)).kind(), Kind::Present, "the map was read before it was removed");
+    for damaged in [0, super::super::superblock::SUPERBLOCK] {
+        let copy: Arc<dyn Disk> = Arc::new(crate::io::MemoryDisk::new());
+        let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
+        disk.read_at(0, &mut bytes).unwrap();
+        bytes[damaged + 100] ^= 1;
+        copy.write_at(0, &bytes).unwrap();
+        let store = ShadowStore::open(DatabaseFile::open(copy, Path::new("db")).unwrap()).unwrap();
+        store.note_in_log(PageId(map.pages));
+        let mut read = vec![0; page.len()];
+        assert!(store.read(PageId(map.pages), &mut read).unwrap().is_some() && read == page);
+        assert!(store.read(PageId(map.pages + 1), &mut read).unwrap().is_none(), "bytes of the map");
+    }
 }

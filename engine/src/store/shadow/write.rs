@@ -2,7 +2,7 @@
 
 use super::ShadowStore;
 use super::choice::Known;
-use super::delta::{NUMBERS, Order, Segments};
+use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -93,8 +93,8 @@ impl ShadowStore {
         match (now.used(), self.delta.blocks) {
             (_, 0) => None,
             (Used::None, 1) => Some(cumulative(0)),
-            (Used::Cumulative(number), 1) if now.is_synced() => Some(cumulative((number + 1) % NUMBERS)),
-            (Used::Cumulative(number), 1) => Some(cumulative(number)),
+            (Used::Cumulative(number), 1) if now.is_synced() => Some(cumulative(next_number(number))),
+            (Used::Cumulative(number), 1) => Some(cumulative(number ^ REWRITTEN)),
             (Used::None, _) => Some((Used::Chain(1), Order::After(0), 0)),
             (Used::Chain(count), most) if count < most => {
                 Some((Used::Chain(count + 1), Order::After(count), count.into()))
@@ -107,6 +107,7 @@ impl ShadowStore {
     /// deltas. Any other page may have its old image, the new one or none, until the page is written again.
     /// `kept`: later writes must not overwrite the images, even before a sync.
     fn write_parts(&self, parts: &[Part], bytes: &mut [u8], kept: bool) -> Result<()> {
+        self.make_way(parts.iter().map(|part| part.id))?;
         let generation = self.generation.read();
         self.settle(parts.iter().map(|part| part.id))?;
         for part in parts {
@@ -133,10 +134,11 @@ impl ShadowStore {
 
     /// Writes a slot; returns the state of the page with it.
     fn write_slot(&self, id: PageId, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
-        let (side, turn) = self.target(id)?;
-        self.geometry.seal(slot, Stamp { turn, generation });
+        let (side, turn, rewrites) = self.target(id)?;
+        let stamp = Stamp { turn, rewrites, generation };
+        self.geometry.seal(slot, stamp);
         self.put(WriteKind::Page, self.geometry.offset(id, side), slot)?;
-        Ok(PageState::present(side, turn, kept))
+        Ok(PageState::present(side, stamp, kept))
     }
 
     /// Writes a delta block; returns the state of the page with it.
@@ -145,14 +147,14 @@ impl ShadowStore {
         // Nothing but a sync has changed the state since the page was pushed, and after it a delta is still possible.
         let (used, order, index) =
             self.next_delta(now).ok_or_else(|| Error::corrupt(id, "it has no image for a delta"))?;
-        self.geometry.seal_delta(block, id, Stamp { turn: now.turn(), generation }, order);
+        self.geometry.seal_delta(block, id, Stamp { turn: now.turn(), rewrites: 0, generation }, order);
         self.put(WriteKind::Delta, self.geometry.delta_offset(id, now.side(), index), block)?;
         Ok(now.with_delta(used))
     }
 
-    /// Where the next image of a page goes, and its turn.
-    fn target(&self, id: PageId) -> Result<(Side, u8)> {
-        let known = self.state.lock().pages.get(id);
+    /// Where the next image of a page goes, its turn and its rewrites.
+    fn target(&self, id: PageId) -> Result<(Side, u8, u8)> {
+        let known = self.state_of(id);
         match known.kind() {
             Kind::Absent | Kind::Present => Ok(known.target()),
             Kind::Unknown | Kind::Dropped => self.find_target(id),
@@ -162,7 +164,7 @@ impl ShadowStore {
     /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. What else is in the
     /// cell must not be taken for damage later.
     #[cold]
-    fn find_target(&self, id: PageId) -> Result<(Side, u8)> {
+    fn find_target(&self, id: PageId) -> Result<(Side, u8, u8)> {
         let about = Known { in_log: true, ..self.state.lock().known_of(id) };
         // After a failed sync and a crash, the device may have other bytes than reads show.
         if about.lost.is_none()
@@ -176,12 +178,17 @@ impl ShadowStore {
         Ok(PageState::EMPTY.target())
     }
 
-    /// Writes zeros.
+    /// Writes zeros over slots or delta blocks.
     pub(super) fn clear(&self, part: Range<u64>) -> Result<()> {
+        self.clear_as(WriteKind::Page, part)
+    }
+
+    /// Writes zeros.
+    pub(super) fn clear_as(&self, kind: WriteKind, part: Range<u64>) -> Result<()> {
         self.with_buffer(|zeros| {
             zeros.clear();
             zeros.resize(usize::try_from(part.end - part.start).unwrap_or(0), 0);
-            self.put(WriteKind::Page, part.start, zeros)
+            self.put(kind, part.start, zeros)
         })
     }
 

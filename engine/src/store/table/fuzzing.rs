@@ -3,6 +3,7 @@
 use super::image;
 use super::page_table::{decode_chunk, decode_directory};
 use crate::base::{PageId, Result};
+use crate::store::compress::Coders;
 
 /// Decodes `bytes` as the directory and as a chunk of a page table, and encodes the locations again. Empty if the bytes
 /// are neither.
@@ -13,10 +14,12 @@ pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The packed page in an image that should have this page id and checksum.
+/// The packed page in an image that should have this page id and checksum, of pages of this size.
 ///
 /// # Errors
 /// [`crate::Error::Corrupt`].
-pub fn open_image(bytes: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
-    image::open_image(bytes, page, crc)
+pub fn open_image(bytes: &[u8], page: PageId, crc: u32, page_size: usize) -> Result<Vec<u8>> {
+    let (mut coders, mut out) = (Coders::default(), Vec::new());
+    let packed = image::open_image(bytes, page, crc)?.packed(&mut coders, page_size, &mut out)?;
+    packed.map(<[u8]>::to_vec).ok_or_else(|| crate::Error::corrupt(page, "its image cannot be decompressed"))
 }

@@ -4,10 +4,12 @@
 //! |---|---|---|
 //! | 0 | 4 | CRC-32C of everything after it, the padding too |
 //! | 4 | 4 | page id |
-//! | 8 | 4 | length of the packed page in bytes |
-//! | 12 | 1 | encoding: 0, the packed page as it is |
+//! | 8 | 4 | bytes from 16 on that are the packed page, compressed or not |
+//! | 12 | 1 | encoding: 0 the packed page as it is, 1 LZ4 (one block), 2 Zstandard (one frame), 3 zlib |
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
+//!
+//! A compressed image takes fewer grains than the packed page would.
 //!
 //! The page table has the checksum, too. So a sound image that is not the one written last is detected, after a lost or
 //! misdirected write. The checksum in the header serves to read a file without its page table.
@@ -15,19 +17,57 @@
 use super::place::{GRAIN, Location, Place};
 use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, PageId, Result, TableId};
 use crate::page::Page;
+use crate::store::Compression;
+use crate::store::compress::{Coders, Encoding};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
 const PAGE: usize = 4;
 const LENGTH: usize = 8;
 const MARK: usize = 12;
-const MARK_PACKED: u32 = u32::from_le_bytes([0, b'I', b'M', b'G']);
 
-/// The packed page in an image that should have the checksum `crc` and the page id `page`; [`Error::Corrupt`] if it has
+fn mark(encoding: Encoding) -> u32 {
+    u32::from_le_bytes([encoding as u8, b'I', b'M', b'G'])
+}
+
+/// The encoding that the mark of an image names.
+fn encoding_of(mark: u32) -> Option<Encoding> {
+    let [encoding, rest @ ..] = mark.to_le_bytes();
+    if rest == *b"IMG" { Encoding::of_byte(encoding) } else { None }
+}
+
+/// The packed page in an image, as the image has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content<'a> {
+    pub(crate) encoding: Encoding,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// The packed page. If it is compressed, `out` gets it; no page has more than `page_size` bytes. `None` if the bytes are
+    /// none.
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`].
+    pub(crate) fn packed(
+        self,
+        coders: &mut Coders,
+        page_size: usize,
+        out: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        if self.encoding == Encoding::Plain {
+            return Ok(Some(self.bytes));
+        }
+        out.resize(page_size, 0);
+        Ok(coders.decompress(self.encoding, self.bytes, out)?.and_then(|len| out.get(..len)))
+    }
+}
+
+/// The content of an image that should have the checksum `crc` and the page id `page`; [`Error::Corrupt`] if it has
 /// not.
-pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> {
+pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<Content<'_>> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
     if stored != checksum(slice(image, 4, image.len())) || image.len() < IMAGE_HEADER {
@@ -39,39 +79,45 @@ pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<&[u8]> 
     if stored != crc {
         return corrupt("there is an older image at its place: the last write was lost");
     }
-    if get_u32(image, MARK) != MARK_PACKED {
+    let Some(encoding) = encoding_of(get_u32(image, MARK)) else {
         return corrupt("its image has an unknown encoding");
-    }
+    };
     match image.get(IMAGE_HEADER..).and_then(|rest| rest.get(..get_u32(image, LENGTH) as usize)) {
-        Some(packed) => Ok(packed),
+        Some(bytes) => Ok(Content { encoding, bytes }),
         None => corrupt("its image is shorter than it says"),
     }
 }
 
-/// The page id, the checksum and the packed page of the image at the front of `bytes`; `None` if there is no image. This
+/// The page id, the checksum and the content of the image at the front of `bytes`; `None` if there is no image. This
 /// finds images without a page table.
-pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, &[u8])> {
-    let header = bytes.get(..IMAGE_HEADER).filter(|header| get_u32(header, MARK) == MARK_PACKED)?;
+pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, Content<'_>)> {
+    let header = bytes.get(..IMAGE_HEADER).filter(|header| encoding_of(get_u32(header, MARK)).is_some())?;
     let len = Some(get_u32(header, LENGTH) as usize).filter(|len| *len <= page_size)?;
     let image = bytes.get(..(IMAGE_HEADER + len).next_multiple_of(GRAIN))?;
     let (page, crc) = (PageId(get_u32(header, PAGE)), get_u32(header, 0));
-    open_image(image, page, crc).ok().map(|packed| (page, crc, packed))
+    open_image(image, page, crc).ok().map(|content| (page, crc, content))
 }
 
 #[derive(Debug)]
 struct Entry {
     page: PageId,
+    /// Where it begins in the buffer.
     start: usize,
+    /// Bytes of its content.
+    len: usize,
     grains: u32,
     crc: u32,
     first: u64,
 }
 
-/// Images to be written together, one after another in a buffer that is reused.
+/// Images to be written together, one after another in a buffer that is reused. They are complete after
+/// [`ImageBatch::seal`].
 #[derive(Debug, Default)]
 pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    coders: Coders,
+    compressed: Vec<u8>,
 }
 
 impl ImageBatch {
@@ -89,16 +135,49 @@ impl ImageBatch {
         let start = self.bytes.len();
         self.bytes.resize(start + IMAGE_HEADER, 0);
         pack(&mut self.bytes);
-        let len = self.bytes.len() - start;
-        let grains = len.div_ceil(GRAIN);
-        self.bytes.resize(start + grains * GRAIN, 0);
-        let image = self.bytes.get_mut(start..).unwrap_or_default();
-        put_u32(image, PAGE, page.0);
-        put_u32(image, LENGTH, u32::try_from(len - IMAGE_HEADER).unwrap_or(u32::MAX));
-        put_u32(image, MARK, MARK_PACKED);
-        let crc = checksum(slice(image, 4, image.len()));
-        put_u32(image, 0, crc);
-        self.entries.push(Entry { page, start, grains: u32::try_from(grains).unwrap_or(u32::MAX), crc, first: 0 });
+        let len = self.bytes.len() - start - IMAGE_HEADER;
+        self.bytes.resize(start + (IMAGE_HEADER + len).next_multiple_of(GRAIN), 0);
+        self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0 });
+    }
+
+    /// Compresses the pages as their tables ask for, moves the images together, and fills in their headers. It takes time: call
+    /// it when no page is latched.
+    pub(crate) fn seal(&mut self, compression_of: impl Fn(TableId) -> Compression) {
+        let ImageBatch { bytes, entries, coders, compressed } = self;
+        let mut end = 0;
+        for entry in entries {
+            let content = entry.start + IMAGE_HEADER..entry.start + IMAGE_HEADER + entry.len;
+            let packed = slice(bytes, content.start, content.end);
+            // At least a grain less than without compression.
+            let most = (IMAGE_HEADER + entry.len - 1) / GRAIN * GRAIN;
+            let encoding = match compression_of(Page::new(packed).table()) {
+                Compression::None => None,
+                compression => most
+                    .checked_sub(IMAGE_HEADER)
+                    .and_then(|most| coders.compress(compression, packed, most, compressed)),
+            };
+            let start = end;
+            match encoding {
+                None => bytes.copy_within(content, start + IMAGE_HEADER),
+                Some(_) => {
+                    entry.len = compressed.len();
+                    if let Some(to) = bytes.get_mut(start + IMAGE_HEADER..start + IMAGE_HEADER + entry.len) {
+                        to.copy_from_slice(compressed);
+                    }
+                }
+            }
+            let grains = (IMAGE_HEADER + entry.len).div_ceil(GRAIN);
+            end = start + grains * GRAIN;
+            let image = bytes.get_mut(start..end).unwrap_or_default();
+            image.iter_mut().skip(IMAGE_HEADER + entry.len).for_each(|byte| *byte = 0);
+            put_u32(image, PAGE, entry.page.0);
+            put_u32(image, LENGTH, u32::try_from(entry.len).unwrap_or(u32::MAX));
+            put_u32(image, MARK, mark(encoding.unwrap_or(Encoding::Plain)));
+            entry.crc = checksum(slice(image, 4, image.len()));
+            put_u32(image, 0, entry.crc);
+            (entry.start, entry.grains) = (start, u32::try_from(grains).unwrap_or(u32::MAX));
+        }
+        bytes.truncate(end);
     }
 
     /// How many images it has.

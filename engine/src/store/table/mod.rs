@@ -20,22 +20,24 @@ mod tests;
 
 pub(super) use rescue::{PIECE, has_image};
 
+use super::Compression;
 use super::changed::ChangedParts;
+use super::compress::Coders;
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
 use crate::base::checksum::checksum;
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::io::{Disk, WriteKind};
 use crate::page::{Page, unpack};
 use allocator::PlaceAllocator;
 use directory::Directory;
 use image::{IMAGE_HEADER, ImageBatch, open_image};
 use page_table::{CHUNK_BYTES, CHUNK_PAGES, Captured, Entry, PageTable, decode_directory};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use rescue::each_image;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -100,14 +102,24 @@ impl State {
     }
 }
 
+/// What reading a page needs.
+#[derive(Debug, Default)]
+struct ReadBuffer {
+    image: Vec<u8>,
+    packed: Vec<u8>,
+    coders: Coders,
+}
+
 /// The page store.
 pub(crate) struct TableStore {
     file: DatabaseFile,
     pub(super) state: Mutex<State>,
     /// The file's length in bytes; held while it grows or shrinks.
     len: Mutex<u64>,
+    /// How the pages of tables are compressed; those of other tables are not.
+    compressed: RwLock<HashMap<TableId, Compression>>,
     /// Buffers for reading, which are reused.
-    buffers: Mutex<Vec<Vec<u8>>>,
+    buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
@@ -145,6 +157,7 @@ impl TableStore {
             file,
             state: Mutex::new(state),
             len: Mutex::new(len),
+            compressed: RwLock::default(),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
@@ -159,7 +172,7 @@ impl TableStore {
         self.state.lock().table.get(id).map(|entry| entry.location)
     }
 
-    fn read_with(&self, id: PageId, page: &mut [u8], buffer: &mut Vec<u8>) -> Result<bool> {
+    fn read_with(&self, id: PageId, page: &mut [u8], buffer: &mut ReadBuffer) -> Result<bool> {
         let mut location = self.location(id);
         while let Some(at) = location {
             let result = self.read_image(id, at, buffer).and_then(|packed| {
@@ -179,15 +192,26 @@ impl TableStore {
     }
 
     /// Reads the image at `at` and returns the packed page in it.
-    fn read_image<'a>(&self, id: PageId, at: Location, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-        buffer.resize(at.place.len(), 0);
-        self.file.disk().read_at(at.place.offset(), buffer)?;
-        open_image(buffer, id, at.crc)
+    fn read_image<'a>(&self, id: PageId, at: Location, buffer: &'a mut ReadBuffer) -> Result<&'a [u8]> {
+        let ReadBuffer { image, packed, coders } = buffer;
+        image.resize(at.place.len(), 0);
+        self.file.disk().read_at(at.place.offset(), image)?;
+        let packed = open_image(image, id, at.crc)?.packed(coders, self.file.page_size(), packed)?;
+        packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
+    }
+
+    fn image_writer(&self) -> ImageWriter<'_> {
+        let images = self.batches.lock().pop().unwrap_or_default();
+        ImageWriter { store: self, images }
     }
 
     /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is synced.
     /// On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
+        {
+            let compressed = self.compressed.read();
+            batch.seal(|table| compressed.get(&table).copied().unwrap_or_default());
+        }
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
         for (id, grains) in batch.sizes() {
@@ -278,19 +302,31 @@ impl PageStore for TableStore {
     }
 
     fn may_be(&self, id: PageId, packed: usize) -> bool {
-        self.location(id).is_some_and(|at| at.place.grains() == grains_of(IMAGE_HEADER + packed))
+        // A compressed image takes fewer grains.
+        self.location(id).is_some_and(|at| at.place.grains() <= grains_of(IMAGE_HEADER + packed))
+    }
+
+    fn compresses(&self) -> bool {
+        true
+    }
+
+    fn set_compression(&self, table: TableId, compression: Compression) {
+        let mut compressed = self.compressed.write();
+        match compression {
+            Compression::None => compressed.remove(&table),
+            _ => compressed.insert(table, compression),
+        };
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
-        let images = self.batches.lock().pop().unwrap_or_default();
-        Box::new(ImageWriter { store: self, images })
+        Box::new(self.image_writer())
     }
 
     fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
-        let mut batch = ImageBatch::default();
-        batch.push_packed(id, packed);
-        self.write_batch(&mut batch, Purpose::Unlogged)?;
-        let place = batch.locations().next().and_then(|(_, location)| PlaceBytes::new(&location.encode()));
+        let mut writer = self.image_writer();
+        writer.images.push_packed(id, packed);
+        self.write_batch(&mut writer.images, Purpose::Unlogged)?;
+        let place = writer.images.locations().next().and_then(|(_, location)| PlaceBytes::new(&location.encode()));
         place.ok_or_else(|| Error::corrupt(id, "its image is longer than a page"))
     }
 

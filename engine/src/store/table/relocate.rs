@@ -1,9 +1,9 @@
 //! Moves images towards the front of the file, and truncates the file. The layers above decide the steps of a compaction.
 
-use super::TableStore;
 use super::page_table::CHUNK_BYTES;
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
+use super::{ReadBuffer, TableStore};
 use crate::base::{PageId, Result};
 use crate::io::WriteKind;
 use std::cmp::Reverse;
@@ -31,13 +31,13 @@ impl TableStore {
     /// beyond the length of a file without gaps. A page that does not move has the lowest place that there is for it. The
     /// places that become empty are free after the next checkpoint.
     pub(super) fn relocate(&self, most: usize) -> Result<usize> {
-        let mut buffer = Vec::new();
+        let mut buffer = ReadBuffer::default();
         let mut moved = 0;
         for id in self.tail_pages(most) {
             if let Some(at) = self.location(id) {
                 // An image that is damaged stays: moving it would only hide what is wrong with it.
                 if self.read_image(id, at, &mut buffer).is_ok() {
-                    moved += usize::from(self.move_image(id, at, &buffer)?);
+                    moved += usize::from(self.move_image(id, at, &buffer.image)?);
                 }
             }
         }

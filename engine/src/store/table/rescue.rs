@@ -13,6 +13,7 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
+use crate::store::compress::Coders;
 use crate::store::rescue::without_path;
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
@@ -167,6 +168,7 @@ pub(super) fn each_image(
     mut visit: impl FnMut(FoundImage<'_>, Location),
 ) -> Result<()> {
     let size = disk.size()?;
+    let (mut coders, mut unpacked) = (Coders::default(), Vec::new());
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
     while offset < size {
@@ -177,15 +179,18 @@ pub(super) fn each_image(
         while at < len {
             let grain = (offset + at as u64) / GRAIN as u64;
             let image = sound_image(bytes::slice(piece, at, len), page_size);
-            let found = image.and_then(|(page, crc, packed)| {
-                let grains = (IMAGE_HEADER + packed.len()).div_ceil(GRAIN);
-                let location = Location { place: Place::new(grain, grains as u64)?, crc };
-                let lsn = Lsn(bytes::get_u64(packed, 0));
-                Some((FoundImage { page, lsn, packed }, location))
+            let found = image.and_then(|(page, crc, content)| {
+                let grains = (IMAGE_HEADER + content.bytes.len()).div_ceil(GRAIN);
+                Some((page, content, Location { place: Place::new(grain, grains as u64)?, crc }))
             });
-            at += GRAIN * found.as_ref().map_or(1, |(_, location)| location.place.len() / GRAIN);
-            if let Some((image, location)) = found {
-                visit(image, location);
+            let Some((page, content, location)) = found else {
+                at += GRAIN;
+                continue;
+            };
+            at += location.place.len();
+            if let Some(packed) = content.packed(&mut coders, page_size, &mut unpacked)? {
+                let lsn = Lsn(bytes::get_u64(packed, 0));
+                visit(FoundImage { page, lsn, packed }, location);
             }
         }
         offset += PIECE as u64;

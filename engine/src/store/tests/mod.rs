@@ -24,12 +24,15 @@ pub(super) fn sample(id: u32, lsn: u64, seed: u64) -> Vec<u8> {
     sample_of(PAGE_SIZE, id, lsn, seed)
 }
 
+/// The table of sample pages.
+pub(super) const SAMPLE_TABLE: TableId = TableId(7);
+
 /// A sound page whose length and content follow from `seed`.
 pub(super) fn sample_of(page_size: usize, id: u32, lsn: u64, seed: u64) -> Vec<u8> {
     let len = (seed.wrapping_mul(0x9e37_79b9) % (run_capacity(page_size) as u64 + 1)) as usize;
     let payload: Vec<u8> = (0..len as u64).map(|at| (seed.wrapping_mul(31) ^ at) as u8 | 1).collect();
     let mut page = vec![0; page_size];
-    unpack(&run_page(PageId(id), TableId(7), PageId::NONE, &payload), &mut page).unwrap();
+    unpack(&run_page(PageId(id), SAMPLE_TABLE, PageId::NONE, &payload), &mut page).unwrap();
     put_u64(&mut page, 0, lsn);
     page
 }

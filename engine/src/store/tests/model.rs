@@ -4,7 +4,7 @@ use super::slots::SlotStore;
 use super::*;
 use crate::base::limits::PAGE_HEADER;
 use crate::store::shadow::ShadowStore;
-use crate::store::{Base, ChangedParts, DatabaseFile, DeltaBlocks, Frozen, StoreOptions, TableStore};
+use crate::store::{Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, StoreOptions, TableStore};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,9 @@ pub(in crate::store) enum Step {
     },
     Compact,
     PersistTable,
+    Compress(Compression),
     Reopen,
+    Close,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -44,7 +46,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0i64..6, any::<bool>()).prop_map(|(left, reaches)| Step::Fail { left, reaches }),
         2 => Just(Step::Compact),
         1 => Just(Step::PersistTable),
+        2 => proptest::sample::select(&[Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)][..])
+            .prop_map(Step::Compress),
         1 => Just(Step::Reopen),
+        1 => Just(Step::Close),
     ];
     proptest::collection::vec(step, 1..80)
 }
@@ -111,6 +116,8 @@ pub(in crate::store) struct ModelRun<S> {
     /// Dropped pages whose ids must not be used before the next checkpoint.
     withheld: BTreeSet<u32>,
     seed: u64,
+    /// A write has failed that was not repeated, so that pages may be other than in the model.
+    spoilt: bool,
 }
 
 impl<S: Subject> ModelRun<S> {
@@ -133,6 +140,7 @@ impl<S: Subject> ModelRun<S> {
             frozen: None,
             withheld: BTreeSet::new(),
             seed: 0,
+            spoilt: false,
         }
     }
 
@@ -192,7 +200,9 @@ impl<S: Subject> ModelRun<S> {
                 }
             }
             Step::PersistTable => self.store.persist_table(),
+            Step::Compress(compression) => self.store.set_compression(SAMPLE_TABLE, *compression),
             Step::Reopen => self.reopen(),
+            Step::Close => self.close(),
         }
     }
 
@@ -202,7 +212,9 @@ impl<S: Subject> ModelRun<S> {
         let written = write(&self.store, &mut self.changed);
         if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {
             self.disk.arm(-1, false);
-            return write(&self.store, &mut self.changed).is_ok();
+            let is_written = write(&self.store, &mut self.changed).is_ok();
+            self.spoilt |= !is_written;
+            return is_written;
         }
         written.is_ok()
     }
@@ -244,12 +256,36 @@ impl<S: Subject> ModelRun<S> {
         }
     }
 
+    /// Closes and opens the store, if no failure is in the way.
+    fn close(&mut self) {
+        self.step(&Step::Freeze);
+        self.finish();
+        let meta = Meta { clean: true, ..meta_of(S::KIND) };
+        let is_closed = self.durable.len() == 1 && self.store.shrink(0).is_ok() && self.store.close(meta).is_ok();
+        if !is_closed {
+            return self.reopen();
+        }
+        let (pages, spoilt) = (std::mem::take(&mut self.pages), self.spoilt);
+        self.open(true);
+        // The slots of dropped pages are not cleared in the store that is for these tests alone.
+        assert!(spoilt || S::KIND == StoreKind::Slots || self.pages == pages);
+        self.store.file().write_meta(meta_of(S::KIND)).unwrap();
+    }
+
     fn reopen(&mut self) {
+        self.open(false);
+    }
+
+    fn open(&mut self, was_closed: bool) {
         self.disk.arm(-1, false);
         self.frozen = None;
         self.withheld.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
+        if was_closed {
+            self.store.use_closed_state();
+        }
         self.changed.clear();
+        self.spoilt = false;
         let found = self.all();
         let mut page = vec![0; page_size(S::KIND)];
         for id in found.keys() {

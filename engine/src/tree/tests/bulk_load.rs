@@ -1,5 +1,5 @@
-//! Bulk loads: the tree that they make is the one that single puts would answer from, at every fill, page size,
-//! layout and shape of keys; and it can be changed afterwards.
+//! Tests of bulk loads: the loaded tree has the same entries as one that is built by single puts, for every fill, page
+//! size, layout and shape of keys; and it can be changed afterwards.
 
 use super::keys::{any_key, fixed_key};
 use super::*;
@@ -8,7 +8,7 @@ use crate::page::PageOp;
 use crate::tree::{BulkLoader, BulkSink, Loaded, PageRead, PageWrite};
 use proptest::prelude::*;
 
-/// Writes past the log, as a bulk load does.
+/// Writes pages without the log, as a bulk load does.
 struct Pages<'s>(&'s VecStore);
 
 impl BulkSink for Pages<'_> {
@@ -118,7 +118,7 @@ fn leaves_are_as_full_as_was_asked() {
         let (tree, _) = load(&store, layout, fill, &paths);
         let leaves = tree.verify(&store, &mut |_| ()).unwrap().levels[0];
         let used = leaves.used_bytes as f32 / (leaves.pages * 4096) as f32;
-        // The cut may come a sixteenth early for a shorter separator, and the next entry may not fit.
+        // The page may end a sixteenth early for a shorter separator, and the next entry may not fit.
         assert!((fill - 0.08..=fill).contains(&used), "{list:?} at {fill}: {used}");
     }
 }
@@ -132,7 +132,7 @@ fn inner_pages_are_as_full_as_was_asked() {
         let (tree, _) = load(&store, layout, fill, &numbers);
         let inner = tree.verify(&store, &mut |_| ()).unwrap().levels[1];
         let used = inner.used_bytes as f32 / (inner.pages * 512) as f32;
-        // Dense lists and others, and a last page with what is left.
+        // Dense key lists and others, and a last page with the rest.
         assert!(inner.pages > 20 && (fill - 0.1..=fill).contains(&used), "at {fill}: {used} of {}", inner.pages);
     }
 }

@@ -1,5 +1,5 @@
-//! Damaged pages: whatever bytes a page has, and wherever its links lead, every call answers or fails with an error;
-//! none panics, goes on for ever, or takes a latch twice.
+//! Tests with damaged pages: whatever bytes a page has, and wherever its links lead, every call returns a result or an
+//! error. No call panics, loops, or takes a latch twice.
 
 use super::keys::any_key;
 use super::*;
@@ -17,7 +17,7 @@ fn grown(list: KeyListKind, keys: &[Vec<u8>]) -> (VecStore, Tree) {
     (store, tree)
 }
 
-/// Everything that reads; the results are of no interest.
+/// Calls every function that reads, and ignores the results.
 fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     let mut leaf = LeafCopy::new();
     for key in keys {
@@ -34,7 +34,7 @@ fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     let _ = tree.count_subtree(store, tree.root);
 }
 
-/// Everything that writes.
+/// Calls every function that writes.
 fn write_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     for (at, key) in keys.iter().enumerate() {
         let _ = match at % 3 {
@@ -61,7 +61,7 @@ proptest! {
         let (store, tree) = grown(list, &keys);
         let pages: Vec<PageId> = store.allocated().into_iter().collect();
         for (page, at, byte) in damage {
-            // The front more often than the rest: headers, fences and heads are what leads elsewhere.
+            // The front is damaged more often: headers, fences and heads refer to other places.
             let at = if byte % 2 == 0 { at.index(60) } else { at.index(256) };
             store.overwrite(*page.get(&pages), |page| page[at] = byte);
         }
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_in_each_others_place_give_errors_only(
+    fn swapped_pages_give_errors_only(
         keys in prop::collection::vec(any_key(), 20..150),
         swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
     ) {
@@ -80,7 +80,7 @@ proptest! {
         for (from, to) in swaps {
             let (from, to) = (*from.get(&pages), *to.get(&pages));
             let bytes = store.read(from).unwrap().to_vec();
-            // Its id is right, so that only what the pages around it say gives it away.
+            // The page id is right, so only the pages around it show that it is the wrong page.
             store.overwrite(to, |page| {
                 page.copy_from_slice(&bytes);
                 page[8..12].copy_from_slice(&to.0.to_le_bytes());
@@ -107,7 +107,7 @@ fn a_page_that_leads_back_up_is_an_error() {
     let (store, tree, keys) = three_levels();
     let child = crate::page::Page::new(&store.read(tree.root).unwrap()).child(0);
     for target in [child, tree.root, PageId::NONE, PageId(30_000)] {
-        // The first child id of an inner page ends two bytes before the end, where the record size is.
+        // The first child id of an inner page ends two bytes before the end of the page, where the record size is.
         store.overwrite(child, |page| page[250..254].copy_from_slice(&target.0.to_le_bytes()));
         assert!(corrupt_get(&tree, &store, &keys[0]), "{target}");
         let stats = tree.verify(&store, &mut |_| ()).unwrap();
@@ -124,7 +124,7 @@ fn another_tables_page_is_an_error() {
 }
 
 #[test]
-fn a_corrupt_leaf_costs_its_range_alone() {
+fn a_corrupt_leaf_costs_only_its_range() {
     let (store, tree, keys) = three_levels();
     let (id, count) = tree.leaf_for(&store, &keys[300], |leaf| (leaf.id(), leaf.count())).unwrap();
     let mut lost = LeafCopy::new();
@@ -142,7 +142,7 @@ fn a_corrupt_leaf_costs_its_range_alone() {
 }
 
 #[test]
-fn a_corrupt_neighbour_keeps_nobody_from_removing() {
+fn a_corrupt_neighbour_does_not_prevent_a_removal() {
     let (store, tree, keys) = three_levels();
     let leaf = |key: &[u8]| tree.leaf_for(&store, key, |leaf| leaf.id());
     let broken = leaf(&keys[300]).unwrap();
@@ -177,12 +177,13 @@ fn a_run_that_is_not_the_keys_is_an_error() {
     assert!(corrupt_get(&tree, &store, &key));
 }
 
-/// A leaf of a key heap where the place of one key is that of another, which looks the same from where its part begins.
+/// A leaf of a key heap where the place of one key is that of another key, which has the same bytes from the beginning
+/// of the part on.
 fn twice() -> (VecStore, Tree) {
     heap_with(22, 32)
 }
 
-/// A leaf of a key heap of the keys 0 to 99 where the place of the key `to` is that of `from`.
+/// A leaf of a key heap with the keys 0 to 99, where the place of the key `to` is that of `from`.
 fn heap_with(from: usize, to: usize) -> (VecStore, Tree) {
     let store = VecStore::new(4096);
     let tree = new_tree(&store, layout(KeyListKind::PkbHeap(2), RecordListKind::None, SeparatorRule::TAIL));
@@ -190,7 +191,7 @@ fn heap_with(from: usize, to: usize) -> (VecStore, Tree) {
         put(&tree, &store, format!("{n:06}").as_bytes(), b"");
     }
     store.overwrite(tree.root, |page| {
-        // Entries of 2 + 2 + 6 bytes behind the header and the open page.
+        // Entries of 2 + 2 + 6 bytes after the header and the open page.
         let place = |slot: usize| limits::PAGE_HEADER + 4 + slot * 10 + 4;
         page.copy_within(place(from)..place(from + 1) - 4, place(to));
     });
@@ -208,7 +209,7 @@ fn keys_of_a_heap_that_are_out_of_order_end_a_cursor() {
         loop {
             match if forward { cursor.next_entry() } else { cursor.prev_entry() } {
                 Ok(Some(_)) => entries += 1,
-                Ok(None) => panic!("the end, past keys that are out of order"),
+                Ok(None) => panic!("a cursor passed keys that are out of order"),
                 Err(error) => break assert!(matches!(error, Error::Corrupt { .. }), "{error}"),
             }
             assert!(entries < 200);

@@ -1,4 +1,4 @@
-//! The keys that the random tests use: of every shape that has its own path through the code.
+//! The keys for the random tests. There is a shape for each path through the code.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ pub(super) fn fixed_key() -> BoxedStrategy<Vec<u8>> {
     .boxed()
 }
 
-/// Integers of that many bytes: close together, far apart, at both ends of their range.
+/// Integers of `len` bytes: close together, far apart, at both ends of their range.
 pub(super) fn integer_key(len: usize) -> BoxedStrategy<Vec<u8>> {
     let number = prop_oneof![
         6 => 0u64..2000,

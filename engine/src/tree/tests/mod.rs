@@ -1,11 +1,11 @@
-//! Tests of the whole layer on a Vec of pages: random operations against a model, and one file for each promise that
-//! needs a scene of its own.
+//! Tests of the whole layer on a `Vec` of pages: random operations against a model, and one file for each promise that
+//! needs its own tests.
 
 mod bulk_load;
 mod hostile;
 mod keys;
 mod model;
-mod scenes;
+mod shape;
 mod threads;
 mod vec_store;
 
@@ -15,13 +15,13 @@ use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
 use std::collections::{BTreeMap, BTreeSet};
 use vec_store::VecStore;
 
-/// What a tree should hold.
+/// The expected content of a tree.
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A layout for the tests: separators go to a list that keeps keys of any length and suits inner pages.
+/// A layout for the tests. Its inner pages have a key list that suits them and has keys of any length.
 fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule) -> TreeLayout {
     let (inner, separators) = match leaf {
-        // Separators of integers are whole keys, side by side.
+        // Separators of integer keys are whole keys in a list of fixed-length keys.
         KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => (KeyListKind::Fixed, SeparatorRule::Full),
         _ if leaf != KeyListKind::Fixed && leaf.suits_inner_pages() => (leaf, separators),
         _ => (KeyListKind::Head, separators),
@@ -51,7 +51,7 @@ fn entries(tree: &Tree, store: &VecStore) -> Model {
     collect(Cursor::new(*tree, store))
 }
 
-/// All that a cursor has before it.
+/// All entries after the cursor.
 fn collect(mut cursor: Cursor<'_, VecStore>) -> Model {
     let mut all = Model::new();
     let mut last: Option<Vec<u8>> = None;
@@ -63,7 +63,8 @@ fn collect(mut cursor: Cursor<'_, VecStore>) -> Model {
     all
 }
 
-/// Verifies the tree, and that the store holds its pages, those of the `detached` subtrees and no others.
+/// Verifies the tree, and that the allocated pages of the store are exactly its pages and those of the `detached`
+/// subtrees.
 fn check(tree: &Tree, store: &VecStore, detached: &[DetachedSubtree]) {
     let mut reached = BTreeSet::new();
     let mut heap = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Random operations against a BTreeMap, over page sizes, layouts and shapes of keys.
+//! Tests with random operations against a `BTreeMap`, for several page sizes, layouts and shapes of keys.
 
 use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
@@ -12,20 +12,20 @@ use std::ops::Bound;
 enum Step {
     Put(Vec<u8>, u16),
     Remove(Vec<u8>),
-    /// The nth of the keys that are there.
+    /// Removes the nth existing key.
     RemoveNth(usize),
     Get(Vec<u8>),
     RemoveRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
     Walk(Vec<u8>, Vec<bool>),
     /// Puts `count` keys that begin with the given bytes.
     Fill(Vec<u8>, u16, u16),
-    /// As [`Step::Fill`], in order and together, among others; the places are looked for first, or not.
+    /// Like [`Step::Fill`], but sorted, together and among other keys. The places are found before, or not.
     FillTogether(Vec<u8>, u16, Vec<(Vec<u8>, u16)>, bool),
     Free(usize),
 }
 
 fn bound(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Bound<Vec<u8>>> {
-    (key, 0..5).prop_map(|(key, sort)| match sort {
+    (key, 0..5).prop_map(|(key, kind)| match kind {
         0 => Bound::Unbounded,
         1 | 2 => Bound::Included(key),
         _ => Bound::Excluded(key),
@@ -68,7 +68,7 @@ impl Run {
             RecordListKind::Fixed => vec![len as u8; 8],
             RecordListKind::Variable => {
                 let room = limits::max_record(self.store.page_size(), key.len());
-                // Now and then the longest that fits.
+                // Sometimes the longest value that fits.
                 let len = if len == 0 && key.len() % 7 == 3 { room } else { room.min(len.into()) };
                 vec![len as u8; len]
             }
@@ -105,15 +105,15 @@ impl Run {
         while let Some((key, value)) = entries.get(done) {
             let puts = entries[done..].iter().zip(&places[done..]);
             let puts = puts.map(|((key, value), hint)| Put { key, record: Record::inline(value), hint: *hint });
-            let mut told: Vec<Vec<u8>> = Vec::new();
+            let mut passed: Vec<Vec<u8>> = Vec::new();
             let before = |new: &[NewEntry<'_>]| {
-                told = new.iter().map(|entry| entry.key.to_vec()).collect();
+                passed = new.iter().map(|entry| entry.key.to_vec()).collect();
                 Ok(())
             };
             let some = self.tree.put_run(&self.store, puts, before).unwrap();
-            assert_eq!(told.len(), some);
-            for ((key, value), told) in entries[done..].iter().zip(&told) {
-                assert_eq!(key, told);
+            assert_eq!(passed.len(), some);
+            for ((key, value), passed) in entries[done..].iter().zip(&passed) {
+                assert_eq!(key, passed);
                 assert!(self.model.insert(key.clone(), value.clone()).is_none());
             }
             if some == 0 {
@@ -125,29 +125,29 @@ impl Run {
         self.put_behind(&behind, places.get(above).copied());
     }
 
-    /// Puts entries above all that are there.
+    /// Puts entries after all existing ones.
     fn put_behind(&mut self, entries: &[(Vec<u8>, Vec<u8>)], hint: Option<LeafHint>) {
         let short = entries.iter().all(|(key, _)| key.len() <= limits::long_key_head(self.store.page_size()));
         let all = entries.iter().map(|(key, value)| (key.as_slice(), Record::inline(value)));
-        let (mut told, hint) = (false, hint.unwrap_or(LeafHint::NONE));
+        let (mut called, hint) = (false, hint.unwrap_or(LeafHint::NONE));
         let before = || {
-            told = true;
+            called = true;
             Ok(())
         };
         let done = self.tree.put_behind(&self.store, hint, all, before).unwrap();
-        // Where keys were removed they may belong to several leaves.
-        assert_eq!(done, told || entries.is_empty());
-        assert!(!told || short && !self.tree.layout.leaf.keys_are_out_of_line());
+        // After removals, the entries may belong to several leaves.
+        assert_eq!(done, called || entries.is_empty());
+        assert!(!called || short && !self.tree.layout.leaf.keys_are_out_of_line());
         for (key, value) in entries {
             if !done {
                 self.tree.put_with_hint(&self.store, hint, key, Record::inline(value), |_| Ok(())).unwrap();
             }
             self.model.insert(key.clone(), value.clone());
         }
-        // They are not behind all others any more.
+        // They are not after all others any more.
         if let [(key, value), ..] = entries {
             let again = std::iter::once((key.as_slice(), Record::inline(value)));
-            assert!(!self.tree.put_behind(&self.store, hint, again, || panic!("nothing happens")).unwrap());
+            assert!(!self.tree.put_behind(&self.store, hint, again, || panic!("nothing may be put")).unwrap());
         }
     }
 
@@ -217,9 +217,9 @@ impl Run {
         cursor.seek(key).unwrap();
         for &forward in moves {
             let found = if forward { cursor.next_entry() } else { cursor.prev_entry() }.unwrap();
-            let expect = if forward { keys.get(at) } else { at.checked_sub(1).map(|at| &keys[at]) };
-            assert_eq!(found.map(|(key, _)| key), expect.map(|key| key.as_slice()));
-            match (forward, expect.is_some()) {
+            let expected = if forward { keys.get(at) } else { at.checked_sub(1).map(|at| &keys[at]) };
+            assert_eq!(found.map(|(key, _)| key), expected.map(|key| key.as_slice()));
+            match (forward, expected.is_some()) {
                 (true, true) => at += 1,
                 (false, true) => at -= 1,
                 _ => {}
@@ -237,7 +237,8 @@ impl Run {
         assert!(cursor.prev_entry().unwrap().is_none());
     }
 
-    /// One of the keys that begin with these bytes, as far as the table's keys are that long.
+    /// One of the keys that begin with these bytes. If the keys of the table have a fixed length, the bytes are
+    /// shortened.
     fn extended(&self, key: &[u8], n: u16) -> Vec<u8> {
         let leaf = self.tree.layout.leaf;
         let len = if leaf == KeyListKind::Fixed { Some(16) } else { leaf.key_len() };
@@ -270,7 +271,7 @@ impl Run {
         }
     }
 
-    /// Frees a detached subtree in steps; between them it is a subtree that can be counted.
+    /// Frees a detached subtree in steps. Between them it is a valid subtree that can be counted.
     fn free(&mut self, budget: usize) {
         let Some(subtree) = self.detached.pop() else { return };
         let root = subtree.root;
@@ -345,7 +346,7 @@ fn block_lists() -> impl Strategy<Value = KeyListKind> {
     prop::sample::select(lists)
 }
 
-/// Few, each being long; PROPTEST_CASES asks for more.
+/// Few cases, because each is long. PROPTEST_CASES sets another number.
 pub(super) fn cases() -> ProptestConfig {
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 24 };
     ProptestConfig::with_cases(cases)

@@ -1,5 +1,5 @@
-//! Readers beside the writer: a store of real latches, a writer that splits, merges, detaches and frees all the time,
-//! and readers that must find every entry that is always there, by search and by cursor, both ways.
+//! Tests with readers beside the writer: a store with real latches, a writer that splits, merges, detaches and frees
+//! all the time, and readers that must find every entry that always exists, by search and by cursor in both directions.
 
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -55,7 +55,7 @@ impl PageRead for LatchStore {
 
     fn read(&self, id: PageId) -> Result<Shared<'_>> {
         let page = self.pages.get(id.0 as usize).ok_or_else(|| Error::corrupt(id, "no such page"))?;
-        // In the middle of a coupling step, so that the other threads get their turn where it hurts.
+        // In the middle of latch coupling, so that other threads run at the critical moment.
         std::thread::yield_now();
         Ok(Shared(page.read()))
     }
@@ -83,14 +83,14 @@ impl PageWrite for LatchStore {
     }
 
     fn free(&self, id: PageId) -> Result<()> {
-        // A reader that still comes here finds no page of the tree.
+        // A reader that still reads this page finds that it is not a page of the tree.
         self.latch(id)?.0.fill(0xEE);
         self.free.lock().push(id);
         Ok(())
     }
 }
 
-/// Keys that stay: inline ones, and long ones that only their runs tell apart.
+/// Keys that are never removed: inline keys, and long keys that differ only in their runs.
 fn steady(n: u32) -> Vec<u8> {
     if n.is_multiple_of(9) {
         [vec![b'k'; 300], n.to_be_bytes().to_vec()].concat()
@@ -99,7 +99,7 @@ fn steady(n: u32) -> Vec<u8> {
     }
 }
 
-/// Keys that come and go around them.
+/// Keys between them that are put and removed.
 fn passing(n: u32) -> Vec<u8> {
     [steady(n / 3), vec![b'-'; (n % 40) as usize], n.to_be_bytes().to_vec()].concat()
 }
@@ -114,7 +114,7 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
             let n = (n * 11 + round * 17) % 900;
             tree.remove(store, &passing(n), |_| Ok(())).unwrap();
         }
-        // Between two steady keys there is nothing but passing ones; and a range of its own to detach.
+        // Only passing keys are between two steady keys. The keys `r...` are a separate range to detach.
         for n in 0..400u32 {
             tree.put(store, format!("r{n:04}").as_bytes(), Record::default(), |_| Ok(())).unwrap();
         }
@@ -141,17 +141,20 @@ fn read(tree: &Tree, store: &LatchStore, keys: &[Vec<u8>], stop: &AtomicBool) {
             let mut left: BTreeSet<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let mut last: Option<Vec<u8>> = None;
             while let Some((key, _)) = if forward { cursor.next_entry() } else { cursor.prev_entry() }.unwrap() {
-                assert!(last.is_none_or(|last| (last.as_slice() < key) == forward), "a cursor turned back");
+                assert!(
+                    last.is_none_or(|last| (last.as_slice() < key) == forward),
+                    "a cursor moved in the wrong direction"
+                );
                 last = Some(key.to_vec());
                 left.remove(key);
             }
-            assert!(left.is_empty(), "{} entries lost by a cursor", left.len());
+            assert!(left.is_empty(), "{} entries were missed by a cursor", left.len());
         }
     }
 }
 
 #[test]
-fn readers_find_all_that_is_always_there() {
+fn readers_find_all_entries_that_always_exist() {
     let store = LatchStore::new(8192);
     let layout = layout(KeyListKind::Head, RecordListKind::Variable, SeparatorRule::TAIL);
     let tree = Tree::create(&store, TableId(7), layout).unwrap();

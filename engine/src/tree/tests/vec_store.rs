@@ -1,6 +1,6 @@
-//! Pages in memory, for tests: what the tree needs of a store and nothing else, but strict where a real one may be
-//! lenient: a latch taken twice, a page used after it was freed, and a page that is not in order after a change all
-//! fail. It records every operation, so that a test can replay them.
+//! A store of pages in memory, for tests. It is stricter than a real store: a latch taken twice, the use of a freed
+//! page, and a page that is invalid after a change all fail. It records every operation, so that a test can replay
+//! them.
 
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{NewEntry, Page, PageOp, apply, insert_run, unpack};
@@ -9,7 +9,7 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-/// The most pages; page 0 is never given out.
+/// The most pages. Page 0 is never allocated.
 const CAPACITY: usize = 1 << 15;
 
 pub(super) struct VecStore {
@@ -50,7 +50,7 @@ impl VecStore {
         self.pages.get(id.0 as usize).filter(|_| taken).ok_or_else(|| Error::corrupt(id, "it is not allocated"))
     }
 
-    /// The ids of all pages that are allocated.
+    /// The ids of all allocated pages.
     pub(super) fn allocated(&self) -> BTreeSet<PageId> {
         let free = self.free.borrow();
         (1..self.next.get()).map(|id| PageId(id as u32)).filter(|id| !free.contains(id)).collect()
@@ -77,12 +77,12 @@ impl VecStore {
         f(&mut self.pages[id.0 as usize].borrow_mut());
     }
 
-    /// How many operations there were so far.
+    /// The number of operations so far.
     pub(super) fn operations(&self) -> usize {
         self.log.borrow().len()
     }
 
-    /// Replays all operations on zeroed pages and compares the allocated ones, byte for byte.
+    /// Replays all operations on zeroed pages and compares the allocated ones byte for byte.
     pub(super) fn check_replay(&self) {
         let mut pages = vec![vec![0; self.page_size]; self.next.get()];
         for (at, (id, bytes)) in self.log.borrow().iter().enumerate() {

@@ -1,7 +1,8 @@
-//! The applier: the one way that pages change. It applies operations to pages in the pool and collects their records,
-//! so that the batch in the log and the pages in memory can never say different things.
+//! The applier, the only way to change pages. It applies operations to pages in the pool and collects their records, so
+//! the batch in the log and the pages in memory always agree.
 //!
-//! An applier lives for one batch, under the engine's apply lock. It decides nothing: the tree above says what to do.
+//! An applier exists for one batch, under the engine's apply lock. It makes no decisions: the tree calls its
+//! operations.
 
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
@@ -18,13 +19,13 @@ use std::collections::HashSet;
 pub(crate) struct Applier<'e> {
     engine: &'e Engine,
     start: Lsn,
-    /// The LSN that version events carry; `None`: no snapshot can ever ask for them.
+    /// The LSN of version events. `None`: no snapshot can need them.
     events: Option<Lsn>,
     batch: RefCell<BatchBuffer>,
-    /// In an in-memory database operations are counted, not logged.
+    /// The number of operations in an in-memory database, which has no log.
     unlogged_ops: Cell<usize>,
-    /// Pages that this batch has changed.
-    pages: Cell<usize>,
+    /// Pages that this batch has changed, some of them more than once.
+    changed: RefCell<Vec<PageId>>,
     freed: RefCell<HashSet<PageId>>,
 }
 
@@ -37,21 +38,21 @@ impl<'e> Applier<'e> {
             events: Some(start.plus(1)),
             batch: RefCell::new(batch),
             unlogged_ops: Cell::new(0),
-            pages: Cell::new(0),
+            changed: RefCell::default(),
             freed: RefCell::default(),
         }
     }
 
-    /// True if this batch has freed a page of a tree. Its id is not taken again before the batch ends, and until then the
-    /// page looks as it did.
+    /// True if this batch has freed this page of a tree. The id is not used again before the batch ends, and until then
+    /// the page keeps its content.
     pub(crate) fn has_freed(&self, id: PageId) -> bool {
         let freed = self.freed.borrow();
         !freed.is_empty() && freed.contains(&id)
     }
 
-    /// How many pages the batch has changed: they stay in the pool until it ends.
+    /// How many pages the batch has changed. They stay in the pool until the batch ends.
     pub(in crate::txn) fn pages(&self) -> usize {
-        self.pages.get()
+        self.changed.borrow().len()
     }
 
     /// Bytes of the batch so far.
@@ -59,20 +60,20 @@ impl<'e> Applier<'e> {
         self.batch.borrow().len()
     }
 
-    /// The same for a piece of a large transaction, whose pieces file their version events under one LSN; `None` where no
-    /// snapshot can ever ask for them.
+    /// Sets the LSN of version events, which all pieces of a large transaction share. `None`: no snapshot can need the
+    /// events.
     pub(super) fn with_events(self, events: Option<Lsn>) -> Applier<'e> {
         Applier { events, ..self }
     }
 
-    /// The LSN that version events of this batch carry: after every snapshot before the batch, before its end. Snapshots begin
-    /// before a large transaction or after all of it.
+    /// The LSN of the version events of this batch. It is greater than every snapshot before the batch, and less than
+    /// the end of the batch. No snapshot begins between the pieces of a large transaction.
     pub(crate) fn event_lsn(&self) -> Lsn {
         self.events.unwrap_or(self.start)
     }
 
-    /// True if a snapshot may ask for what is changed.
-    pub(super) fn is_seen(&self) -> bool {
+    /// True if a snapshot may need before-images of what this batch changes.
+    pub(super) fn needs_versions(&self) -> bool {
         self.events.is_some()
     }
 
@@ -90,10 +91,13 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Puts an operation that has been applied in the batch. `before`: the page's LSN until then.
+    /// Adds an applied operation to the batch. `before` is the LSN of the page before the operation.
     fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn, before: Lsn) {
         debug_assert_eq!(Page::check(page, page.id()).err().map(|error| error.to_string()), None, "after {op:?}");
-        self.pages.set(self.pages.get() + usize::from(before < self.start));
+        // A page that was written outside the log may have the LSN at which this batch begins.
+        if before <= self.start {
+            self.changed.borrow_mut().push(page.id());
+        }
         if self.engine.is_logged() {
             encode_operation(page.id(), op, self.batch.borrow_mut().out());
         } else {
@@ -102,7 +106,7 @@ impl<'e> Applier<'e> {
         page.mark_dirty(lsn);
     }
 
-    /// Marks a page that was written outside the log as allocated and says where it lies.
+    /// Marks a page that was written outside the log as allocated, and logs its place.
     pub(crate) fn adopt(&self, id: PageId, place: Option<PlaceBytes>) -> Result<()> {
         self.set_allocated(id)?;
         if let Some(place) = place {
@@ -111,19 +115,19 @@ impl<'e> Applier<'e> {
         Ok(())
     }
 
-    /// Notes how far a large transaction has come.
+    /// Logs how many steps of a large transaction are done.
     pub(crate) fn progress(&self, done: u64, last: bool) {
         self.record(&Record::Progress { done, last });
     }
 
-    /// Takes a reserved page for its first content.
+    /// Marks a reserved page as allocated and latches it for its first content.
     pub(crate) fn adopt_for_format(&self, id: PageId) -> Result<WriteGuard<'e>> {
         self.set_allocated(id)?;
         self.engine.pool.create(id)
     }
 
-    /// Marks the pages of a run as free. The log gets one operation for each allocation map, however long the run is.
-    /// Their ids are not let go: older snapshots may still read the run.
+    /// Marks the pages of a run as free, with one logged operation for each allocation map. Does not release the ids:
+    /// older snapshots may still read the run.
     pub(crate) fn free_later(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
         let mut ids = ids.peekable();
         while let Some(first) = ids.next() {
@@ -137,17 +141,18 @@ impl<'e> Applier<'e> {
         Ok(())
     }
 
-    /// Lets go of pages of runs that are marked as free, when the batch ends.
-    pub(crate) fn let_go(&self, ids: impl Iterator<Item = PageId>) {
+    /// Releases the ids of pages that are marked as free, when the batch ends.
+    pub(crate) fn release(&self, ids: impl Iterator<Item = PageId>) {
         self.freed.borrow_mut().extend(ids);
     }
 
-    /// Ends the batch: its records, and what was freed by it.
+    /// Ends the batch. Returns its records and the freed pages.
     pub(crate) fn finish(self) -> FinishedBatch {
         let mut freed: Vec<PageId> = self.freed.into_inner().into_iter().collect();
-        // What happens must not depend on how a set happens to be ordered.
+        // The order of a hash set must not influence later operations.
         freed.sort_unstable();
-        FinishedBatch { ops: self.unlogged_ops.get(), batch: self.batch.into_inner(), freed }
+        let (batch, changed) = (self.batch.into_inner(), self.changed.into_inner());
+        FinishedBatch { ops: self.unlogged_ops.get(), batch, changed, freed }
     }
 
     fn map_of(&self, id: PageId) -> (PageId, u32) {
@@ -173,13 +178,13 @@ impl<'e> Applier<'e> {
         Ok(())
     }
 
-    /// Marks pages of one allocation map as free.
+    /// Marks pages in one allocation map as free.
     fn clear_allocated(&self, first: PageId, count: u32) -> Result<()> {
         if !self.engine.is_logged() {
             return Ok(());
         }
         if first.0.saturating_add(count) > self.engine.ids.lock().high() {
-            return Err(Error::corrupt(first, "it is to be freed, and there is no such page"));
+            return Err(Error::corrupt(first, "a page to be freed does not exist"));
         }
         let (map, bit) = self.map_of(first);
         let mut page = self.engine.pool.latch(map)?;
@@ -188,10 +193,11 @@ impl<'e> Applier<'e> {
     }
 }
 
-/// What an applier leaves behind.
+/// The result of an applier.
 pub(crate) struct FinishedBatch {
     pub(crate) batch: BatchBuffer,
     pub(crate) ops: usize,
+    pub(crate) changed: Vec<PageId>,
     pub(crate) freed: Vec<PageId>,
 }
 

@@ -1,9 +1,9 @@
-//! Counting the entries of a range of keys by its leaves.
+//! Counts the entries of a range of keys, leaf by leaf.
 
 use crate::base::Result;
 use crate::tree::{KeyRange, LeafCopy, PageRead, Target, Tree};
 
-/// How many entries of `tree` lie in `key_range`.
+/// How many entries of `tree` are in `key_range`.
 pub(crate) fn entries(pages: &impl PageRead, tree: &Tree, key_range: &KeyRange) -> Result<u64> {
     let mut count = 0u64;
     let mut from = key_range.lower.clone();

@@ -1,6 +1,6 @@
-//! What the writes of a table come to at commit: how many entries are added or removed, where each key goes, and the steps
-//! that do it. Keys behind all others, such as keys that come in order, are examined together. How a step changes pages
-//! must not be in this file.
+//! Examines the writes of a table at commit: how many entries they add or remove, where each key belongs, and the steps
+//! that carry them out. New keys after all others, such as ascending keys, are examined together. How a step changes
+//! pages must not be in this file.
 
 use super::steps::{Step, Steps, UnlistedSteps};
 use super::write_set::WriteSet;
@@ -8,30 +8,30 @@ use crate::base::Result;
 use crate::tree::{KeyRange, LeafHint, Tree};
 use crate::txn::engine::Engine;
 
-/// With more writes than this to look for, the places in a database with a log are not kept: hardly any commit that has so many
-/// goes into one batch.
+/// With more writes than this, a database with a log does not keep their places. So many writes rarely fit in one
+/// batch, and later batches cannot use the places.
 const MANY: usize = 1 << 20;
 
-/// What a table's writes do to the number of its entries, and where they do it.
+/// The change of the number of entries of a table, and the places of its writes.
 pub(crate) struct EntryDelta {
-    /// Entries added, or, if negative, taken away.
+    /// The number of entries added or, if negative, removed.
     pub(crate) entries: i64,
-    /// The place of each of the first point writes, in the order of their keys, as long as its leaf is not freed or detached;
-    /// none at all if the writes themselves detach something.
+    /// The places of the first point writes, in the order of their keys. A place is valid as long as its leaf is not
+    /// freed or detached. Empty if the writes themselves may detach subtrees.
     places: Vec<LeafHint>,
-    /// The place of all others: behind the last entry of a leaf, or [`LeafHint::NONE`].
+    /// The place of all other writes: after the last entry of a leaf, or [`LeafHint::NONE`].
     rest: LeafHint,
 }
 
 impl EntryDelta {
-    /// So many entries are added, nobody knows where.
+    /// A number of added entries, without places.
     pub(crate) fn added(entries: usize) -> EntryDelta {
         let entries = i64::try_from(entries).unwrap_or(i64::MAX);
         EntryDelta { entries, places: Vec::new(), rest: LeafHint::NONE }
     }
 }
 
-/// Adds what carries out a table's writes to `steps`.
+/// Adds the steps of a table's writes to `steps`.
 pub(crate) fn push_steps<'a>(steps: &mut Steps<'a>, tree: &'a Tree, writes: &'a WriteSet, delta: &EntryDelta) {
     let clear = |range: &'a KeyRange| Step::Clear { tree, lower: &range.lower, upper: range.upper.as_deref() };
     steps.listed.extend(writes.cleared().iter().map(clear));
@@ -44,7 +44,7 @@ pub(crate) fn push_steps<'a>(steps: &mut Steps<'a>, tree: &'a Tree, writes: &'a 
 }
 
 impl Engine {
-    /// How many entries a table's writes add or take away, and where; the caller holds the writer's lock.
+    /// How many entries a table's writes add or remove, and their places. The caller must hold the writer's lock.
     pub(crate) fn entry_delta(&self, tree: &Tree, writes: &WriteSet) -> Result<EntryDelta> {
         let pages = self.pages();
         let mut delta = EntryDelta::added(0);
@@ -68,13 +68,13 @@ impl Engine {
                 delta.places.push(place);
             }
         })?;
-        // The others are new entries.
+        // The remaining writes add new entries.
         delta.entries = delta.entries.saturating_add_unsigned((writes.len() - count) as u64);
         Ok(delta)
     }
 
-    /// How many of a table's writes are not behind the last entry of the leaf that the last of them goes to, and the place of those
-    /// that are.
+    /// If the last writes of a table belong after the last entry of one leaf: the number of writes before those, and
+    /// the place of those.
     fn find_behind(&self, tree: &Tree, writes: &WriteSet) -> Result<Option<(usize, LeafHint)>> {
         let Some(last) = writes.last_in_order() else { return Ok(None) };
         tree.find_behind(&self.pages(), last, |key| writes.rank_above(key))

@@ -1,8 +1,8 @@
-//! Commit: a transaction's steps become page changes and one batch in the log (or, for a large transaction, one
-//! logical record and several batches).
+//! Commit: turns the steps of a transaction into page changes and one batch in the log. A large transaction becomes one
+//! logical record and several batches.
 //!
-//! Everything that can fail without harm fails first: reading and pinning the pages, reserving log space. A failure
-//! after the first change poisons the engine.
+//! All that can fail without harm is done first: reading and pinning pages, and reserving space in the log and the
+//! file. A failure after the first change stops all writing.
 
 pub(super) mod applier;
 pub(super) mod count;
@@ -27,26 +27,28 @@ use applier::{Applier, FinishedBatch};
 use need::{Need, Survey, Surveyed};
 use steps::{Step, Steps, UnlistedSteps};
 
-/// The root of the catalog, for ever.
+/// The root page of the catalog. It never changes.
 pub(crate) const CATALOG_ROOT: PageId = PageId(1);
-/// Catalog keys that begin with this byte name detached subtrees: the byte, then the root page id, big-endian.
+/// The first byte of catalog keys that name detached subtrees. The root page id follows, big-endian.
 pub(crate) const DETACHED_PREFIX: u8 = 1;
 
-/// Log bytes of a commit beyond those of its keys and records: pages that split, and the catalog.
+/// Log bytes of a commit besides its keys and records: for pages that split, and the catalog.
 const COMMIT_LOG: usize = 256 << 10;
-/// Log bytes with which a transaction is long enough for a checkpoint of its own.
+/// A transaction with more log bytes takes a checkpoint first.
 const LONG: usize = 64 << 20;
-/// Log bytes and pages kept for transactions that only remove.
+/// Log bytes and pages that are reserved for transactions that only remove.
 const RELIEF_LOG: usize = 1 << 20;
 pub(super) const RELIEF_PAGES: usize = 32;
 
-/// How many steps ahead of the one being applied the leaves are prefetched.
+/// How many steps ahead leaves are prefetched.
 const AHEAD: usize = 4;
 
 impl Engine {
-    /// Carries out a transaction. The caller holds the writer's lock and gives it up after this returns; waiting for
-    /// the device is [`Engine::settle`]'s. `loaded`: bytes of keys and values of bulk loads, which are not in the steps.
+    /// Commits the steps of a transaction. The caller holds the writer's lock and releases it after this returns.
+    /// [`Engine::settle`] then waits for the device. `loaded` is the number of bytes of keys and values of bulk loads,
+    /// which are not in the steps.
     pub(crate) fn commit(&self, steps: &Steps<'_>, catalog: &Tree, loaded: u64) -> Result<Lsn> {
+        self.keep_within_bounds();
         self.check_poison()?;
         if !self.is_logged() {
             return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
@@ -55,10 +57,10 @@ impl Engine {
         if pins.is_none() && need.log + need.logical > LONG {
             self.shorten_log()?;
         }
-        // No checkpoint may begin a new segment between the room for a large transaction and its record.
+        // No checkpoint may begin a new segment between this reservation and the logical record of a large transaction.
         let between_batches = pins.is_none().then(|| self.apply.lock());
         if let Err(refused) = self.reserve_room(&need, pins.is_none()) {
-            // The log may have got its part before the file did not: nobody else should miss it.
+            // The log may have reserved its part before the file failed. Give it back, so that others can use it.
             if pins.is_none() {
                 self.log()?.give_back_reservation()?;
                 self.reserve_relief()?;
@@ -68,14 +70,14 @@ impl Engine {
         if steps.listed.iter().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
             && let Some(store) = &self.store
         {
-            // After a failed sync the store takes no checkpoint any more, so the log could only grow.
+            // After a failed sync the store takes no more checkpoints, so the log could only grow.
             store.file().sync().inspect_err(|cause| self.poison(cause))?;
         }
         let outcome = match between_batches {
             None => self.apply_batch(steps, catalog),
-            Some(between) => {
-                self.whole("it applied a large transaction", || self.commit_large(steps.iter(), catalog, between))
-            }
+            Some(between) => self.poison_on_panic("it applied a large transaction", || {
+                self.commit_large(steps.iter(), catalog, between)
+            }),
         };
         drop(pins);
         if let (Ok(_), Some(store)) = (&outcome, &self.store) {
@@ -84,19 +86,20 @@ impl Engine {
         outcome.inspect_err(|cause| self.poison(cause))
     }
 
-    /// Takes a checkpoint, if there is room for it, so that the log before it and the places of replaced pages become free.
+    /// Takes a checkpoint, if there is space for it. This frees old log segments and the places of replaced pages.
     pub(super) fn shorten_log(&self) -> Result<()> {
         self.log()?.give_up_reservation();
         match self.checkpoint() {
-            // There may be room enough all the same.
+            // There may still be enough space.
             Err(Error::Full { .. }) => {}
             taken => drop(taken?),
         }
         self.reserve_relief()
     }
 
-    /// Reserves what the log and, at the next checkpoint, the file will need, so that neither fails for want of space once
-    /// pages have changed. Some of it is kept for transactions that only remove: on a full device they are the way out.
+    /// Reserves the space that the log and, at the next checkpoint, the file will need, so that neither is full after
+    /// pages have changed. If the transaction adds data, some space must be left for transactions that only remove: on
+    /// a full device they free space.
     fn reserve_room(&self, need: &Need, large: bool) -> Result<()> {
         let (log, images) = if need.adds { (RELIEF_LOG, RELIEF_PAGES) } else { (0, 0) };
         let logical = if large { need.logical } else { 0 };
@@ -105,7 +108,7 @@ impl Engine {
         store.ensure_room(self.pool.dirty_pages() + (need.images + images) as u64)
     }
 
-    /// Reserves again what transactions that only remove rely on, if there is room for it.
+    /// Reserves again the log space for transactions that only remove, if there is enough.
     pub(crate) fn reserve_relief(&self) -> Result<()> {
         match self.log()?.reserve(RELIEF_LOG + COMMIT_LOG) {
             Err(Error::Full { .. }) => Ok(()),
@@ -117,7 +120,7 @@ impl Engine {
     fn apply_batch(&self, steps: &Steps<'_>, catalog: &Tree) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
-        let end = self.whole("it applied a commit", || {
+        let end = self.poison_on_panic("it applied a commit", || {
             let applier = Applier::new(self, start, BatchBuffer::new());
             self.apply_steps(&applier, steps.listed.iter().copied(), catalog)?;
             steps.unlisted.iter().try_for_each(|steps| self.apply_unlisted(&applier, steps, catalog))?;
@@ -155,7 +158,8 @@ impl Engine {
         }
     }
 
-    /// Applies the steps of writes that share a hint: with one operation on the leaf, where all are new behind its last entry.
+    /// Applies writes that share a hint. If all of them are new entries after the last one of the leaf, this is one
+    /// operation on the leaf.
     fn apply_unlisted(&self, applier: &Applier<'_>, steps: &UnlistedSteps<'_>, catalog: &Tree) -> Result<()> {
         let UnlistedSteps { tree, ref writes, hint } = *steps;
         if !hint.leaf.is_none()
@@ -163,7 +167,7 @@ impl Engine {
             && let Some(entries) = writes.alike_records()
         {
             let before = || {
-                if applier.is_seen() {
+                if applier.needs_versions() {
                     self.versions.add_new(tree.table, applier.event_lsn(), entries.clone().map(|(key, _)| key));
                 }
                 Ok(())
@@ -176,18 +180,19 @@ impl Engine {
         self.apply_steps(applier, UnlistedSteps { hint: LeafHint::NONE, ..steps.clone() }, catalog)
     }
 
-    /// The log names only pages that recovery will believe it: what comes before each batch.
+    /// Makes sure that recovery accepts the page ids in the log. Called before each batch.
     pub(super) fn make_ids_known(&self) -> Result<()> {
         let high = self.ids.lock().high();
         self.store.as_ref().map_or(Ok(()), |store| store.file().make_known(high))
     }
 
-    /// Puts a finished batch in the log and lets go of what it freed. Returns the batch's end.
+    /// Appends a finished batch to the log and releases the pages that it freed. Returns the end of the batch.
     pub(crate) fn append_batch(&self, finished: FinishedBatch, start: Lsn) -> Result<Lsn> {
-        let FinishedBatch { mut batch, ops, freed } = finished;
+        let FinishedBatch { mut batch, ops, changed, freed } = finished;
         let end = match self.log.get() {
             Some(log) => {
                 self.make_ids_known()?;
+                self.redo_work.note(&changed);
                 log.append_buffer(OPERATIONS, &mut batch)?
             }
             None => start.plus(ops + 2),
@@ -196,13 +201,13 @@ impl Engine {
         Ok(end)
     }
 
-    /// Carries out the first of these steps together, if they put several new entries in one leaf; says how many. Their keys and
-    /// records have `most` bytes at the most.
+    /// Applies the first of these steps together if they put several new entries in one leaf. Their keys and records
+    /// have at most `max_bytes` bytes. Returns the number of steps applied.
     pub(super) fn apply_run<'s>(
         &self,
         applier: &Applier<'_>,
         mut steps: impl Iterator<Item = Step<'s>>,
-        most: usize,
+        max_bytes: usize,
         hint: impl Fn(&Step<'s>) -> LeafHint,
     ) -> Result<usize> {
         let Some(first @ Step::Put { tree, .. }) = steps.next() else { return Ok(0) };
@@ -210,19 +215,19 @@ impl Engine {
         let puts = std::iter::once(first).chain(steps).map_while(|step| match step {
             Step::Put { tree: of, key, record, .. } if of.root == tree.root => {
                 bytes += key.len() + record.bytes.len();
-                (bytes <= most).then(|| Put { key, record, hint: hint(&step) })
+                (bytes <= max_bytes).then(|| Put { key, record, hint: hint(&step) })
             }
             _ => None,
         });
         tree.put_run(applier, puts, |entries| {
-            if applier.is_seen() {
+            if applier.needs_versions() {
                 self.versions.add_new(tree.table, applier.event_lsn(), entries.iter().map(|entry| entry.key));
             }
             Ok(())
         })
     }
 
-    /// `hint`: where the key's place was, in a leaf that is still one of the tree.
+    /// Applies one step. `hint` is a former place of the key, in a leaf that is still in the tree.
     pub(super) fn apply_step(
         &self,
         applier: &Applier<'_>,
@@ -236,7 +241,7 @@ impl Engine {
                 let mut page = applier.adopt_for_format(tree.root)?;
                 tree.format(applier, &mut page)
             }
-            Step::Drop { tree, runs } => self.file_detached(applier, catalog, tree, runs),
+            Step::Drop { tree, runs } => self.add_detached(applier, catalog, tree, runs),
             Step::Clear { tree, lower, upper } => {
                 let mut removal = removal_of(lower, upper);
                 while self.clear_part(applier, catalog, tree, &mut removal)? {}
@@ -253,8 +258,8 @@ impl Engine {
         }
     }
 
-    /// Files a before-image, and frees the run of a large value. Its page ids are let go with the event. That of a damaged record
-    /// stays taken.
+    /// Stores a before-image. If the old value is large, frees its run; its page ids are released together with the
+    /// version event. The run of a damaged record is not freed.
     pub(crate) fn note_before(
         &self,
         applier: &Applier<'_>,
@@ -264,7 +269,7 @@ impl Engine {
     ) -> Result<()> {
         let large = old.filter(|old| old.large);
         let run = large.map_or(Ok(None), |old| large::sound_run(self, old.bytes))?;
-        if !applier.is_seen() {
+        if !applier.needs_versions() {
             return run.map_or(Ok(()), |run| run.free_now(self, applier));
         }
         let damaged = large.filter(|_| run.is_none()).map(|old| large::damaged_record(table, old.bytes));
@@ -273,7 +278,7 @@ impl Engine {
         run.map_or(Ok(()), |run| run.free_later(self, applier))
     }
 
-    /// Removes the next part of a range; false when nothing is left of it.
+    /// Removes the next part of a range. Returns false if nothing is left of it.
     pub(super) fn clear_part(
         &self,
         applier: &Applier<'_>,
@@ -290,7 +295,7 @@ impl Engine {
                     lower: subtree.lower.clone(),
                     upper: subtree.upper.clone(),
                 };
-                if applier.is_seen() {
+                if applier.needs_versions() {
                     self.versions.add_detached(tree.table, detached);
                 }
                 Ok(())
@@ -299,13 +304,13 @@ impl Engine {
         let mut removed = RemovedRange::default();
         let more = removal.step(tree, applier, &mut removed, &mut before)?;
         for subtree in &removed.detached {
-            self.file_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
+            self.add_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
         }
         Ok(more)
     }
 
-    /// Notes in the catalog that a subtree waits to be freed.
-    fn file_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
+    /// Adds a detached subtree to the catalog and to the subtrees that are to be freed.
+    fn add_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
         let [a, b, c, d] = subtree.table.0.to_le_bytes();
         let record = Record { bytes: &[a, b, c, d, runs as u8], large: false };
         let key = detached_key(subtree.root);
@@ -317,12 +322,12 @@ impl Engine {
     }
 }
 
-/// The removal of the keys from `lower` to below `upper`.
+/// A removal of the keys from `lower` to below `upper`.
 pub(super) fn removal_of(lower: &[u8], upper: Option<&[u8]>) -> RangeRemoval {
     RangeRemoval::new(KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) })
 }
 
-/// The catalog key under which a detached subtree waits.
+/// The catalog key of a detached subtree.
 pub(crate) fn detached_key(root: PageId) -> [u8; 5] {
     let [a, b, c, d] = root.0.to_be_bytes();
     [DETACHED_PREFIX, a, b, c, d]

@@ -1,5 +1,5 @@
-//! What a commit needs before it may change anything: its pages read and kept in memory, room in the log and in the file. All
-//! of it is an upper bound: what is found missing later stops all writing.
+//! What a commit needs before it may change anything: its pages, which are read and kept in memory, and space in the
+//! log and in the file. All numbers are upper bounds. If a resource is missing later, all writing stops.
 
 use super::detached_key;
 use super::steps::Step;
@@ -14,73 +14,73 @@ use crate::txn::space::page_ids::ids_per_map;
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 
-/// Log bytes of a record beyond those of its key and its value.
+/// Log bytes of a record besides its key and its value.
 const RECORD_LOG: usize = 16;
 /// Log bytes of a change of an allocation map.
 const MAP_LOG: usize = 64;
 
-/// What a commit needs.
+/// The resources that a commit needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Need {
-    /// Pages that it may change, as one batch.
+    /// The number of pages that it may change, as one batch.
     pub(in crate::txn) pages: usize,
-    /// Changed pages that it may leave. Of those that are merged only one is.
+    /// The number of dirty pages that it may leave. Of pages that are merged, only one counts.
     pub(super) images: usize,
     /// Bytes of its operations in the log.
     pub(in crate::txn) log: usize,
     /// Bytes of its steps in a logical record.
     pub(in crate::txn) logical: usize,
-    /// Bytes of the keys and values that it puts or removes.
+    /// Bytes of the keys and values that it puts and of the keys that it removes.
     pub(super) user: u64,
-    /// There is a step that does not give room back.
+    /// True if a step adds data.
     pub(super) adds: bool,
-    /// So many runs of pages, of large values or long keys, it may free; their pages may be any map's.
+    /// The number of runs (of large values or long keys) that it may free. Their pages may be in any allocation map.
     runs: usize,
-    /// Bytes that new entries may take of pages of their own, twice over, because these may be half full.
-    weight: usize,
+    /// Bytes of new pages that the entries may need.
+    new_bytes: usize,
 }
 
 impl Need {
-    /// Pages that it may change and does not find.
+    /// The number of new pages. A new page may be only half full.
     fn new_pages(&self, page_size: usize) -> usize {
-        self.weight.div_ceil(page_size / 2)
+        self.new_bytes.div_ceil(page_size / 2)
     }
 }
 
-/// Allocation maps that the pages of the longest run can be in.
+/// The number of allocation maps that the pages of the longest run can be in.
 fn maps_of_longest_run(page_size: usize) -> usize {
     let of_map = run_capacity(page_size).saturating_mul(ids_per_map(page_size) as usize).max(1);
     usize::try_from(MAX_VALUE).map_or(usize::MAX, |most| most / of_map + 2)
 }
 
-/// Looks at the steps of a commit, reads what they will change and adds up what they need.
+/// Examines the steps of a commit, reads the pages that they will change, and adds up what they need.
 pub(super) struct Survey<'e> {
     engine: &'e Engine,
     catalog: Tree,
     page_size: usize,
     need: Need,
-    /// The leaves, in memory until the commit ends; `None`: they are too many for one batch.
+    /// The leaves, pinned until the commit ends. `None`: they are too many for one batch.
     pins: Option<Vec<Pin<'e>>>,
-    /// Roots of trees that are yet to be created.
+    /// Roots of trees that the commit itself creates.
     created: BTreeSet<PageId>,
-    /// A range of keys is removed before the steps that follow.
+    /// True if an earlier step removes a range of keys.
     clears: bool,
-    /// The way to the last leaf.
-    way: Vec<PageId>,
-    /// And that to the one before.
+    /// The path to the last leaf.
+    path: Vec<PageId>,
+    /// The path to the leaf before it.
     before: Vec<PageId>,
     /// The last leaf.
     last: PageId,
 }
 
-/// What a commit needs, and its leaves, pinned, if they go into one batch.
+/// What a commit needs, and its leaves, pinned, if it fits in one batch.
 pub(super) struct Surveyed<'e> {
     pub(super) need: Need,
     pub(super) pins: Option<Vec<Pin<'e>>>,
 }
 
 impl<'e> Survey<'e> {
-    /// Looks at all steps.
+    /// Examines all steps.
     pub(in crate::txn) fn take<'a>(
         engine: &'e Engine,
         catalog: &Tree,
@@ -91,25 +91,25 @@ impl<'e> Survey<'e> {
             engine,
             catalog: *catalog,
             page_size,
-            // The maps of the pages that are taken and freed.
+            // The allocation maps of the pages that are taken and freed.
             need: Need { pages: 2, images: 2, ..Need::default() },
             pins: Some(Vec::new()),
             created: BTreeSet::new(),
             clears: false,
-            way: Vec::new(),
+            path: Vec::new(),
             before: Vec::new(),
             last: PageId::NONE,
         };
-        let most_log = engine.log()?.most_payload() / 4;
-        let most_pages = engine.pool.capacity() / 2;
+        let max_log = engine.log()?.most_payload() / 4;
+        let max_pages = engine.pool.capacity() / 2;
         let mut steps = steps.peekable();
         let (all_maps, of_run) = (engine.map_count(), maps_of_longest_run(page_size));
         let maps_of = |need: &Need| all_maps.min(need.runs.saturating_mul(of_run));
         while let Some(step) = steps.next() {
-            survey.look_at(step, &mut steps)?;
+            survey.examine(step, &mut steps)?;
             let need = &survey.need;
             let others = need.new_pages(page_size) + maps_of(need);
-            if need.pages + others > most_pages || need.log > most_log {
+            if need.pages + others > max_pages || need.log > max_log {
                 survey.pins = None;
             }
         }
@@ -121,10 +121,10 @@ impl<'e> Survey<'e> {
         Ok(Surveyed { need, pins: survey.pins })
     }
 
-    fn look_at<'a>(&mut self, step: Step<'a>, rest: &mut Peekable<impl Iterator<Item = Step<'a>>>) -> Result<()> {
+    fn examine<'a>(&mut self, step: Step<'a>, rest: &mut Peekable<impl Iterator<Item = Step<'a>>>) -> Result<()> {
         match step {
             Step::Adopt { .. } => {
-                self.need.weight += 64;
+                self.need.new_bytes += 64;
                 self.add(64, 64, true);
             }
             Step::Create { tree } => {
@@ -150,21 +150,21 @@ impl<'e> Survey<'e> {
         self.need.images += images;
     }
 
-    /// The catalog will name so many detached subtrees.
+    /// Adds what `count` new catalog entries of detached subtrees need.
     fn note_detached(&mut self, root: PageId, count: usize) -> Result<()> {
         self.catalog.leaf_for(&self.engine.pages(), &detached_key(root), |_| ())?;
-        // Each changes a leaf of the catalog, and some split it.
+        // Each entry changes a leaf of the catalog and may split it.
         self.pages(2 * count, count);
         self.add(count * 256, 64, false);
         Ok(())
     }
 
-    /// Reads the leaf that `target` names and keeps it; adds the pages on the way there, each of which may change and be merged
-    /// with its neighbour.
+    /// Reads and pins the leaf that `target` names. Adds the pages on the path to it: each of them may change and be
+    /// merged with its neighbour.
     fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
-        std::mem::swap(&mut self.way, &mut self.before);
+        std::mem::swap(&mut self.path, &mut self.before);
         let mut leaf = PageId::NONE;
-        let looked = tree.way_to(&self.engine.pages(), target, &mut self.way, |page| {
+        let looked = tree.way_to(&self.engine.pages(), target, &mut self.path, |page| {
             leaf = page.id();
             look(page)
         })?;
@@ -172,17 +172,17 @@ impl<'e> Survey<'e> {
             return Ok(looked);
         }
         self.last = leaf;
-        let known = self.way.iter().zip(&self.before).take_while(|(now, before)| now == before).count();
-        let pages = 1 + self.way.len() - known;
+        let known = self.path.iter().zip(&self.before).take_while(|(now, before)| now == before).count();
+        let pages = 1 + self.path.len() - known;
         self.pages(2 * pages, pages);
-        self.need.log += (self.way.len() - known) * 64;
+        self.need.log += (self.path.len() - known) * 64;
         if let Some(pins) = &mut self.pins {
             pins.push(self.engine.pool.pin(leaf)?);
         }
         Ok(looked)
     }
 
-    /// A point write, and those after it that go to the same leaf.
+    /// Examines a point write and those after it that belong to the same leaf.
     fn leaf<'a>(
         &mut self,
         step: Step<'a>,
@@ -202,7 +202,7 @@ impl<'e> Survey<'e> {
         let mut heap = if own.out_of_line { vec![step] } else { Vec::new() };
         let clears = self.clears;
         self.visit(tree, Target::Covering(key), |page| {
-            // A range that is removed before may take what is there.
+            // An earlier removal of a range may remove the entry that is there now.
             let replaced = |step: &Step<'_>| if clears { 0 } else { replaced_bytes(page, step, head) };
             own.add(&step, replaced(&step), page_size);
             let here = |next: &Step<'_>| {
@@ -226,16 +226,16 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// Adds the entries of one leaf; `contents`: log bytes of the leaf's own content.
+    /// Adds what the writes to one leaf need. `contents` is the number of log bytes of the leaf's own content.
     fn count(&mut self, own: &Entries, contents: usize) {
         self.pages(own.heap, own.heap);
-        self.need.weight += own.pages;
+        self.need.new_bytes += own.pages;
         self.need.user += own.user;
         let splits = if own.may_split { own.splits } else { 0 };
         self.add(own.log + splits + contents, own.logical, own.adds);
     }
 
-    /// Reads what these steps, which change one leaf, need of the key heap.
+    /// Reads the pages of the key heap that these steps, which change one leaf, need.
     fn read_heap(&self, steps: &[Step<'_>], added: usize) -> Result<()> {
         let puts = steps.iter().any(|step| matches!(step, Step::Put { .. }));
         let room = if puts { 2 * added + self.page_size / 16 } else { 0 };
@@ -247,7 +247,8 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// A range: the leaves at its ends, and, if they are two, what is detached between them.
+    /// Examines the removal of a range: the leaves at its ends and, if these are two, the subtrees between them, which
+    /// are detached.
     fn clear(&mut self, tree: &Tree, lower: &[u8], upper: Option<&[u8]>) -> Result<()> {
         self.clears = true;
         let keys = lower.len() + upper.map_or(0, <[u8]>::len);
@@ -257,11 +258,12 @@ impl<'e> Survey<'e> {
             return Ok(());
         }
         let head = long_key_head(self.page_size);
-        let (entries, within) = self.visit_thinned(tree, Target::Covering(lower), |page| {
+        let (entries, within) = self.visit_emptied(tree, Target::Covering(lower), |page| {
             (page.count(), upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper)))
         })?;
         self.need.runs += 2 * entries + 2;
-        // Of keys that are out of line some get a leaf of their own, or are taken out of so many pages.
+        // A leaf whose keys are out of line may be divided, and keys may be removed from up to 32 pages of the key
+        // heap.
         if Entries::of(tree).out_of_line {
             self.pages(32, 32);
             self.add(2 * self.page_size, 0, false);
@@ -271,11 +273,11 @@ impl<'e> Survey<'e> {
             return Ok(());
         }
         self.need.runs +=
-            2 * self.visit_thinned(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
+            2 * self.visit_emptied(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
         let keys = KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
         let levels = tree.detaching_levels(&self.engine.pages(), &keys)?;
-        // The root of what is detached is new, and so is the empty subtree in its place, which is merged with what is beside it
-        // at each level. Besides, the leaf before it says that it comes next.
+        // A detached subtree gets a new root. An empty subtree takes its place and is merged with its neighbour at each
+        // level. The leaf before it gets a new right link.
         let longest = max_inline_key(self.page_size) + 1;
         for level in levels.into_iter().map(usize::from) {
             self.pages(3 + level, 2);
@@ -285,8 +287,8 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// As [`Survey::visit`], of a leaf that may become thin, and then be merged with its neighbour.
-    fn visit_thinned<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
+    /// Like [`Survey::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
+    fn visit_emptied<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let last = self.last;
         let looked = self.visit(tree, target, look)?;
         if self.last != last {
@@ -299,30 +301,31 @@ impl<'e> Survey<'e> {
 /// What the writes to one leaf need.
 #[derive(Default)]
 struct Entries {
-    /// Bytes of the entries that are put, keys and records.
+    /// Bytes of the keys and records that are put.
     bytes: usize,
-    /// Bytes of pages that they may need beyond the leaf.
+    /// Bytes of new pages that they may need.
     pages: usize,
-    /// Pages of the key heap.
+    /// The number of pages of the key heap.
     heap: usize,
-    /// Log bytes, without those of pages that are split, and those.
+    /// Log bytes without those of split pages (`log`), and those of split pages (`splits`).
     log: usize,
     splits: usize,
     logical: usize,
-    /// Bytes of keys and values.
+    /// Bytes of keys and values of the user.
     user: u64,
-    /// The longest key that a page may keep.
+    /// The length of the longest key, as a page keeps it.
     longest: usize,
     removes: bool,
     adds: bool,
     may_split: bool,
-    /// Runs of large values, or of long keys, that were there.
+    /// The number of runs (of large values or long keys) that may be replaced.
     runs: usize,
-    /// The keys are in pages of the key heap as well.
+    /// True if the keys are out of line, in pages of the key heap.
     out_of_line: bool,
 }
 
-/// Of the entry that a step puts in a leaf: bytes of its key and its record that are there already, and take no more room.
+/// For a step that puts an entry in a leaf: the bytes of its key and record that replace bytes of an old entry and so
+/// take no more space.
 fn replaced_bytes(page: Page<'_>, step: &Step<'_>, head: usize) -> usize {
     let Step::Put { key, record, hint, .. } = *step else { return 0 };
     let slot = match hint.leaf {
@@ -335,12 +338,12 @@ fn replaced_bytes(page: Page<'_>, step: &Step<'_>, head: usize) -> usize {
 }
 
 impl Entries {
-    /// None yet, in a leaf of this tree.
+    /// No writes yet, for a leaf of this tree.
     fn of(tree: &Tree) -> Entries {
         Entries { out_of_line: tree.keys_are_out_of_line(), ..Entries::default() }
     }
 
-    /// Adds a step; so many bytes of its entry are in the leaf already.
+    /// Adds a step. `replaced` is the number of bytes of its entry that take no more space in the leaf.
     fn add(&mut self, step: &Step<'_>, replaced: usize, page_size: usize) {
         let Some((tree, key)) = step.target() else { return };
         let inline = max_inline_key(page_size) + 1;
@@ -354,7 +357,7 @@ impl Entries {
         }
         self.longest = self.longest.max(kept);
         let large = tree.layout.records == RecordListKind::Variable && tree.root != super::CATALOG_ROOT;
-        // Beside a long key's own run there may be those of separators.
+        // Besides the run of a long key there may be runs of separators.
         self.runs += usize::from(large) + if key.len() >= inline { 3 } else { 0 };
         self.heap += usize::from(self.out_of_line);
         self.logical += key.len() + record + RECORD_LOG / 2;
@@ -370,11 +373,11 @@ impl Entries {
         }
         let entry = kept + record + RECORD_LOG / 2;
         self.bytes += entry;
-        // A page that is split is half as full, and has to be filled before it is split again: the longer the entries, the
-        // less evenly it is divided. A split puts a separator above, and says the fences again.
+        // A split leaves two half-full pages, which must fill up before they split again. The longer the entries, the
+        // less even the halves. A split also adds a separator to the parent, and both pages repeat their fences.
         self.splits += entry + 4 * entry * entry / page_size + 2 * entry * (4 * kept + 64) / page_size;
         self.pages += entry;
-        // A key too long for a page has pages of its own, and so may the separators that it pushes aside.
+        // A key that is too long for a page has a run of pages, and so may the separators that it changes.
         if key.len() > inline {
             let run = key.len().div_ceil(run_capacity(page_size).max(1));
             self.pages += (1 + 2 * run) * page_size / 2 + 2 * kept;

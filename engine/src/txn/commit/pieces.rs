@@ -1,7 +1,8 @@
-//! Large transactions: the log gets the steps whole, then they are applied piece by piece, each piece a batch of its own.
+//! Large transactions: the log gets all steps as one logical record. Then the steps are applied in pieces, each of
+//! which is a batch.
 //!
-//! How many pages a step changes shows when it is carried out: a piece ends when it has changed as many as the pool can
-//! well spare, or has come to many bytes. Pieces end between steps, and within the removal of a range.
+//! The number of pages that a step changes is known only after it is applied. A piece therefore ends when it has
+//! changed a quarter of the pool, or has many bytes. Pieces end between steps, and within the removal of a range.
 
 use super::applier::Applier;
 use super::removal_of;
@@ -14,22 +15,22 @@ use crate::txn::redo::logical::{self, LogicalTransaction};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// Log bytes with which a piece ends.
+/// The number of log bytes at which a piece ends.
 const PIECE_LOG: usize = 16 << 20;
 
-/// How far a large transaction has come.
+/// The progress of a large transaction.
 struct Progress {
-    /// Steps that are done.
+    /// The number of steps that are done.
     done: u64,
-    /// The range that is being removed by the step after them.
+    /// The range that the next step removes, if a part of it is already removed.
     removal: Option<RangeRemoval>,
-    /// The LSN of the version events of all pieces; see [`Applier::with_events`].
+    /// The LSN of the version events of all pieces, for [`Applier::with_events`].
     events: Option<Lsn>,
 }
 
 impl Engine {
-    /// A transaction that needs too much of the pool at once, or would be too long a batch. `between` keeps checkpoints from
-    /// beginning before its record is known to be needed.
+    /// Commits a transaction that needs too many pages, or too many bytes, for one batch. `between` is the apply lock:
+    /// it prevents checkpoints until `unfinished` protects the logical record.
     pub(super) fn commit_large<'a>(
         &self,
         steps: impl Iterator<Item = Step<'a>> + Clone,
@@ -43,21 +44,22 @@ impl Engine {
         self.apply_pieces(steps, Progress { done: 0, removal: None, events: Some(start.plus(1)) }, catalog)
     }
 
-    /// Applies what recovery found unfinished of a large transaction.
+    /// Applies the steps of a large transaction that recovery found unfinished.
     pub(crate) fn finish_large(&self, transaction: &LogicalTransaction, catalog: &Tree) -> Result<Lsn> {
         self.unfinished.store(transaction.start.0, Ordering::Release);
-        // The room that the transaction had set aside is the device's again. Without it there may be enough all the same.
+        // The space that the transaction had reserved was released. Without a new reservation there may still be enough
+        // space.
         match self.log()?.reserve(3 * transaction.bytes()) {
             Err(Error::Full { .. }) => {}
             reserved => reserved?,
         }
         let steps = transaction.steps().skip(transaction.done);
-        // Nobody reads yet.
+        // There are no readers yet.
         let progress = Progress { done: transaction.done as u64, removal: None, events: None };
         self.apply_pieces(steps, progress, catalog)
     }
 
-    /// Applies the steps that are left of a large transaction.
+    /// Applies the remaining steps of a large transaction.
     fn apply_pieces<'a>(
         &self,
         mut steps: impl Iterator<Item = Step<'a>> + Clone,
@@ -69,16 +71,17 @@ impl Engine {
             if !last {
                 continue;
             }
-            // So much is not needed again soon. Until it is given back no checkpoint may begin a segment with room for it.
+            // So much log space is not needed again soon. As long as it is reserved, a checkpoint could not begin a
+            // segment with space for the reservation.
             if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_relief()) {
-                tracing::warn!(%cause, "the log keeps room that it does not need");
+                tracing::warn!(%cause, "the log keeps space that it does not need");
             }
             self.unfinished.store(u64::MAX, Ordering::Release);
             return Ok(end);
         }
     }
 
-    /// Applies the next steps as one batch. Returns the batch's end, and whether no step is left.
+    /// Applies the next steps as one batch. Returns the end of the batch, and whether it was the last.
     fn apply_piece<'a>(
         &self,
         steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
@@ -86,7 +89,8 @@ impl Engine {
         catalog: &Tree,
     ) -> Result<(Lsn, bool)> {
         let mut clock = self.apply.lock();
-        let applied = self.whole("it applied a piece of a commit", || self.apply_some(steps, progress, catalog));
+        let applied =
+            self.poison_on_panic("it applied a piece of a commit", || self.apply_some(steps, progress, catalog));
         let (end, last) = applied.inspect_err(|cause| self.poison(cause))?;
         *clock = end;
         Ok((end, last))
@@ -101,17 +105,18 @@ impl Engine {
         let log = self.log()?;
         let start = log.next_lsn();
         let applier = Applier::new(self, start, BatchBuffer::new()).with_events(progress.events);
-        let most_pages = (self.pool.capacity() / 4).max(1);
-        let most_log = PIECE_LOG.min(log.most_payload() / 8);
+        let max_pages = (self.pool.capacity() / 4).max(1);
+        let max_log = PIECE_LOG.min(log.most_payload() / 8);
         let mut last = false;
-        while !last && applier.pages() < most_pages && applier.len() < most_log {
+        while !last && applier.pages() < max_pages && applier.len() < max_log {
             last = !self.apply_next(&applier, steps, progress, catalog)?;
         }
         applier.progress(progress.done, last);
         Ok((self.append_batch(applier.finish(), start)?, last))
     }
 
-    /// Applies the next step, or some that go together, or a part of one; false when there is none.
+    /// Applies the next step, or several puts together, or a part of a range removal. Returns false if there is no step
+    /// left.
     fn apply_next<'a>(
         &self,
         applier: &Applier<'_>,
@@ -119,7 +124,7 @@ impl Engine {
         progress: &mut Progress,
         catalog: &Tree,
     ) -> Result<bool> {
-        // Where a key's place was says nothing: an earlier piece may have freed pages whose ids are taken again.
+        // The hints are not valid: an earlier piece may have freed pages whose ids are used again.
         let together = self.apply_run(applier, steps.clone(), self.pool.page_size(), |_| LeafHint::NONE)?;
         if together > 0 {
             steps.nth(together - 1);

@@ -1,6 +1,6 @@
-//! The point writes of a write set, by key. They are appended to arrays, which cost a fraction of a map. A write that
-//! comes after a look at their order moves them to a map, unless they came in order. What a write means must not be in
-//! this file.
+//! The point writes of a write set, by key. They are appended to arrays, which cost much less than a map. If a write
+//! comes after the sorted order was used, all writes move to a map, except if they came in order. What a write means
+//! must not be in this file.
 
 use super::write_arrays::WriteArrays;
 use crate::page::Record;
@@ -9,20 +9,20 @@ use crate::txn::versions::OwnedRecord;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::{Bound, Range};
 
-/// A key and what was written there: a record, or a removal.
+/// A key and the record that was written, or `None` for a removal.
 pub(crate) type PointWrite<'a> = (&'a [u8], Option<Record<'a>>);
 
-/// Writes by key, each key once: all of them in the arrays, or all in the map.
+/// The last write of each key. All writes are in the arrays, or all are in the map.
 #[derive(Default, Debug)]
 pub(crate) struct PointWrites {
     arrays: WriteArrays,
     map: BTreeMap<Vec<u8>, Option<OwnedRecord>>,
-    /// One of the records is a large one: what is written over must be told then.
+    /// One of the records is large. Then a write that replaces another must return the old record.
     any_large: bool,
 }
 
 impl PointWrites {
-    /// Writes at a key; returns the large record that was written there before, if one was.
+    /// Writes a key. Returns the large record that this replaces, if there was one.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
         if let Some(Record { bytes, large: false }) = record
@@ -46,13 +46,13 @@ impl PointWrites {
         before.flatten().filter(|before| before.large)
     }
 
-    /// Forgets what was written at a key; returns the record, if it was a large one.
+    /// Removes the write of a key. Returns its record if that is large.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<OwnedRecord> {
         self.move_to_map();
         self.map.remove(key).flatten().filter(|record| record.large)
     }
 
-    /// What was written at a key.
+    /// The write of a key, if there is one.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         if self.arrays.is_empty() {
             return self.map.get(key).map(view);
@@ -73,12 +73,13 @@ impl PointWrites {
         self.arrays.ranks(ranks).chain(in_map)
     }
 
-    /// The last write's key, if all writes are records of one length, with keys of one length, and came in order.
+    /// The key of the last write, if all writes are records, all keys have one length, all records have one length, and
+    /// the keys came in ascending order.
     pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
         self.arrays.last_in_order()
     }
 
-    /// How many writes are at `key` or below, where [`PointWrites::last_in_order`] tells the last one.
+    /// How many writes have a key up to `key`. Only if [`PointWrites::last_in_order`] returns a key.
     pub(crate) fn rank_above(&self, key: &[u8]) -> usize {
         self.arrays.position(&[key, &[0]].concat())
     }
@@ -95,7 +96,7 @@ impl PointWrites {
         self.arrays.len() + self.map.len()
     }
 
-    /// True if there is none.
+    /// True if there are no writes.
     pub(crate) fn is_empty(&self) -> bool {
         self.arrays.is_empty() && self.map.is_empty()
     }
@@ -107,10 +108,10 @@ impl PointWrites {
     }
 }
 
-/// See [`PointWrites::iter`].
+/// The iterator of [`PointWrites::iter`].
 #[derive(Clone, Debug)]
 pub(crate) struct Iter<'a> {
-    /// The writes themselves, if they are alike and came in order; then the others are empty.
+    /// The writes, if they have one shape and came in order. The other fields are then empty.
     alike: Option<AlikeEntries<'a>>,
     arrays: &'a WriteArrays,
     ranks: Range<usize>,
@@ -135,14 +136,15 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    /// The keys and the bytes of the records, if all writes put records of one length, and came in order.
+    /// The keys and the bytes of the records, if the writes have one shape, came in order, and are all records that are
+    /// not large.
     pub(in crate::txn) fn alike_records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
         self.alike.as_ref()?.records()
     }
 
     #[inline(never)]
     fn nth_other(&mut self, n: usize) -> Option<PointWrite<'a>> {
-        // One of the two is empty.
+        // Either the arrays or the map are empty.
         match self.ranks.nth(n) {
             Some(rank) => self.arrays.nth(rank),
             None => self.map.nth(n).map(|(key, write)| (key.as_slice(), view(write))),
@@ -163,14 +165,14 @@ mod tests {
     enum Op {
         Insert(Vec<u8>, Option<u8>),
         InsertLarge(Vec<u8>),
-        /// Above all that were inserted so far.
+        /// A key above all others.
         Append(Option<u8>),
         Remove(Vec<u8>),
-        /// A look at the order.
+        /// A read in key order.
         Range,
     }
 
-    /// Keys that agree in their first bytes, in many of them or in all but zeros at the end.
+    /// Keys with few or many common first bytes, and keys that differ only in the number of zeros at the end.
     fn key() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             (0u8..60).prop_map(|byte| vec![byte]),
@@ -190,7 +192,7 @@ mod tests {
         ]
     }
 
-    /// Mostly entries of keys and records of one length each.
+    /// Mostly entries whose keys have one length and whose records have one length.
     fn alike() -> impl Strategy<Value = Op> {
         prop_oneof![
             60 => (any::<u8>(), any::<u8>()).prop_map(|(byte, write)| Op::Insert(vec![9, 9, 9, byte], Some(write))),
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_over_and_over_take_no_more_than_their_keys() {
+    fn overwrites_of_few_keys_take_little_memory() {
         let (mut writes, record) = (PointWrites::default(), [7; 1000]);
         for turn in 0..4_000u32 {
             let bytes = &record[..1000 - turn as usize / 4];

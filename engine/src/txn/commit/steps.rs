@@ -14,11 +14,11 @@ pub(crate) enum Step<'a> {
     Adopt { page: PageId, place: Option<PlaceBytes> },
     /// A new, empty tree on a reserved root page.
     Create { tree: &'a Tree },
-    /// A tree is unlinked whole.
+    /// A whole tree is detached.
     Drop { tree: &'a Tree, runs: Runs },
     /// The keys from `lower` to below `upper`, or to the end, are removed.
     Clear { tree: &'a Tree, lower: &'a [u8], upper: Option<&'a [u8]> },
-    /// A key gets a record. `hint`: where its place is, or [`LeafHint::NONE`]; see [`super::entry_delta::EntryDelta`].
+    /// A key gets a record. `hint` is its place from [`super::entry_delta::EntryDelta`], or [`LeafHint::NONE`].
     Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, hint: LeafHint },
     /// A key is removed.
     Remove { tree: &'a Tree, key: &'a [u8], hint: LeafHint },
@@ -33,7 +33,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The tree and key whose leaf the step changes, if it is one.
+    /// The tree and the key, if the step changes one key.
     pub(crate) fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
         match *self {
             Step::Put { tree, key, .. } | Step::Remove { tree, key, .. } => Some((tree, key)),
@@ -41,7 +41,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Where the key's place is, if that is known.
+    /// The place of the key, if it is known.
     pub(crate) fn hint(&self) -> LeafHint {
         match *self {
             Step::Put { hint, .. } | Step::Remove { hint, .. } => hint,
@@ -72,7 +72,7 @@ impl<'a> Steps<'a> {
         self.listed.extend(steps);
     }
 
-    /// All of them.
+    /// All steps.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
         self.listed.iter().copied().chain(self.unlisted.iter().cloned().flatten())
     }

@@ -1,5 +1,5 @@
-//! Writes in the order in which they came, in one arena. The order of the keys is computed on first use, at the latest at
-//! commit. What a write means must not be in this file.
+//! Writes in the order in which they were made, in one arena. The order of the keys is computed on first use, at the
+//! latest at commit. What a write means must not be in this file.
 
 use super::point_writes::PointWrite;
 use crate::base::bytes;
@@ -8,19 +8,20 @@ use crate::txn::entry_arena::{AlikeEntries, EntryArena};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Bytes that writes may take before those that were overwritten are thrown out for the first time.
+/// The number of bytes at which overwritten writes are removed for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
 
-/// Writes in the order in which they came.
+/// Writes in the order in which they were made.
 #[derive(Debug)]
 pub(crate) struct WriteArrays {
-    /// Keys and what was written there: a record, or a removal.
+    /// Keys with the records written, or without a record for a removal.
     writes: EntryArena,
-    /// The writes came in the order of their keys, each key once.
+    /// The keys came in ascending order, each key once.
     in_order: bool,
-    /// If not, and if it has been asked for: the last write of each key, in the order of the keys.
+    /// The index of the last write of each key, in the order of the keys. Computed on first use, and only if the keys
+    /// did not come in order.
     order: OnceLock<Vec<u32>>,
-    /// With more bytes than that, overwritten writes are looked for.
+    /// With more bytes than this, overwritten writes are removed.
     limit: usize,
 }
 
@@ -36,7 +37,7 @@ fn low_half(number: u64) -> u32 {
 }
 
 impl WriteArrays {
-    /// Adds an entry if it is like all others.
+    /// Adds a write of a record if it has the shape of all other entries.
     #[inline(always)]
     pub(crate) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
         let bytes = self.writes.bytes() + key.len() + record.len();
@@ -51,7 +52,8 @@ impl WriteArrays {
         pushed
     }
 
-    /// Adds a write, of whatever key, unless the order of the keys has been asked for and would have to be found again.
+    /// Adds a write with any key. Returns false if the sorted order was already computed, because it would have to be
+    /// computed again.
     pub(crate) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         if self.order.get().is_some() || self.writes.len() >= u32::MAX as usize {
             return false;
@@ -59,54 +61,55 @@ impl WriteArrays {
         self.in_order = self.in_order && (self.is_empty() || bytes::is_below(self.writes.last_key(), key));
         self.writes.push(key, record);
         if self.bytes() > self.limit {
-            self.throw_out();
+            self.remove_overwritten();
         }
         true
     }
 
-    /// Bytes of all writes.
+    /// Bytes that all writes use.
     pub(crate) fn bytes(&self) -> usize {
         self.writes.bytes()
     }
 
-    /// True if nothing was written.
+    /// True if there are no writes.
     pub(crate) fn is_empty(&self) -> bool {
         self.writes.len() == 0
     }
 
-    /// The key of the last write, if the writes are entries, their keys and records of one length each, and came in order.
+    /// The key of the last write, if all writes are records, all keys have one length, all records have one length, and
+    /// the keys came in order.
     pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
         (self.in_order && self.writes.are_alike_records()).then(|| self.writes.last_key())
     }
 
-    /// How many keys there are.
+    /// The number of different keys.
     pub(crate) fn len(&self) -> usize {
         if self.in_order { self.writes.len() } else { self.order().len() }
     }
 
-    /// The index of the write at a rank of the order of the keys; at none of these it is no write's.
+    /// The index of the write at a rank in key order. For other ranks it is the index of no write.
     #[inline(always)]
     fn index(&self, rank: usize) -> usize {
         if self.in_order { rank } else { self.order().get(rank).map_or(usize::MAX, |index| *index as usize) }
     }
 
-    /// The first rank whose key is not below this one.
+    /// The first rank whose key is not below `key`.
     pub(crate) fn position(&self, key: &[u8]) -> usize {
         self.writes.position(key, self.len(), |rank| self.index(rank))
     }
 
-    /// What was written last at a key.
+    /// The last write of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let (found, record) = self.nth(self.position(key))?;
         (found == key).then_some(record)
     }
 
-    /// The last write of each key at these ranks, in the order of the keys.
+    /// The last writes of the keys at these ranks, in key order.
     pub(crate) fn ranks(&self, ranks: Range<usize>) -> impl Iterator<Item = PointWrite<'_>> {
         ranks.filter_map(|rank| self.nth(rank))
     }
 
-    /// All writes, if they are alike and came in order.
+    /// All writes, if they have one shape and came in order.
     pub(crate) fn alike_in_order(&self) -> Option<AlikeEntries<'_>> {
         if self.in_order { self.writes.alike() } else { None }
     }
@@ -121,8 +124,8 @@ impl WriteArrays {
         self.order.get_or_init(|| self.sorted())
     }
 
-    /// The last write of each key, in the order of the keys. These are sorted by the eight bytes behind what all have in
-    /// common, which mostly tell them apart.
+    /// The indexes of the last writes of each key, in key order. The keys are sorted by the eight bytes after their
+    /// common prefix, which are usually different.
     fn sorted(&self) -> Vec<u32> {
         if let Some(order) = self.sorted_short() {
             return order;
@@ -133,7 +136,7 @@ impl WriteArrays {
             [a, b, c, d, e, f, g, h, ..] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
             rest => rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (64 - 8 * rest.len().max(1)),
         };
-        // One number of head and index: those of keys with different heads compare as fast as can be.
+        // One number of head and index sorts fast: most heads are different.
         let mut all: Vec<u128> = keys().zip(0u32..).map(|(k, i)| u128::from(head(k)) << 32 | u128::from(i)).collect();
         all.sort_unstable();
         let index = |one: u128| {
@@ -146,7 +149,7 @@ impl WriteArrays {
             if same.len() > 1 {
                 same.sort_unstable_by(|a, b| bytes::compare(key(*a), key(*b)).then_with(|| a.cmp(b)));
             }
-            // Of one key the last write has the greatest index.
+            // The last write of a key has the greatest index.
             order.extend(
                 same.chunk_by(|a, b| key(*a) == key(*b)).filter_map(|writes| writes.last()).map(|one| index(*one)),
             );
@@ -154,7 +157,7 @@ impl WriteArrays {
         order
     }
 
-    /// The same where all keys have four bytes, as integers: half as much to sort.
+    /// Like `sorted`, for keys of four bytes, as integers: only half as many bytes to sort.
     fn sorted_short(&self) -> Option<Vec<u32>> {
         let mut all: Vec<u64> = Vec::with_capacity(self.writes.len());
         for (place, index) in (0..self.writes.len()).zip(0u32..) {
@@ -162,7 +165,7 @@ impl WriteArrays {
             all.push(u64::from(u32::from_be_bytes(key)) << 32 | u64::from(index));
         }
         all.sort_unstable();
-        // Of one key the last write has the greatest index.
+        // The last write of a key has the greatest index.
         let nexts = all.iter().skip(1).map(|next| Some(next >> 32)).chain([None]);
         let mut order = Vec::with_capacity(all.len());
         for (one, next) in all.iter().zip(nexts) {
@@ -173,10 +176,10 @@ impl WriteArrays {
         Some(order)
     }
 
-    /// Keeps the last write of each key alone, in order.
-    fn throw_out(&mut self) {
+    /// Keeps only the last write of each key, in key order.
+    fn remove_overwritten(&mut self) {
         if self.in_order {
-            // Each key is there once.
+            // Nothing is overwritten.
             self.limit = (2 * self.bytes()).max(FIRST_LIMIT);
             return;
         }

@@ -1,6 +1,6 @@
-//! What a transaction wants to write to one table, kept to itself until it commits.
+//! The writes of a transaction to one table, which it keeps in memory until it commits.
 //!
-//! Point writes are always newer than cleared ranges: clearing a range forgets the point writes inside it.
+//! Point writes are always newer than cleared ranges: clearing a range removes the point writes inside it.
 
 use super::point_writes::{self, PointWrite, PointWrites};
 use crate::page::Record;
@@ -15,25 +15,25 @@ pub(crate) struct WriteSet {
     cleared: Vec<KeyRange>,
 }
 
-/// What a write set says of a key.
+/// What a write set contains for a key.
 pub(crate) enum Written<'a> {
-    /// It was written last with this record.
+    /// The last write put this record.
     Record(Record<'a>),
-    /// It was removed.
+    /// The key was removed.
     Removed,
-    /// Nothing: the tree decides.
-    Nothing,
+    /// No write: the tree has the record, if there is one.
+    Unwritten,
 }
 
 impl WriteSet {
-    /// Writes or (with `None`) removes a key; returns the record that this transaction had given it before, if that is a
-    /// large one.
+    /// Writes a key or, with `None`, removes it. Returns the large record that this transaction had written before, if
+    /// there is one.
     #[inline(always)]
     pub(crate) fn put(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
         self.points.insert(key, record)
     }
 
-    /// Removes every key of a range; returns the large records that this transaction had written there.
+    /// Removes every key of a range. Returns the large records that this transaction had written there.
     pub(crate) fn clear(&mut self, range: KeyRange) -> Vec<OwnedRecord> {
         let inside: Vec<Vec<u8>> =
             self.points_in(&range.lower, range.upper.as_deref()).map(|(key, _)| key.to_vec()).collect();
@@ -45,24 +45,24 @@ impl WriteSet {
         dropped
     }
 
-    /// What this transaction did to `key`.
+    /// The write of this transaction to `key`.
     pub(crate) fn get(&self, key: &[u8]) -> Written<'_> {
         match self.points.get(key) {
             Some(Some(record)) => Written::Record(record),
             Some(None) => Written::Removed,
             None if self.is_cleared(key) => Written::Removed,
-            None => Written::Nothing,
+            None => Written::Unwritten,
         }
     }
 
-    /// True if a cleared range holds `key`.
+    /// True if `key` is in a cleared range.
     pub(crate) fn is_cleared(&self, key: &[u8]) -> bool {
-        // They are disjoint: of those that begin at or before the key, the last ends last.
+        // The ranges are sorted and disjoint, so only the last one that begins at or before the key can contain it.
         let after = self.cleared.partition_point(|range| range.lower.as_slice() <= key);
         after.checked_sub(1).and_then(|last| self.cleared.get(last)).is_some_and(|range| range.contains(key))
     }
 
-    /// True if any write or clearing may touch `[from, to)`.
+    /// True if a write or a cleared range may touch `[from, to)`.
     pub(crate) fn touches(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         if to.is_some_and(|to| to <= from) {
             return false;
@@ -89,12 +89,13 @@ impl WriteSet {
         self.points.len()
     }
 
-    /// The key of the last point write, if all are records of one length, with keys of one length, and came in order.
+    /// The key of the last point write, if all are records, all keys have one length, all records have one length, and
+    /// the keys came in order.
     pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
         self.points.last_in_order()
     }
 
-    /// How many point writes are at `key` or below, where [`WriteSet::last_in_order`] tells the last one.
+    /// How many point writes have a key up to `key`. Only if [`WriteSet::last_in_order`] returns a key.
     pub(crate) fn rank_above(&self, key: &[u8]) -> usize {
         self.points.rank_above(key)
     }
@@ -119,12 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn later_writes_win_over_earlier_ones_and_over_clearings() {
+    fn later_writes_replace_earlier_ones_and_cleared_ranges() {
         let mut set = WriteSet::default();
         set.put(b"b", record(b"1"));
         set.clear(KeyRange { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
         assert!(matches!(set.get(b"b"), Written::Removed));
-        assert!(matches!(set.get(b"c"), Written::Nothing));
+        assert!(matches!(set.get(b"c"), Written::Unwritten));
         set.put(b"b", record(b"2"));
         assert!(matches!(set.get(b"b"), Written::Record(r) if r.bytes == b"2"));
         set.put(b"b", None);

@@ -1,4 +1,4 @@
-//! Frees runs, after making sure that a record leads to a run.
+//! Frees runs, after a check that the large record points to a run.
 
 use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
@@ -9,8 +9,8 @@ use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::ids_per_map;
 
 impl LargeRecord {
-    /// True if its pages are what they must be, as far as can be known without reading them: they are taken, and their images are as
-    /// long as the run's.
+    /// True if the pages of the run are in use and their images have the lengths that the run needs. This does not read
+    /// the pages.
     fn is_sound(&self, engine: &Engine) -> Result<bool> {
         let Some(store) = &engine.store else { return Ok(true) };
         let (page_size, high) = (engine.pool.page_size(), engine.ids.lock().high());
@@ -25,7 +25,7 @@ impl LargeRecord {
             }
             let own = PageId(id.0 - id.0 % per_map);
             if map.as_ref().is_none_or(|(at, _)| *at != own) {
-                // One latch at a time.
+                // Release the latch of the last map before the next one is latched.
                 drop(map.take());
                 map = Some((own, engine.pool.read(own)?));
             }
@@ -40,11 +40,11 @@ impl LargeRecord {
     }
 }
 
-/// The run of a large record that leads to what it must.
+/// A run that was checked and can be freed.
 pub(crate) struct SoundRun(LargeRecord);
 
-/// The run of a large record. `None` where the record is damaged: to free what it leads to would free the pages of somebody
-/// else, so its run stays taken.
+/// The run of a large record, or `None` if the record is damaged. A damaged record may point to pages that belong to
+/// something else, so its run is not freed.
 ///
 /// # Errors
 /// Those of reading allocation maps.
@@ -52,27 +52,28 @@ pub(crate) fn sound_run(engine: &Engine, record: &[u8]) -> Result<Option<SoundRu
     let run = match LargeRecord::decode(record) {
         Ok(run) => run,
         Err(cause) => {
-            tracing::warn!(%cause, "the run of a damaged large record stays taken");
+            tracing::warn!(%cause, "the run of a damaged large record is not freed");
             return Ok(None);
         }
     };
     if !run.is_sound(engine)? {
-        tracing::warn!(page = %run.first, "a damaged large record leads to pages that are not its run; that stays taken");
+        tracing::warn!(page = %run.first, "a damaged large record points to pages that are not its run; the run is not freed");
         return Ok(None);
     }
     Ok(Some(SoundRun(run)))
 }
 
 impl SoundRun {
-    /// Marks its pages as free. Snapshots may still read them: their ids are let go with the event that has the record.
+    /// Marks its pages as free. Snapshots may still read them, so their ids are released together with the version
+    /// event that has the record.
     pub(crate) fn free_later(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
         applier.free_later(self.0.pages(engine.pool.page_size()))
     }
 
-    /// Frees its pages, which no snapshot can read.
+    /// Frees its pages. No snapshot can read them.
     pub(crate) fn free_now(&self, engine: &Engine, applier: &Applier<'_>) -> Result<()> {
         self.free_later(engine, applier)?;
-        applier.let_go(self.0.pages(engine.pool.page_size()));
+        applier.release(self.0.pages(engine.pool.page_size()));
         Ok(())
     }
 }

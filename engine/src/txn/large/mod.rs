@@ -1,8 +1,8 @@
 //! Large values: runs of pages outside the tree and outside the log.
 //!
-//! A run's pages have consecutive ids (skipping those of allocation maps), so that freeing one needs no reading; each
-//! also names the next. They are written and synced before the batch that points to them. The record that stands for
-//! the value in the tree is `first page u32 | length u32 | checksum u32`.
+//! The pages of a run have consecutive ids (without those of allocation maps), so freeing a run needs no reads. Each
+//! page also names the next one. The pages are written and synced before the batch that points to them. The record in
+//! the tree is `first page u32 | length u32 | checksum u32`.
 
 mod free;
 mod read;
@@ -17,7 +17,7 @@ pub(super) use free::sound_run;
 pub(crate) use read::{RunReader, check, read};
 pub(crate) use write::{read_input, unwrite, write};
 
-/// Bytes of what stands for a damaged large record; see [`damaged_record`].
+/// Length of a [`damaged_record`].
 const DAMAGED_RECORD: usize = 8;
 
 /// A large record, decoded.
@@ -38,7 +38,7 @@ impl LargeRecord {
             return Err(Error::corrupt(page, what));
         }
         if record.len() != LARGE_RECORD || first.is_none() {
-            return Err(Error::corrupt(page, "a large record that is no pointer to a run"));
+            return Err(Error::corrupt(page, "a large record does not point to a run"));
         }
         let len = bytes::get_u32(record, 4) as usize;
         Ok(LargeRecord { first, len, checksum: bytes::get_u32(record, 8) })
@@ -50,8 +50,8 @@ impl LargeRecord {
     }
 }
 
-/// What stands for a damaged large record as a before-image: the page and the table that its error names, and no run
-/// that could be freed.
+/// The before-image of a damaged large record. It has the page and the table for the error message, and no run that
+/// could be freed.
 pub(super) fn damaged_record(table: TableId, record: &[u8]) -> [u8; DAMAGED_RECORD] {
     let mut damaged = [0; DAMAGED_RECORD];
     bytes::put_u32(&mut damaged, 0, bytes::get_u32(record, 0));
@@ -64,12 +64,12 @@ pub(crate) fn pages(engine: &Engine, record: &[u8]) -> Result<impl Iterator<Item
     Ok(LargeRecord::decode(record)?.pages(engine.pool.page_size()))
 }
 
-/// The length in bytes of the value that a record is or stands for; that of a damaged large record is unknown, and 0.
+/// The length in bytes of the value of a record. For a damaged large record, whose length is unknown, it is 0.
 pub(super) fn value_len(record: Record<'_>) -> u64 {
     if record.large { len(record.bytes).unwrap_or(0) } else { record.bytes.len() as u64 }
 }
 
-/// The length in bytes of the value that a large record stands for.
+/// The length in bytes of a large value.
 pub(crate) fn len(record: &[u8]) -> Result<u64> {
     Ok(LargeRecord::decode(record)?.len as u64)
 }

@@ -1,4 +1,4 @@
-//! Reads runs, whole or as a stream.
+//! Reads large values, whole or as a stream.
 
 use super::LargeRecord;
 use crate::base::checksum::chained;
@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::txn::engine::Engine;
 use std::io::Read;
 
-/// Reads a run to its end, for its checksum only.
+/// Reads a run to its end and verifies its checksum.
 pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
     let mut reader = RunReader::new(engine, LargeRecord::decode(record)?);
     while reader.fill()? {
@@ -16,10 +16,10 @@ pub(crate) fn check(engine: &Engine, record: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads a run whole and checks it.
+/// Reads a whole run and verifies its checksum.
 pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
     let run = LargeRecord::decode(record)?;
-    // The length is from a page: memory is taken as the pages come, not on its word.
+    // The length is from a page and may be wrong, so memory is allocated as pages are read.
     let mut value = Vec::with_capacity(run.len.min(1 << 20));
     let mut reader = RunReader::new(engine, run);
     while reader.fill()? {
@@ -29,7 +29,7 @@ pub(crate) fn read(engine: &Engine, record: &[u8]) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// A large value, read as a stream, a page at a time.
+/// Reads a large value as a stream, page by page.
 pub(crate) struct RunReader<'e> {
     engine: &'e Engine,
     run: LargeRecord,
@@ -41,7 +41,7 @@ pub(crate) struct RunReader<'e> {
 }
 
 impl<'e> RunReader<'e> {
-    /// A reader of the value that a large record stands for.
+    /// A reader of the value to which a large record points.
     pub(crate) fn open(engine: &'e Engine, record: &[u8]) -> Result<RunReader<'e>> {
         Ok(RunReader::new(engine, LargeRecord::decode(record)?))
     }
@@ -60,7 +60,7 @@ impl<'e> RunReader<'e> {
         Page::new(&self.page).payload()
     }
 
-    /// Makes sure that there are bytes to give; false at the end.
+    /// Reads the next page if all bytes of the current one were returned. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         if self.at < self.page_payload().len() {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! Writes runs, and takes back those that a transaction does not want.
+//! Writes large values, and removes those that a transaction no longer needs.
 
 use super::LargeRecord;
 use crate::base::checksum::chained;
@@ -32,19 +32,24 @@ pub(crate) fn write(
     let start = adopted.len();
     let written = write_run(engine, adopted, table, length, (first, count), input);
     if written.is_err() {
-        // The transaction may commit without this value: its pages must not be left to it.
+        // The transaction may commit without this value, so it must not keep the pages.
         let pages: Vec<PageId> = adopted.drain(start..).map(|(page, _)| page).collect();
         engine.release_pages(&pages);
     }
     written
 }
 
-/// Fills `buf` from what a value is read from.
+/// Fills `buf` from the input of a large value. If the input is a value of a database, an error of the engine is returned
+/// unchanged.
 pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
     input.read_exact(buf).map_err(|source| {
+        let source = match source.downcast::<Error>() {
+            Ok(error) => return error,
+            Err(source) => source,
+        };
         let source = match source.kind() {
             kind @ ErrorKind::UnexpectedEof => {
-                std::io::Error::new(kind, "it ended before it gave as many bytes as the value was said to have")
+                std::io::Error::new(kind, "the input ended before the given length of the value")
             }
             _ => source,
         };
@@ -88,7 +93,7 @@ fn write_run(
     Ok(OwnedRecord { bytes: record.as_slice().into(), large: true })
 }
 
-/// Takes back a run that this transaction has written itself and does not want any more.
+/// Removes a run that this transaction has written and no longer needs.
 pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
     let Ok(run) = LargeRecord::decode(record) else { return };
     let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();

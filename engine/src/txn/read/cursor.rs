@@ -1,8 +1,9 @@
-//! Cursors: the entries of a key range in order, both ways, as a snapshot or a writing transaction sees them.
+//! Cursors iterate over the entries of a key range, in both directions, as a snapshot or a writing transaction sees
+//! them.
 //!
-//! A cursor works in windows. A window is one leaf's copy (of the tree, or of a detached subtree that the snapshot
-//! still sees), cut to the range of keys for which that copy is right, with before-images or own writes merged in
-//! only where there are any. Both ends of a cursor have their own window.
+//! A cursor copies one leaf at a time: a leaf of the tree, or of a detached subtree that the snapshot still sees. It
+//! uses the part of the copy that is valid for its view, and merges before-images or the transaction's own writes into
+//! it only if there are any. The front and the back of a cursor each have their own leaf.
 
 use crate::base::{Lsn, Result};
 use crate::page::Record;
@@ -16,38 +17,38 @@ use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-/// Through whose eyes a table is read.
+/// Which state of a table a cursor reads.
 #[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
-    /// As of a snapshot.
+    /// The state at a snapshot.
     At(Lsn),
-    /// As it is, under a transaction's own writes.
+    /// The current state, with the writes of the open transaction.
     Writing(&'a WriteSet),
-    /// Not there yet: the writes of the transaction that creates it are all there is.
+    /// The table is created by the open transaction, so there is nothing but its writes.
     Creating(&'a WriteSet),
 }
 
 enum Body {
-    /// The leaf is right as it is.
+    /// The entries of the copied leaf.
     Leaf,
-    /// Something had to be merged in.
+    /// The entries of the leaf merged with before-images or writes.
     Merged(Vec<(Vec<u8>, OwnedRecord)>),
 }
 
-/// The entries of one range of keys.
+/// A copied leaf, and the position of the cursor in it.
 struct CursorLeaf {
     leaf: LeafCopy,
     body: Body,
-    /// The keys for which the leaf is right, where those are not all between its fences.
+    /// The keys for which the entries are valid. `None`: all keys between the fences of the leaf.
     cut: Option<KeyRange>,
-    /// The next entry (front), or one past it (back).
+    /// The slot of the next entry (front), or one more than it (back).
     next: usize,
-    /// Entries before this one have their keys at hand, and of the front's they may be given.
-    sure: usize,
+    /// The keys of entries before this slot are fetched. For the front they are also known to be below the upper bound.
+    checked: usize,
     loaded: bool,
-    /// The leaf is one of the tree itself, not of a detached subtree.
+    /// The leaf is from the tree itself, not from a detached subtree.
     live: bool,
-    /// [`Engine::released`] before the leaf was copied.
+    /// The value of [`Engine::released`] before the leaf was copied.
     released: u64,
     ahead: ReadAhead,
 }
@@ -62,13 +63,13 @@ pub(crate) struct Cursor<'a> {
     front: CursorLeaf,
     back: CursorLeaf,
     exhausted: bool,
-    /// The key of the last entry from that end is not yet in the bound that the other end keeps to.
+    /// The bound of the other end does not yet exclude the last entry that this end has returned.
     front_moved: bool,
     back_moved: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor over `[lower, upper]` of a table.
+    /// A cursor over the keys of a table between two bounds.
     pub(crate) fn new(
         engine: &'a Engine,
         tree: Tree,
@@ -85,7 +86,7 @@ impl<'a> Cursor<'a> {
     /// The next entry from the front.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], Record<'_>)>> {
-        if self.front.next >= self.front.sure && !self.find_next()? {
+        if self.front.next >= self.front.checked && !self.find_next()? {
             return Ok(None);
         }
         let slot = self.front.next;
@@ -93,8 +94,8 @@ impl<'a> Cursor<'a> {
         Ok(Some((self.front.key(slot), self.front.record(slot))))
     }
 
-    /// Makes sure of the front's next entry, and of some behind it: so that what they have in common is asked once. False:
-    /// there is none.
+    /// Fetches the next entry of the front and some entries after it, and compares only the last of them with the upper
+    /// bound. Returns false if there is no next entry.
     #[inline(never)]
     fn find_next(&mut self) -> Result<bool> {
         if self.exhausted {
@@ -115,33 +116,33 @@ impl<'a> Cursor<'a> {
             self.front.go_right(self.engine, &self.tree, self.view)?;
         }
         let next = self.front.next;
-        let (mut last, mut sure) = (self.front.fetch(next), next);
+        let (mut last, mut checked) = (self.front.fetch(next), next);
         if !self.below_upper(self.front.key(last - 1)) {
-            // Mostly all of them are below.
-            while sure < last {
-                let middle = sure.midpoint(last);
+            // Usually the last key is below the bound. Otherwise find the first that is not.
+            while checked < last {
+                let middle = checked.midpoint(last);
                 match self.below_upper(self.front.key(middle)) {
-                    true => sure = middle + 1,
+                    true => checked = middle + 1,
                     false => last = middle,
                 }
             }
         }
-        self.front.sure = last;
+        self.front.checked = last;
         self.front_moved = last > next;
         self.exhausted = last == next;
         Ok(last > next)
     }
 
-    /// The back is to give nothing before what the front has given.
+    /// Makes the lower bound exclude the last entry that the front has returned.
     fn note_front(&mut self) {
         if std::mem::take(&mut self.front_moved) {
             set_excluded(&mut self.lower, self.front.key(self.front.next - 1));
         }
     }
 
-    /// Puts the integer keys that are left of the front's block in `keys`, and passes their entries: for those who want
-    /// many keys and no values. False: what comes next is in no block, and [`Cursor::next`] has it. Not for a cursor that
-    /// is also moved from the back.
+    /// Puts the remaining integer keys of the front's block in `keys` and moves past them. This is for callers that
+    /// want many keys and no values. Returns false if the next entry is in no block; then use [`Cursor::next`]. The
+    /// cursor must not also be moved from the back.
     pub(crate) fn next_block(&mut self, keys: &mut Vec<u64>) -> Result<bool> {
         keys.clear();
         if self.exhausted {
@@ -170,8 +171,8 @@ impl<'a> Cursor<'a> {
             return Ok(None);
         }
         self.note_front();
-        // What the front is sure of, the back may now give instead.
-        self.front.sure = 0;
+        // The back may now return entries that the front has checked.
+        self.front.checked = 0;
         if !self.back.loaded {
             self.load_back()?;
         }
@@ -239,7 +240,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// True if `key` may itself be given.
+    /// True if `key` is inside the lower bound.
     fn reaches_lower(&self, key: &[u8]) -> bool {
         match &self.lower {
             Bound::Unbounded => true,
@@ -248,7 +249,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// True if keys below `key` may be given.
+    /// True if keys below `key` can be inside the lower bound.
     fn above_lower(&self, key: &[u8]) -> bool {
         match &self.lower {
             Bound::Unbounded => true,
@@ -257,10 +258,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// With so few entries left the next leaf is fetched ahead of its use.
+/// If fewer entries than this are left, the next leaf is prefetched.
 const SHORT: usize = 16;
 
-/// Sets a bound to "beyond this key" without a new allocation where there is one already.
+/// Makes a bound exclude `key`. Uses the memory of the old bound if it has any.
 fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     let mut own = match std::mem::replace(bound, Bound::Unbounded) {
         Bound::Included(old) | Bound::Excluded(old) => old,
@@ -271,12 +272,12 @@ fn set_excluded(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     *bound = Bound::Excluded(own);
 }
 
-/// More memory is not kept for the next cursor.
+/// A larger copy is freed and not kept for the next cursor.
 const MOST_SPARE: usize = 64 << 10;
 
 thread_local! {
-    /// The memory of a cursor that this thread has done with, for its next: a short scan would take longer to get its own
-    /// than to read the leaf.
+    /// The leaf copy of the last cursor of this thread, for the next cursor: in a short scan an allocation takes longer
+    /// than reading the leaf.
     static SPARE: Cell<Option<LeafCopy>> = const { Cell::new(None) };
 }
 
@@ -284,7 +285,7 @@ impl Drop for CursorLeaf {
     fn drop(&mut self) {
         if (1..=MOST_SPARE).contains(&self.leaf.room()) {
             let leaf = std::mem::take(&mut self.leaf);
-            // A thread that ends may have no more spare.
+            // While the thread ends, `SPARE` may already be destroyed.
             let _ = SPARE.try_with(|spare| spare.set(Some(leaf)));
         }
     }
@@ -295,20 +296,20 @@ impl CursorLeaf {
         let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         leaf.clear();
         let (body, ahead) = (Body::Leaf, ReadAhead::default());
-        CursorLeaf { leaf, body, cut: None, next: 0, sure: 0, loaded: false, live: false, released: 0, ahead }
+        CursorLeaf { leaf, body, cut: None, next: 0, checked: 0, loaded: false, live: false, released: 0, ahead }
     }
 
-    /// The least key for which the window is right.
+    /// The lowest key for which the entries are valid.
     fn lower(&self) -> &[u8] {
         self.cut.as_ref().map_or(self.leaf.lower(), |cut| &cut.lower)
     }
 
-    /// The least key behind those for which it is right; `None`: it goes to the end.
+    /// The lowest key above those for which the entries are valid. `None`: they are valid to the end of the table.
     fn upper(&self) -> Option<&[u8]> {
         self.cut.as_ref().map_or(self.leaf.upper(), |cut| cut.upper.as_deref())
     }
 
-    /// The keys for which it is right.
+    /// The keys for which the entries are valid.
     fn key_range(&self) -> KeyRange {
         KeyRange { lower: self.lower().to_vec(), upper: self.upper().map(<[u8]>::to_vec) }
     }
@@ -320,8 +321,7 @@ impl CursorLeaf {
         }
     }
 
-    /// Makes the keys of some entries from `slot` on ready for [`CursorLeaf::key`], at least that one; returns the slot behind
-    /// them.
+    /// Prepares the keys of one or more entries from `slot` on for [`CursorLeaf::key`]. Returns the slot after them.
     fn fetch(&mut self, slot: usize) -> usize {
         match &self.body {
             Body::Leaf => self.leaf.fetch(slot).max(slot + 1),
@@ -338,7 +338,8 @@ impl CursorLeaf {
         }
     }
 
-    /// Appends the keys from the next entry to the end of its block; gives their width in bytes, `None` without blocks.
+    /// Appends the keys from the next entry to the end of its block. Returns their width in bytes, or `None` if the
+    /// leaf has no blocks.
     fn block_into(&self, keys: &mut Vec<u64>) -> Option<usize> {
         let page = match &self.body {
             Body::Leaf if self.next < self.leaf.count() => self.leaf.page(),
@@ -372,7 +373,7 @@ impl CursorLeaf {
 
     fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
         self.loaded = false;
-        self.sure = 0;
+        self.checked = 0;
         self.body = Body::Leaf;
         match view {
             View::Creating(writes) => self.overlay(writes),
@@ -386,16 +387,17 @@ impl CursorLeaf {
         Ok(())
     }
 
-    /// Goes on to the entries right behind the window's keys, which are not the last ones.
+    /// Moves to the next leaf. The current one must not be the last.
     fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
-        // The right link leads there unless the window was cut, or the link's page has become another one. A page that
-        // was merged away or detached, but whose id was not let go, is as this view must see it.
+        // The right link leads to the next leaf, except if only a part of this leaf is valid, or if the id in the link
+        // was released and used again. A leaf that was merged away or detached, and whose id was not released, still
+        // has the right content for this view.
         let whole = self.live && self.leaf.upper() == self.upper();
         let right = whole && self.leaf.load_right(tree, &engine.pages())?;
         if right && engine.released.load(Ordering::Acquire) == self.released {
             (self.body, self.cut) = (Body::Leaf, None);
             self.prefetch_right(engine, tree);
-            (self.next, self.sure) = (0, 0);
+            (self.next, self.checked) = (0, 0);
             let old = match view {
                 View::At(snapshot) => self.leaf.lsn() > snapshot,
                 View::Writing(_) | View::Creating(_) => true,
@@ -425,7 +427,7 @@ impl CursorLeaf {
         }
     }
 
-    /// Makes the leaf that was copied what `view` sees of it.
+    /// Changes the copied leaf to what `view` sees.
     fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
         match view {
             View::Creating(_) | View::At(Lsn::MAX) => Ok(()),
@@ -440,7 +442,7 @@ impl CursorLeaf {
         }
     }
 
-    /// Copies the leaf of `tree` at `at`; the window is right for all between its fences.
+    /// Copies the leaf of `tree` at `at`. All of it is taken as valid.
     fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
         let pages = engine.pages();
         let target = match at {
@@ -453,7 +455,7 @@ impl CursorLeaf {
         self.leaf.load(tree, &pages, target)
     }
 
-    /// The leaf has changed since the snapshot: looks up what it was.
+    /// The leaf has changed since the snapshot: gets its older entries.
     fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
         let versions = &engine.versions;
         let route = || versions.route(tree.table, at, snapshot);
@@ -473,7 +475,8 @@ impl CursorLeaf {
             }
             let own = clear(self.key_range());
             let undone = points(&own, Lsn::MAX);
-            // If some of it has been detached meanwhile, events may be ones of what came in its place.
+            // If a part of the leaf was detached during this loop, the events may belong to the tree that replaced that
+            // part.
             if route().is_none() && clear(own.clone()) == own {
                 break (own, undone);
             }
@@ -490,7 +493,7 @@ impl CursorLeaf {
         self.merge(&own, |key| writes.is_cleared(key), points);
     }
 
-    /// Merges `changes` (in key order) over the leaf's entries inside a range.
+    /// Merges `changes`, which are in key order, into the entries of the leaf that are in `key_range`.
     fn merge<'c>(
         &mut self,
         key_range: &KeyRange,

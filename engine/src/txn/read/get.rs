@@ -1,4 +1,4 @@
-//! Point reads: as of a snapshot, or as the one writer sees the table.
+//! Point reads, at a snapshot or as the writing transaction sees the table.
 
 use crate::base::{Lsn, Result};
 use crate::page::{Page, Record};
@@ -9,12 +9,13 @@ use crate::txn::versions::range_pieces::At;
 use crate::txn::versions::{Before, OwnedRecord};
 
 impl Engine {
-    /// Hands the record that `key` has now to `f`, under the leaf's latch.
+    /// Passes the current record of `key` to `f`, under the latch of the leaf.
     pub(crate) fn get_current<R>(&self, tree: &Tree, key: &[u8], f: impl FnOnce(Option<Record<'_>>) -> R) -> Result<R> {
         tree.get(&self.pages(), key, |_, record| f(record))
     }
 
-    /// Hands the record that `key` had at `snapshot` to `f`; usually under the leaf's latch, without a copy.
+    /// Passes the record that `key` had at `snapshot` to `f`. Usually this is under the latch of the leaf and without a
+    /// copy.
     #[inline]
     pub(crate) fn get_at<R>(
         &self,
@@ -38,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// Hands the value that `key` had at `snapshot` to `f`; a large one is read whole.
+    /// Passes the value that `key` had at `snapshot` to `f`. A large value is first read whole.
     #[inline]
     pub(crate) fn get_value<R>(
         &self,
@@ -63,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// The leaf has changed since the snapshot: `now` is what it has, the version store knows what it had.
+    /// The leaf has changed since the snapshot. `now` is the current record; the version store may have the old one.
     #[cold]
     fn get_undone<R>(
         &self,
@@ -81,7 +82,8 @@ impl Engine {
                 break self.versions.point(tree.table, key, snapshot, route.until).unwrap_or(base);
             }
             let point = self.versions.point(tree.table, key, snapshot, Lsn::MAX);
-            // If the key has been detached meanwhile, the event may be one of what came in its place.
+            // If the key was detached during this loop, the event may belong to the tree that replaced the detached
+            // one.
             if route().is_none() {
                 break point.unwrap_or(now);
             }

@@ -1,6 +1,6 @@
-//! The entries of a table leaf by leaf, as a snapshot sees them, for callers that work on pages. A leaf that has not
-//! changed since the snapshot is passed as it is, under its latch or as a copy. Of any other leaf the entries are passed
-//! one by one, as the version store has them. What the caller computes must not be in this file.
+//! Reads a table leaf by leaf, as a snapshot sees it, for callers that work on pages. A leaf that has not changed since
+//! the snapshot is passed as a page, under its latch or as a copy. The entries of a changed leaf are passed one by one,
+//! with the help of the version store. What the caller computes must not be in this file.
 
 use super::cursor::{Cursor, View};
 use crate::base::{Lsn, Result, limits};
@@ -10,7 +10,7 @@ use crate::txn::engine::Engine;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
 
-/// A part of what a snapshot sees.
+/// A part of the entries that a snapshot sees.
 pub(crate) enum Part<'p> {
     /// The entries of these slots of a leaf.
     Leaf(Page<'p>, Range<usize>),
@@ -18,29 +18,29 @@ pub(crate) enum Part<'p> {
     Entry(&'p [u8], Record<'p>),
 }
 
-/// Whether leaves are handed over under their latches, or copies of them without.
+/// Whether leaves are passed under their latches or as copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Latched {
-    /// The page itself, for what is short and asks nothing of the database.
+    /// The page itself, under its latch. The visitor must be short and must not use the database.
     Yes,
-    /// A copy, for what may take long or reads the database itself.
+    /// A copy, without a latch. The visitor may take long or use the database.
     No,
 }
 
-/// What was found in a leaf under its latch.
+/// The state of a leaf, examined under its latch.
 #[derive(Clone)]
-enum Met {
-    /// No leaf has been looked at.
-    Nothing,
-    /// These slots are what the snapshot sees of the range.
+enum LeafState {
+    /// No leaf was examined.
+    Unknown,
+    /// The snapshot sees the entries of these slots.
     Slots(Range<usize>),
-    /// It has changed since the snapshot, or has long keys, of which the page alone knows too little.
+    /// The leaf has changed since the snapshot, or has long keys, of which a page has only a part.
     Changed,
 }
 
 impl Engine {
-    /// Hands everything in `range` to `visit`, in the order of keys. Of [`Latched::Yes`] leaves `visit` sees the pages
-    /// themselves, each under its latch: it must neither read nor write the database.
+    /// Passes all entries in `range` to `visit`, in the order of keys. With [`Latched::Yes`] `visit` gets the pages
+    /// themselves, each under its latch, and must neither read nor write the database.
     pub(crate) fn leaves(
         &self,
         tree: &Tree,
@@ -53,15 +53,15 @@ impl Engine {
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
         let mut copy = Vec::new();
         while range.is_above(&at) {
-            let (mut met, mut last, mut begun) = (Met::Nothing, false, false);
+            let (mut state, mut last, mut begun) = (LeafState::Unknown, false, false);
             let released = self.released.load(Ordering::Acquire);
             tree.leaves_from(&pages, &at.clone(), |page| {
                 if std::mem::replace(&mut begun, true) && self.released.load(Ordering::Acquire) != released {
-                    // The link may be old, and its page another one that happens to begin here.
+                    // The link may be old, and its page a new one that begins at the same key by chance.
                     return Ok(false);
                 }
-                (met, last) = self.look(page, snapshot, range, &mut at, &mut upper);
-                let Met::Slots(slots) = met.clone() else { return Ok(false) };
+                (state, last) = self.examine(page, snapshot, range, &mut at, &mut upper);
+                let LeafState::Slots(slots) = state.clone() else { return Ok(false) };
                 if latched == Latched::No {
                     copy.clear();
                     copy.extend_from_slice(page.bytes());
@@ -70,10 +70,10 @@ impl Engine {
                 visit(Part::Leaf(page, slots))?;
                 Ok(!last)
             })?;
-            match met {
-                Met::Slots(slots) if latched == Latched::No => visit(Part::Leaf(Page::new(&copy), slots))?,
-                Met::Nothing | Met::Slots(_) => {}
-                Met::Changed => {
+            match state {
+                LeafState::Slots(slots) if latched == Latched::No => visit(Part::Leaf(Page::new(&copy), slots))?,
+                LeafState::Unknown | LeafState::Slots(_) => {}
+                LeafState::Changed => {
                     let end = if last { range.upper.clone() } else { Some(upper.clone()) };
                     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
                     let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
@@ -90,43 +90,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Looks at the leaf that follows `at`, which becomes where it begins, and `upper` where it ends. Says whether it is the last that
-    /// need be looked at.
-    fn look(
+    /// Examines the leaf at or after `at`. Sets `at` to the first key to read, and `upper` to the upper fence. The
+    /// second result is true if this is the last leaf of the range.
+    fn examine(
         &self,
         page: Page<'_>,
         snapshot: Lsn,
         range: &KeyRange,
         at: &mut Vec<u8>,
         upper: &mut Vec<u8>,
-    ) -> (Met, bool) {
+    ) -> (LeafState, bool) {
         let inline = limits::max_inline_key(self.pool.page_size());
         let lower = page.lower_fence();
-        // A long key's image must not be compared with a key. The leaf before has ended with an inline one.
+        // The image of a long key must not be compared with a key. The leaf before has ended with an inline key.
         if lower.len() <= inline && lower > at.as_slice() {
             at.clear();
             at.extend_from_slice(lower);
         }
         let has_upper = page.upper_fence_into(upper);
         if lower.len().max(upper.len()) > inline || page.first_longer(0, inline).is_some() {
-            return (Met::Changed, true);
+            return (LeafState::Changed, true);
         }
         let last = !has_upper || !range.is_above(upper);
         if page.lsn() > snapshot {
-            return (Met::Changed, last);
+            return (LeafState::Changed, last);
         }
-        // Of all leaves but the first nothing is passed over.
+        // Only in the first leaf some entries may be below the range.
         let begins = lower == at.as_slice();
         let from = if begins { 0 } else { page.search(at).unwrap_or_else(|slot| slot) };
         let to = match range.upper.as_ref().filter(|_| last) {
             Some(end) => page.search(end).unwrap_or_else(|slot| slot),
             None => page.count(),
         };
-        (Met::Slots(from..to.max(from)), last)
+        (LeafState::Slots(from..to.max(from)), last)
     }
 
-    /// Keys that divide a range into parts that are about as large as each other, each read without the others: the
-    /// borders of the root's subtrees.
+    /// Keys that divide a range into parts of similar size, which can be read independently: the borders of the
+    /// subtrees of the root.
     pub(crate) fn dividers(&self, tree: &Tree, range: &KeyRange) -> Result<Vec<Vec<u8>>> {
         let mut dividers = tree.dividers(&self.pages())?;
         dividers.retain(|key| *key > range.lower && range.is_above(key));

@@ -1,5 +1,5 @@
-//! Reading: one entry, entries in order, whole leaves, each as a snapshot or the writing transaction sees it. Nothing is
-//! changed here.
+//! Reading single entries, entries in order, and whole leaves, as a snapshot or the writing transaction sees them.
+//! Nothing here changes the database.
 
 pub(super) mod cursor;
 pub(super) mod get;

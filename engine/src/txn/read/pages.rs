@@ -1,4 +1,4 @@
-//! The pages of an open database, for reading.
+//! Read access to the pages of an open database.
 
 use crate::base::{PageId, Result};
 use crate::page::Page;
@@ -7,7 +7,7 @@ use crate::tree::PageRead;
 use crate::txn::engine::Engine;
 use std::ops::Range;
 
-/// The pool as the tree's readers see it.
+/// The pages in the pool, for the readers of trees.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages<'e>(&'e Pool);
 
@@ -52,7 +52,7 @@ impl PageRead for Pages<'_> {
 }
 
 impl Engine {
-    /// The pages, as the tree's readers see them.
+    /// The pages, for the readers of trees.
     #[inline]
     pub(crate) fn pages(&self) -> Pages<'_> {
         Pages(&self.pool)
@@ -73,12 +73,12 @@ impl Engine {
         self.pool.exists(id)
     }
 
-    /// The page to the right of this one, to prefetch the same parts of it.
+    /// A prefetch of the page to the right of this one: of the same parts of it.
     pub(crate) fn read_ahead(&self, page: Page<'_>) -> Option<Ahead> {
         self.pool.ahead(page.bytes(), page.right())
     }
 
-    /// Drops a page from the cache, because it was written to the store past it.
+    /// Drops a page from the cache, because a new version was written to the store past the cache.
     pub(crate) fn forget_page(&self, id: PageId) {
         self.pool.forget(id);
     }

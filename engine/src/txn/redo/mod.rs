@@ -10,13 +10,16 @@ pub(super) mod record;
 
 use super::space::id_ranges::IdRanges;
 use super::space::page_ids::ids_per_map;
+use super::space::page_set::PageSet;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
 use crate::page::{self, Page, PageOp};
 use crate::store::{ID_SLACK, PageStore, Pool, WriteGuard};
+use crate::txn::stats::Recovery;
 use logical::{LogicalTransaction, Pieces};
 use record::{LOGICAL, OPERATIONS, Record};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Limits of what redo reads of the log before it applies it: pages that are changed, and bytes.
 const AHEAD_PAGES: usize = 256;
@@ -33,6 +36,10 @@ pub(crate) struct Redone {
     pub(crate) high: u32,
     /// Pages that the log has freed, where their ids must not be used again before the next checkpoint.
     pub(crate) freed: IdRanges,
+    /// Bytes of the log that it has read.
+    pub(crate) log_bytes: u64,
+    /// Pages that it has read or made.
+    pub(crate) pages: PageSet,
     /// Operations applied and skipped.
     pub(crate) applied: u64,
     pub(crate) skipped: u64,
@@ -42,6 +49,12 @@ impl Redone {
     /// Nothing to redo: the log begins at `lsn`.
     pub(crate) fn at(lsn: Lsn) -> Redone {
         Redone { end: lsn, ..Redone::default() }
+    }
+
+    /// The work that it was, and how long that took.
+    pub(crate) fn recovery(&self, time: Duration) -> Recovery {
+        let Redone { log_bytes, applied, skipped, .. } = *self;
+        Recovery { log_bytes, pages: self.pages.len(), applied, skipped, time }
     }
 }
 
@@ -121,6 +134,7 @@ impl<'a> Redo<'a> {
                 batches.push(batch);
             }
             if batches.is_empty() {
+                self.found.log_bytes = reader.bytes();
                 return Ok(self.found);
             }
             self.pool.will_read(pages.into_iter());
@@ -199,6 +213,7 @@ impl<'a> Redo<'a> {
     fn operation(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
         self.note_page(id, lsn)?;
         if self.found.freed.contains(id) {
+            self.found.skipped += 1;
             return Ok(());
         }
         self.store.note_in_log(id);
@@ -257,6 +272,7 @@ impl<'a> Redo<'a> {
                 return Err(Error::CorruptLog { lsn, what });
             }
         };
+        self.found.pages.insert(id);
         if Page::new(&page).lsn() >= lsn {
             self.found.skipped += 1;
             return Ok(());
@@ -307,10 +323,14 @@ impl<'a> Redo<'a> {
 
     /// A page's latch; `None` if it has no content.
     fn latch(&self, id: PageId) -> Result<Option<WriteGuard<'a>>> {
-        if self.pool.is_resident(id) || self.store.exists(id) {
-            return self.pool.latch(id).map(Some);
+        if !self.pool.is_resident(id) && !self.store.may_exist(id) {
+            return Ok(None);
         }
-        Ok(None)
+        match self.pool.latch(id) {
+            // Only the attempt to read it has shown that.
+            Err(Error::Corrupt { .. }) if !self.store.exists(id) => Ok(None),
+            latched => latched.map(Some),
+        }
     }
 
     /// Pages freed by the log: dropped unless what is there is newer.
@@ -326,15 +346,14 @@ impl<'a> Redo<'a> {
     }
 }
 
-/// Adds the pages that the operations of a batch read. A record that cannot be decoded ends it: redo reports that.
+/// Adds the pages that a batch changes: redo also reads a page before it formats it. A record that cannot be decoded ends
+/// the batch: redo reports that.
 fn changed_pages(batch: &Batch, pages: &mut BTreeSet<PageId>) {
     let mut input = if batch.kind == OPERATIONS { batch.payload.as_slice() } else { &[] };
     while !input.is_empty() {
         match Record::decode(&mut input, batch.start) {
-            Ok(
-                Record::Operation { op: PageOp::Format { .. }, .. } | Record::Place { .. } | Record::Progress { .. },
-            ) => {}
             Ok(Record::Operation { page, .. }) => drop(pages.insert(page)),
+            Ok(Record::Place { .. } | Record::Progress { .. }) => {}
             Err(_) => return,
         }
     }

@@ -4,12 +4,12 @@ use crate::base::PageId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges of ids that neither touch nor overlap: the end of each by its start.
+/// The end of each range by its start. Ranges neither touch nor overlap.
 #[derive(Debug, Default)]
 pub(crate) struct IdRanges(BTreeMap<u32, u32>);
 
 impl IdRanges {
-    /// Adds ids, some of which may be in the set.
+    /// Adds ids. Some of them may already be in the set.
     pub(crate) fn add(&mut self, ids: Range<u32>) {
         let Range { mut start, mut end } = ids;
         if start >= end {

@@ -1,4 +1,4 @@
-//! Allocation maps, which say durably which pages are taken, and taking and releasing page ids.
+//! Allocation maps, which store durably which pages are in use; taking and releasing page ids.
 
 use super::id_ranges::IdRanges;
 use super::page_ids::ids_per_map;
@@ -28,7 +28,7 @@ impl Engine {
         self.maps.lock().len()
     }
 
-    /// The pages that an allocation map says are taken.
+    /// The pages that are in use according to an allocation map.
     pub(crate) fn taken_pages(&self, map: PageId) -> Result<Vec<PageId>> {
         let page = self.pool.read(map)?;
         let page = Page::new(&page);
@@ -41,18 +41,18 @@ impl Engine {
         self.ids.lock().take()
     }
 
-    /// Leaves out so many page ids, which no transaction can have until the database is opened again.
+    /// Takes `count` page ids that no transaction uses until the database is opened again.
     #[cfg(test)]
     pub(crate) fn skip_page_ids(&self, count: u32) -> Result<()> {
         self.ids.lock().take_run(count as usize).map(drop)
     }
 
-    /// One past the highest page id ever taken.
+    /// One more than the highest page id ever taken.
     pub(crate) fn ids_end(&self) -> u32 {
         self.ids.lock().high()
     }
 
-    /// Drops the content of freed pages. Their ids can be taken again when the store can bear that.
+    /// Drops the content of freed pages. Their ids can be taken again when the store permits it.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
         if !pages.is_empty() {
             self.released.fetch_add(1, Ordering::AcqRel);
@@ -61,8 +61,8 @@ impl Engine {
             self.pool.forget(id);
             if let Some(store) = &self.store {
                 store.drop_page(id);
-                // A reader that followed an old link may have read it in again before the store dropped it. It must not
-                // stay: the id's next page may be written past the pool.
+                // A reader that followed an old link may have read the page again before the store dropped it. Remove
+                // this copy from the pool: the next page with this id may be written to the store past the pool.
                 self.pool.forget(id);
             }
         }
@@ -74,12 +74,12 @@ impl Engine {
         }
     }
 
-    /// Keeps ids that records before `end` have freed from being taken until a checkpoint has its redo point there or later.
+    /// Withholds ids that records before `end` have freed, until the redo point of a checkpoint is `end` or later.
     pub(crate) fn withhold(&self, end: Lsn, pages: impl Iterator<Item = PageId>) {
         self.withheld.add(end, pages);
     }
 
-    /// Lets the ids be taken that were freed before `redo`, which a checkpoint has made the redo point.
+    /// Makes the ids available that were freed before `redo`, the new redo point.
     pub(in crate::txn) fn release_withheld(&self, redo: Lsn) {
         let Some(store) = &self.store else { return };
         for id in self.withheld.take_before(redo) {
@@ -88,9 +88,9 @@ impl Engine {
         }
     }
 
-    /// Learns from the allocation maps which page ids are free, and drops pages that no map knows: they were written by
-    /// transactions that never committed. `reserved` are of a large transaction that recovery has yet to finish, and
-    /// `withheld` must not be taken yet. A damaged map stops all writing.
+    /// Reads from the allocation maps which page ids are free. Drops pages that are in no map: they were written by
+    /// transactions that did not commit. The pages in `reserved` belong to a large transaction that recovery will
+    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing.
     pub(crate) fn load_maps(&self, high: u32, reserved: &BTreeSet<PageId>, withheld: &IdRanges) -> Result<()> {
         let per_map = ids_per_map(self.page_size());
         let residents = self.pool.residents();
@@ -126,7 +126,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the free ids of a map those that may be taken; `all`: none of them is taken.
+    /// Makes the free ids of a map available. `all` is true if none of its ids is in use.
     fn give_back_of_map(&self, map: PageId, end: PageId, all: bool, is_free: impl Fn(PageId) -> bool) {
         let mut ids = self.ids.lock();
         let first = map.0 + 1;
@@ -146,7 +146,7 @@ impl Engine {
     }
 }
 
-/// The error that stops all writing if an allocation map is damaged.
+/// The error with which a damaged allocation map stops all writing.
 pub(crate) fn map_damaged(map: PageId, what: &str) -> Error {
     let costs = "no entry is lost: copy the tables to a new database";
     Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }

@@ -1,9 +1,9 @@
-//! Page ids and places: which of them are free, how the pages of detached subtrees become free again, and how the file
-//! gets smaller.
+//! The space of the file: free page ids, freeing the pages of detached subtrees, and making the file smaller.
 
 pub(super) mod id_ranges;
 pub(super) mod maps;
 pub(super) mod page_ids;
+pub(super) mod page_set;
 pub(super) mod reclaim;
 pub(super) mod shrink;
 mod unlogged;

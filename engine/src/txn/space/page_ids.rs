@@ -1,11 +1,11 @@
-//! Which page ids are free, in memory: extents of ids below the high water, lowest first so that the page table can
-//! shrink. The durable truth is the allocation maps; ids that are reserved for an unfinished transaction, or whose old
-//! content a snapshot still reads, are simply not here.
+//! The free page ids, in memory: extents of ids below the high-water mark. The lowest id is taken first, so that the
+//! page table can shrink. The durable truth is the allocation maps. Ids that are reserved for an unfinished
+//! transaction, or whose old content a snapshot still reads, are not in this set.
 
 use crate::base::{Error, PageId, Result};
 use std::collections::BTreeMap;
 
-/// Ids that one allocation map page of `page_size` bytes covers: half of it holds bits.
+/// The number of ids that one allocation map page of `page_size` bytes covers.
 pub(crate) fn ids_per_map(page_size: usize) -> u32 {
     crate::page::map_bits(page_size)
 }
@@ -19,12 +19,12 @@ pub(crate) struct PageIds {
 }
 
 impl PageIds {
-    /// All ids from `high` on are free, and none below until [`PageIds::give_back`] says so.
+    /// A set in which all ids from `high` on are free, and none below.
     pub(crate) fn new(page_size: usize, high: u32) -> PageIds {
         PageIds { per_map: ids_per_map(page_size), high, free: BTreeMap::new() }
     }
 
-    /// Takes the lowest free id. Ids of allocation maps are never given.
+    /// Takes the lowest free id. It is never the id of an allocation map.
     pub(crate) fn take(&mut self) -> Result<PageId> {
         if let Some((start, len)) = self.free.pop_first() {
             if len > 1 {
@@ -42,7 +42,7 @@ impl PageIds {
         Ok(PageId(self.high - 1))
     }
 
-    /// Takes `count` ids that [`PageIds::run`] gives from the first on.
+    /// Takes the first `count` ids of a [`PageIds::run`] and returns the first one.
     pub(crate) fn take_run(&mut self, count: usize) -> Result<PageId> {
         if count == 1 {
             return self.take();
@@ -65,7 +65,7 @@ impl PageIds {
         Ok(first)
     }
 
-    /// The ids of a run that begins at `first`: consecutive, without those of allocation maps.
+    /// The ids of a run that begins at `first`: consecutive ids without those of allocation maps.
     pub(crate) fn run(page_size: usize, first: PageId) -> impl Iterator<Item = PageId> + Send + use<> {
         Self::run_of(ids_per_map(page_size), first)
     }
@@ -74,8 +74,8 @@ impl PageIds {
         (first.0..u32::MAX).filter(move |id| !id.is_multiple_of(per_map)).map(PageId)
     }
 
-    /// An extent of free ids that holds a run. Extents end at allocation maps, so a run that crosses one is only ever
-    /// taken from the high water.
+    /// An extent of free ids that contains a run. Extents end at allocation maps, so a run that crosses an allocation
+    /// map is only taken above the high-water mark.
     fn find_run(&self, count: usize) -> Option<PageId> {
         let count = u32::try_from(count).ok()?;
         self.free.iter().find(|(_, len)| **len >= count).map(|(start, _)| PageId(*start))
@@ -90,12 +90,12 @@ impl PageIds {
         }
     }
 
-    /// Gives an id back, to be taken again.
+    /// Returns an id to the set.
     pub(crate) fn give_back(&mut self, id: PageId) {
         self.give_back_run(id, 1);
     }
 
-    /// The same of `count` ids that follow one another, from `first` on, in one go.
+    /// Returns `count` consecutive ids, from `first` on, to the set.
     pub(crate) fn give_back_run(&mut self, first: PageId, count: u32) {
         let (mut start, mut len) = (first.0, count);
         if count == 0 {
@@ -113,17 +113,17 @@ impl PageIds {
         self.free.insert(start, len);
     }
 
-    /// Takes an id above the high water: the catalog's root.
+    /// Takes this id, which is above the high-water mark: the root of the catalog.
     pub(crate) fn take_exactly(&mut self, id: PageId) {
         self.high = self.high.max(id.0 + 1);
     }
 
-    /// One past the highest id ever taken.
+    /// One more than the highest id ever taken.
     pub(crate) fn high(&self) -> u32 {
         self.high
     }
 
-    /// How many ids below the high water are free.
+    /// How many ids below the high-water mark are free.
     pub(crate) fn free_count(&self) -> u64 {
         self.free.values().map(|len| u64::from(*len)).sum()
     }
@@ -136,7 +136,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_is_given_back_behind_a_free_id_is_all_free() {
+    fn ids_given_back_after_a_free_id_are_all_free() {
         let mut ids = PageIds::new(256, 40);
         ids.give_back(PageId(10));
         ids.give_back_run(PageId(11), 5);

@@ -1,4 +1,4 @@
-//! Freeing detached subtrees, a bounded batch at a time, once no snapshot can read them.
+//! Frees detached subtrees in bounded batches, once no snapshot can read them.
 
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
@@ -12,36 +12,36 @@ use crate::txn::large;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Pages freed in one batch, and changed by it, where the pool has room for that.
+/// The most pages that one batch frees. It changes no more pages than this, or fewer if the pool is small.
 const STEP_PAGES: usize = 64;
 
-/// Pages that such a batch may change and leave besides allocation maps: inner ones, those of the key heap, the catalog.
+/// The most dirty pages that a batch leaves besides allocation maps: inner pages, pages of the key heap, the catalog.
 const STEP_IMAGES: usize = 24;
 
-/// Pages that the last leaf of a batch may change: those of the key heap, inner ones, the catalog.
+/// The part of these pages that the last step of a batch may need: pages of the key heap, inner pages, the catalog.
 const LAST_IMAGES: usize = 16;
 
-/// What becomes of the runs of large values that a subtree points to.
+/// Whether the runs of large values of a subtree are freed with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Runs {
-    /// They go with it.
+    /// They are freed with the subtree.
     Free = 0,
-    /// Another tree points to them: this one was rebuilt.
+    /// They are kept: the table was rebuilt, and its new tree points to them.
     Keep = 1,
 }
 
-/// A subtree that waits to be freed.
+/// A detached subtree that is not yet freed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// Snapshots before this still read it.
+    /// Snapshots before this LSN may still read it.
     pub(crate) since: Lsn,
-    /// Its pages name this table as theirs.
+    /// The table id in its pages.
     pub(crate) table: TableId,
     pub(crate) runs: Runs,
 }
 
 impl Waiting {
-    /// From its record in the catalog, after a restart: no snapshot is that old.
+    /// Decodes the record of the catalog, after a restart: no open snapshot is older than that.
     pub(crate) fn decode(record: &[u8]) -> Option<Waiting> {
         let (table, runs) = record.split_first_chunk()?;
         let runs = if runs == [Runs::Keep as u8] { Runs::Keep } else { Runs::Free };
@@ -50,25 +50,26 @@ impl Waiting {
 }
 
 impl Engine {
-    /// The first subtree that no snapshot can read.
-    fn ripe(&self) -> Option<(PageId, Waiting)> {
+    /// The first subtree that no snapshot can read, if there is one.
+    fn next_to_free(&self) -> Option<(PageId, Waiting)> {
         let oldest = self.snapshots.oldest();
         let detached = self.detached.lock();
         let ((since, root), waiting) = detached.first_key_value()?;
         (*since <= oldest).then_some((*root, *waiting))
     }
 
-    /// Frees up to a batch of pages of detached subtrees that no snapshot needs; false when there is none, or when a writing transaction
-    /// takes longer than it waits; `None`: as long as need be.
-    pub(crate) fn reclaim_step(&self, catalog: &Tree, most_wait: Option<Duration>) -> Result<bool> {
-        if self.ripe().is_none() {
+    /// Frees one batch of pages of detached subtrees that no snapshot needs. Returns false if there are none, or if a
+    /// writing transaction is still open after `timeout`. Without a `timeout` it waits for the transaction.
+    pub(crate) fn reclaim_step(&self, catalog: &Tree, timeout: Option<Duration>) -> Result<bool> {
+        if self.next_to_free().is_none() {
             return Ok(false);
         }
-        let Some(writer) = self.lock_writer_within(most_wait)? else { return Ok(false) };
-        // Another thread may have freed it meanwhile.
-        if self.ripe().is_none() {
+        let Some(writer) = self.lock_writer_within(timeout)? else { return Ok(false) };
+        // Another thread may have freed it while this one waited for the lock.
+        if self.next_to_free().is_none() {
             return Ok(false);
         }
+        self.keep_within_bounds();
         if let Some(store) = &self.store {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
             store.ensure_room(self.pool.dirty_pages() + self.step_images() as u64)?;
@@ -80,54 +81,57 @@ impl Engine {
         Ok(true)
     }
 
-    /// Frees what had been detached before `end`, as far as no snapshot needs it. What others detach meanwhile is not waited for.
+    /// Frees the subtrees that were detached before `end` and that no snapshot needs. Does not wait for subtrees that
+    /// other threads detach during this call.
     pub(crate) fn reclaim_before(&self, catalog: &Tree, end: Lsn) -> Result<()> {
         let waits = || self.detached.lock().first_key_value().is_some_and(|((since, _), _)| *since < end);
         while waits() && self.reclaim_step(catalog, None)? {}
         Ok(())
     }
 
-    /// True if subtrees wait to be freed.
+    /// True if there are detached subtrees that are not yet freed.
     pub(crate) fn has_detached(&self) -> bool {
         !self.detached.lock().is_empty()
     }
 
-    /// The subtrees that wait to be freed, and their roots.
+    /// The detached subtrees that are not yet freed, with their roots.
     pub(crate) fn detached_subtrees(&self) -> Vec<(PageId, Waiting)> {
         self.detached.lock().iter().map(|((_, root), waiting)| (*root, *waiting)).collect()
     }
 
-    /// How many subtrees wait for open snapshots.
+    /// How many detached subtrees open snapshots may still read.
     pub(crate) fn held_subtrees(&self) -> usize {
         let after = self.snapshots.oldest().plus(1);
         self.detached.lock().range((after, PageId::NONE)..).count()
     }
 
-    /// Changed pages that a batch may leave, allocation maps among them: each page that is freed may be another one's.
+    /// The most dirty pages that a batch leaves, including allocation maps: each freed page may be in another map.
     fn step_images(&self) -> usize {
         STEP_IMAGES + self.map_count().min(self.pool.capacity() / 4).min(STEP_PAGES)
     }
 
-    /// With so many changed pages a batch ends: what it does last may change some more.
-    fn most_step_pages(&self) -> usize {
+    /// The number of changed pages at which a batch ends. The step in progress may then change a few more.
+    fn max_step_pages(&self) -> usize {
         (self.pool.capacity() / 4).clamp(1, STEP_PAGES).min(self.step_images() - LAST_IMAGES)
     }
 
-    /// Like a commit of its own: a batch that frees pages and, of each subtree that is gone, forgets the entry.
+    /// Applies and logs one batch that frees pages. It removes the catalog entry of each subtree that is completely
+    /// freed.
     fn free_piece(&self, catalog: &Tree) -> Result<Lsn> {
         let mut clock = self.apply.lock();
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
-        let end = self.whole("it freed pages", || self.free_pages(catalog, start));
+        let end = self.poison_on_panic("it freed pages", || self.free_pages(catalog, start));
         *clock = end.inspect_err(|cause| self.poison(cause))?;
         Ok(*clock)
     }
 
     fn free_pages(&self, catalog: &Tree, start: Lsn) -> Result<Lsn> {
         let applier = Applier::new(self, start, BatchBuffer::new());
-        let (most, most_log) = (self.most_step_pages(), STEP_PAGES * self.pool.page_size() / 4);
+        let (max_pages, max_log) = (self.max_step_pages(), STEP_PAGES * self.pool.page_size() / 4);
         let freed = Cell::new(0);
-        let enough = |more| freed.get() + more >= STEP_PAGES || applier.pages() >= most || applier.len() >= most_log;
-        while let Some((root, waiting)) = self.ripe().filter(|_| !enough(0)) {
+        let enough =
+            |more| freed.get() + more >= STEP_PAGES || applier.pages() >= max_pages || applier.len() >= max_log;
+        while let Some((root, waiting)) = self.next_to_free().filter(|_| !enough(0)) {
             let subtree = Tree { root, table: waiting.table, layout: catalog.layout };
             let runs = |records: &[Record<'_>]| match waiting.runs {
                 Runs::Free => self.free_runs(&applier, records, || enough(0)),
@@ -142,9 +146,10 @@ impl Engine {
                     let key = detached_key(root);
                     catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
                 }
-                // What hangs on a damaged page stays taken; that must stop nobody. The catalog keeps the entry.
+                // Pages that can only be reached through a damaged page stay in use. The catalog keeps the entry, and
+                // the other subtrees are freed.
                 Err(Error::Corrupt { page, what }) => {
-                    tracing::warn!(%page, what, %root, "a dropped subtree cannot be freed to its end");
+                    tracing::warn!(%page, what, %root, "a dropped subtree cannot be freed completely");
                 }
                 Err(other) => return Err(other),
             }
@@ -153,7 +158,7 @@ impl Engine {
         self.append_batch(applier.finish(), start)
     }
 
-    /// Frees the runs of large records until that is enough, the first of them in any case. Says how many.
+    /// Frees the runs of large records until `enough`, but at least the first one. Returns how many.
     fn free_runs(&self, applier: &Applier<'_>, records: &[Record<'_>], enough: impl Fn() -> bool) -> Result<usize> {
         for (done, record) in records.iter().enumerate() {
             if done > 0 && enough() {

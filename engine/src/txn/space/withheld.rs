@@ -1,21 +1,21 @@
-//! Freed page ids that must not be used again yet: a recovery would redo the changes of the old page to the new page
-//! with the same id. A store that needs this says so in `PageStore::reuses_ids_at_once`.
+//! Freed page ids that must not be used again yet, because a recovery would apply the logged changes of the old page to
+//! the new page with the same id. `PageStore::reuses_ids_at_once` says whether a store needs this.
 
 use crate::base::{Lsn, PageId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// Ids by the end of the log when they were freed.
+/// Ids by the end of the log at the time when they were freed.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld(Mutex<BTreeMap<Lsn, Vec<PageId>>>);
 
 impl Withheld {
-    /// Withholds ids that a record before `end` has freed.
+    /// Withholds ids that records before `end` have freed.
     pub(crate) fn add(&self, end: Lsn, ids: impl IntoIterator<Item = PageId>) {
         self.0.lock().entry(end).or_default().extend(ids);
     }
 
-    /// Takes out the ids that no record from `redo` on has freed, in order.
+    /// Removes and returns, in order, the ids that were freed before `redo`.
     pub(crate) fn take_before(&self, redo: Lsn) -> Vec<PageId> {
         let mut groups = self.0.lock();
         let later = groups.split_off(&redo.plus(1));

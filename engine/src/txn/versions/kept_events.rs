@@ -1,9 +1,10 @@
-//! Events filed key by key, and which open snapshot each is kept for.
+//! Events by key, and the open snapshot for which each event is kept.
 //!
-//! An event at L of a key whose event before it is at P is asked for by the snapshots of [P, L) alone: older ones find the
-//! earlier event first, younger ones see what the change made. It is kept for the newest open snapshot of these. When that
-//! closes, it goes to the next older one, if that is in [P, L) too, and is forgotten otherwise. So a key has at most one event
-//! for each open snapshot, however often it changes, and closing a snapshot looks at what was kept for it and at nothing else.
+//! Let a key have an event at L, and its event before that at P. Only snapshots in [P, L) need the event at L: older
+//! ones find the earlier event first, younger ones assign the change. The event is kept for the newest open snapshot in
+//! this range. When that snapshot closes, the event is kept for the next older one if that is in [P, L) too; otherwise
+//! it is removed. So a key has at limit one event for each open snapshot, however often it changes, and closing a
+//! snapshot examines only what was kept for it.
 
 use super::key_events::{self, KeyEvents};
 use super::range_pieces::Pieces;
@@ -17,16 +18,16 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An event's place.
+/// The identity of an event.
 struct EventId {
     table: TableId,
     lsn: Lsn,
     key: Arc<[u8]>,
 }
 
-/// What is kept for an open snapshot.
+/// The events that are kept for an open snapshot.
 struct Held {
-    /// Since when it has held anything back.
+    /// The time since which it has held something back.
     since: Instant,
     events: Vec<EventId>,
 }
@@ -37,16 +38,16 @@ impl Default for Held {
     }
 }
 
-/// What was forgotten: memory to give back without a lock, and large records, whose pages nobody reads any more.
+/// What was removed: memory that is to be freed without a lock, and large records whose pages no snapshot can read.
 #[derive(Default)]
-pub(crate) struct Gone {
+pub(crate) struct Garbage {
     pub(crate) runs: Vec<VersionRun>,
     pub(crate) detached: Vec<Pieces>,
     records: Vec<OwnedRecord>,
 }
 
-impl Gone {
-    /// The large records among them.
+impl Garbage {
+    /// The large records in it.
     pub(crate) fn larges(self) -> impl Iterator<Item = OwnedRecord> {
         let of_runs: Vec<OwnedRecord> = self.runs.iter().flat_map(VersionRun::larges).collect();
         self.records.into_iter().chain(of_runs)
@@ -57,46 +58,46 @@ impl Gone {
     }
 }
 
-/// Events by key, each kept for one snapshot.
+/// Events by key. Each is kept for one snapshot.
 #[derive(Default)]
 pub(super) struct KeptEvents {
     tables: HashMap<TableId, BTreeMap<Arc<[u8]>, KeyEvents>>,
-    /// Events that a snapshot that is yet to begin may still ask for, in commit order.
+    /// Events that a future snapshot may still need, in commit order.
     unseen: VecDeque<EventId>,
     held: BTreeMap<Lsn, Held>,
-    /// What was kept for snapshots that have closed.
+    /// The events that were kept for snapshots that have closed.
     closing: Vec<(Lsn, Vec<EventId>)>,
     count: usize,
     bytes: usize,
 }
 
 impl KeptEvents {
-    /// How many there are.
+    /// The number of events.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the events use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Since when a snapshot has held anything back, if it does.
+    /// The time since which a snapshot has held something back, if it does.
     pub(crate) fn since(&self, snapshot: Lsn) -> Option<Instant> {
         self.held.get(&snapshot).map(|held| held.since)
     }
 
-    /// True if something was kept for snapshots that have closed.
+    /// True if there are events of closed snapshots to process.
     pub(super) fn is_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
-    /// What `key` had before its first event after `snapshot`, if that is before `until`.
+    /// The record before the first event of `key` after `snapshot`, if that event is before `until`.
     pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<&Before> {
         self.tables.get(&table)?.get(key)?.first_after(snapshot, until)
     }
 
-    /// The same of all keys of `[from, to)`, in order.
+    /// Like [`KeptEvents::point`], for all keys of `[from, to)`, in order.
     pub(crate) fn points(
         &self,
         table: TableId,
@@ -108,22 +109,28 @@ impl KeptEvents {
         keys.filter_map(move |(key, events)| Some((key.clone(), events.first_after(snapshot, until)?.clone())))
     }
 
-    /// Files up to `most` events of a run. `newest`: the newest snapshot before them, where they are visible; without it all are kept
-    /// for now. Says how many it looked at.
-    pub(crate) fn file(&mut self, run: &mut VersionRun, newest: Option<Lsn>, most: usize, gone: &mut Gone) -> usize {
+    /// Moves up to `limit` events of a run here. `newest` is the newest open snapshot before them if they are visible.
+    /// Without it all of them are kept until they are visible. Returns how many events it examined.
+    pub(crate) fn add_run(
+        &mut self,
+        run: &mut VersionRun,
+        newest: Option<Lsn>,
+        limit: usize,
+        garbage: &mut Garbage,
+    ) -> usize {
         let (table, lsn) = (run.table(), run.lsn());
         let keys = self.tables.entry(table).or_default();
         let list = newest.map(|newest| &mut self.held.entry(newest).or_default().events);
-        let mut wanted = Vec::new();
+        let mut kept = Vec::new();
         let mut done = 0;
-        while done < most
-            && let Some((key, before)) = run.next_to_file()
+        while done < limit
+            && let Some((key, before)) = run.next_to_move()
         {
             done += 1;
             let last = keys.get(key).map_or(Lsn::ZERO, KeyEvents::last);
-            // Of two changes at one LSN the first tells what was there.
+            // Of two changes at one LSN only the first has the before-image.
             if newest.map_or(last == lsn, |newest| last > newest) {
-                gone.note(before.map(OwnedRecord::from));
+                garbage.note(before.map(OwnedRecord::from));
                 continue;
             }
             let (key, before): (Arc<[u8]>, Before) = (key.into(), before.map(OwnedRecord::from));
@@ -133,40 +140,40 @@ impl KeptEvents {
                 Entry::Occupied(events) => events.into_mut().add(lsn, before),
                 Entry::Vacant(place) => drop(place.insert(KeyEvents::new(lsn, before))),
             }
-            wanted.push(EventId { table, lsn, key });
+            kept.push(EventId { table, lsn, key });
         }
         if keys.is_empty() {
             self.tables.remove(&table);
         }
         match list {
-            Some(list) => list.append(&mut wanted),
-            None => self.unseen.extend(wanted),
+            Some(list) => list.append(&mut kept),
+            None => self.unseen.extend(kept),
         }
         done
     }
 
-    /// Notes from when on a snapshot holds back what others need as well.
+    /// Notes the time from which the oldest snapshot holds something back.
     pub(super) fn note_oldest(&mut self, oldest: Lsn) {
         self.held.entry(oldest).or_default();
     }
 
-    /// Finds out for whom up to `most` of the events that no new snapshot can ask for any more are to be kept; says how many
-    /// it looked at.
-    pub(super) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
+    /// Assigns up to `limit` events that every new snapshot sees to the open snapshots that may need them, or removes
+    /// them. Returns how many it examined.
+    pub(super) fn assign(&mut self, snapshots: &Snapshots, visible: Lsn, limit: usize, garbage: &mut Garbage) -> usize {
         let (mut done, mut newest) = (0, (Lsn::ZERO, None));
-        while done < most
+        while done < limit
             && let Some(event) = self.unseen.pop_front_if(|event| event.lsn <= visible)
         {
             done += 1;
             if newest.0 != event.lsn {
                 newest = (event.lsn, snapshots.newest_before(event.lsn));
             }
-            self.hand_on(event, newest.1, gone);
+            self.reassign(event, newest.1, garbage);
         }
         done
     }
 
-    /// Takes note of snapshots that have closed.
+    /// Moves the events of closed snapshots to `closing`.
     pub(crate) fn close(&mut self, closed: Vec<Lsn>) {
         for snapshot in closed {
             if let Some(Held { events, .. }) = self.held.remove(&snapshot) {
@@ -175,9 +182,9 @@ impl KeptEvents {
         }
     }
 
-    /// Hands on, or forgets, up to `most` events of snapshots that have closed.
-    pub(crate) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
-        let mut left = most;
+    /// Reassigns or removes up to `limit` events of closed snapshots.
+    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, garbage: &mut Garbage) {
+        let mut left = limit;
         while left > 0
             && let Some((snapshot, mut events)) = self.closing.pop()
         {
@@ -186,7 +193,7 @@ impl KeptEvents {
                 && let Some(event) = events.pop()
             {
                 left -= 1;
-                self.hand_on(event, older, gone);
+                self.reassign(event, older, garbage);
             }
             if !events.is_empty() {
                 self.closing.push((snapshot, events));
@@ -194,8 +201,8 @@ impl KeptEvents {
         }
     }
 
-    /// Keeps an event for `newest`, the newest open snapshot that may ask for it, or forgets it.
-    fn hand_on(&mut self, event: EventId, newest: Option<Lsn>, gone: &mut Gone) {
+    /// Keeps an event for `newest`, the newest open snapshot that may need it, or removes it.
+    fn reassign(&mut self, event: EventId, newest: Option<Lsn>, garbage: &mut Garbage) {
         let Some(keys) = self.tables.get_mut(&event.table) else { return };
         if let Some(newest) = newest
             && keys.get(&event.key).is_some_and(|events| newest >= events.preceding(event.lsn))
@@ -215,6 +222,6 @@ impl KeptEvents {
         let Some(before) = before else { return };
         self.count -= 1;
         self.bytes -= key_events::bytes(&[], before.as_ref()) + key_len;
-        gone.note(before);
+        garbage.note(before);
     }
 }

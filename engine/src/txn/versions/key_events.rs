@@ -4,7 +4,7 @@ use crate::base::Lsn;
 use crate::txn::versions::{Before, OwnedRecord};
 use std::collections::BTreeMap;
 
-/// The events of one key. There is hardly ever more than one, so the first needs no memory of its own.
+/// The events of one key. There is rarely more than one, so the first is stored without an allocation.
 pub(super) struct KeyEvents {
     first: (Lsn, Before),
     later: BTreeMap<Lsn, Before>,
@@ -32,7 +32,7 @@ impl KeyEvents {
         self.later.range(..lsn).next_back().map_or(first, |(lsn, _)| *lsn)
     }
 
-    /// What the key had before its first event after `snapshot`, if that is before `until`.
+    /// The record before the first event after `snapshot`, if that event is before `until`.
     pub(super) fn first_after(&self, snapshot: Lsn, until: Lsn) -> Option<&Before> {
         let (lsn, before) = match self.first.0 > snapshot {
             true => (self.first.0, &self.first.1),
@@ -41,7 +41,7 @@ impl KeyEvents {
         (lsn < until).then_some(before)
     }
 
-    /// Takes out the event at `lsn`, if it is there and not the only one.
+    /// Removes the event at `lsn`, if it exists and is not the only one.
     pub(crate) fn take(&mut self, lsn: Lsn) -> Option<Before> {
         if self.first.0 != lsn {
             return self.later.remove(&lsn);
@@ -50,22 +50,22 @@ impl KeyEvents {
         Some(std::mem::replace(&mut self.first, next).1)
     }
 
-    /// What the key had before the event at `lsn`, if that is its only one.
+    /// The record before the event at `lsn`, if this is the only event.
     pub(super) fn into_only(self, lsn: Lsn) -> Option<Before> {
         (self.first.0 == lsn && self.later.is_empty()).then_some(self.first.1)
     }
 
-    /// True if there is one event alone, at `lsn`.
+    /// True if the only event is at `lsn`.
     pub(super) fn is_only(&self, lsn: Lsn) -> bool {
         self.first.0 == lsn && self.later.is_empty()
     }
 }
 
-/// Bytes of memory of an event with its key: its places in the map of keys, in the list of what is kept for a snapshot, and
-/// the headers of what is allocated for it.
+/// Bytes of memory of an event besides its key and record: its entries in the map of keys and in the list of a
+/// snapshot, and the headers of its allocations.
 const EVENT_BYTES: usize = 208;
 
-/// Bytes of memory that an event takes.
+/// Bytes of memory that an event uses.
 pub(crate) fn bytes(key: &[u8], before: Option<&OwnedRecord>) -> usize {
     EVENT_BYTES + key.len() + before.map_or(0, |record| record.bytes.len())
 }

@@ -1,12 +1,11 @@
-//! The version store: before-images of what changed since the oldest open snapshot, beside the pages and never in
-//! them.
+//! The version store: before-images of the changes since the oldest open snapshot, in memory. They are never in pages.
 //!
-//! An event is filed *before* its page changes, so a reader that finds a leaf newer than its snapshot always finds
-//! here what it must undo. Nothing here touches a page.
+//! An event is added *before* its page changes. So a reader that finds a leaf newer than its snapshot always finds the
+//! before-images here. This module uses no pages.
 //!
-//! A batch's events first lie in runs (`version_run`), which cost next to nothing to file and to forget: mostly no
-//! snapshot ever asks for them. Those that one still may ask for at the next pruning are filed key by key (`kept_events`).
-//! Pruning works in pieces, and nobody waits for longer than one of them takes.
+//! The events of a batch are first in runs (`version_run`), which are cheap to fill and to drop, because usually no
+//! snapshot needs them. Pruning moves the events that a snapshot may still need to `kept_events`, key by key. It works
+//! in bounded pieces, so that nobody waits long for the lock.
 
 pub(super) mod detached_ranges;
 pub(super) mod kept_events;
@@ -20,17 +19,17 @@ use crate::base::{Lsn, TableId};
 use crate::page::Record;
 use crate::tree::KeyRange;
 use detached_ranges::{Detached, DetachedRanges, Route};
-use kept_events::{Gone, KeptEvents};
+use kept_events::{Garbage, KeptEvents};
 use parking_lot::RwLock;
 use range_pieces::At;
-use snapshots::{Look, Snapshots};
+use snapshots::{SnapshotState, Snapshots};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use version_run::VersionRun;
 
-/// A record as a leaf keeps it, owned: the bytes themselves, or the pointer to a run of pages.
+/// An owned record, as in a leaf: the bytes themselves, or a pointer to a run of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedRecord {
     pub(crate) bytes: Box<[u8]>,
@@ -50,34 +49,34 @@ impl From<Record<'_>> for OwnedRecord {
     }
 }
 
-/// What a key had before an event: its record, or nothing.
+/// The record that a key had before an event, or `None`.
 pub(crate) type Before = Option<OwnedRecord>;
 
 #[derive(Default)]
 struct Inner {
-    /// Events filed key by key: earlier ones than those in runs.
+    /// Events by key. They are older than those in runs.
     kept: KeptEvents,
     /// Events in commit order.
     runs: VecDeque<VersionRun>,
     detached: DetachedRanges,
 }
 
-/// More runs than this are filed key by key: each look goes through all of them.
+/// If there are more runs than this, their events move to `kept`, because each read searches all runs.
 const MAX_RUNS: usize = 64;
 
-/// What pruning has done.
+/// The result of pruning.
 pub(crate) struct Pruned {
-    pub(crate) gone: Gone,
-    /// All has been sorted that no new snapshot can ask for.
-    pub(crate) sorted: bool,
-    /// Nothing is left to forget.
+    pub(crate) garbage: Garbage,
+    /// All events that are visible to every new snapshot were assigned to an open snapshot or removed.
+    pub(crate) assigned: bool,
+    /// Nothing is left to remove.
     pub(crate) done: bool,
 }
 
-/// What is kept for open snapshots.
+/// The size of what is kept for open snapshots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeldBack {
-    /// Point events, and those in runs, which mostly go with the next commit.
+    /// The number of events, including those in runs. Most of those are removed at the next commit.
     pub(crate) events: usize,
     /// Bytes of memory, without those of runs.
     pub(crate) bytes: usize,
@@ -87,14 +86,15 @@ pub(crate) struct HeldBack {
 
 impl Inner {
     fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
-        if let Some(run) = self.runs.back_mut().filter(|run| run.takes(table, lsn, key)) {
+        if let Some(run) = self.runs.back_mut().filter(|run| run.accepts(table, lsn, key)) {
             run.push(key, before);
             return;
         }
         if self.runs.len() >= MAX_RUNS {
             for mut run in self.runs.drain(..) {
-                // A large record of a second change at one LSN cannot be: a transaction changes each key once.
-                self.kept.file(&mut run, None, usize::MAX, &mut Gone::default());
+                // No large record can become garbage here: it would be of a second change at one LSN, and a transaction
+                // changes each key once.
+                self.kept.add_run(&mut run, None, usize::MAX, &mut Garbage::default());
             }
         }
         let mut run = VersionRun::new(table, lsn);
@@ -102,21 +102,21 @@ impl Inner {
         self.runs.push_back(run);
     }
 
-    /// Sorts up to `most` of the events that no new snapshot can ask for any more: those that an open one may ask for are
-    /// filed key by key, the others forgotten. Says how many are left of `most`.
-    fn sort(&mut self, snapshots: &Snapshots, look: &Look, most: usize, gone: &mut Gone) -> usize {
-        let mut left = most - self.detached.see(snapshots, look.visible, most, gone);
-        left -= self.kept.see(snapshots, look.visible, left, gone);
+    /// Assigns up to `limit` of the events that every new snapshot sees to the open snapshots that may need them.
+    /// Removes those that none needs. Returns how much of `limit` is left.
+    fn assign(&mut self, snapshots: &Snapshots, state: &SnapshotState, limit: usize, garbage: &mut Garbage) -> usize {
+        let mut left = limit - self.detached.assign(snapshots, state.visible, limit, garbage);
+        left -= self.kept.assign(snapshots, state.visible, left, garbage);
         while left > 0
-            && let Some(mut run) = self.runs.pop_front_if(|run| run.lsn() <= look.visible)
+            && let Some(mut run) = self.runs.pop_front_if(|run| run.lsn() <= state.visible)
         {
-            let asked = look.oldest.filter(|oldest| *oldest < run.lsn());
-            let Some((oldest, newest)) = asked.zip(snapshots.newest_before(run.lsn())) else {
-                gone.runs.push(run);
+            let needed = state.oldest.filter(|oldest| *oldest < run.lsn());
+            let Some((oldest, newest)) = needed.zip(snapshots.newest_before(run.lsn())) else {
+                garbage.runs.push(run);
                 continue;
             };
             self.kept.note_oldest(oldest);
-            left -= self.kept.file(&mut run, Some(newest), left, gone);
+            left -= self.kept.add_run(&mut run, Some(newest), left, garbage);
             if run.left() > 0 {
                 self.runs.push_front(run);
             }
@@ -124,63 +124,64 @@ impl Inner {
         left
     }
 
-    /// The runs that tell a snapshot of a table's events before `until`.
+    /// The runs with events of a table that a snapshot may need, before `until`.
     fn runs_for(&self, table: TableId, snapshot: Lsn, until: Lsn) -> impl Iterator<Item = &VersionRun> {
         self.runs.iter().filter(move |run| run.table() == table && run.lsn() > snapshot && run.lsn() < until)
     }
 }
 
-/// The version store: before-images for the open snapshots.
+/// Before-images for the open snapshots.
 #[derive(Default)]
 pub(crate) struct Versions {
     inner: RwLock<Inner>,
-    /// Something is kept for an open snapshot, so that there is something to forget when one closes.
+    /// True if something is kept for an open snapshot, so that there may be something to remove when one closes.
     holding: AtomicBool,
 }
 
 impl Versions {
-    /// Files what `key` had before the change at `lsn`. A second change of the key at the same LSN keeps the first.
+    /// Adds the before-image of `key` for a change at `lsn`. If the key changes again at this LSN, the first
+    /// before-image stays.
     pub(crate) fn add(&self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
         self.inner.write().add(table, key, lsn, before);
     }
 
-    /// Files that keys, which are in order, had nothing before the change at `lsn`.
+    /// Adds events for new keys, which must be in order: they had no record before `lsn`.
     pub(crate) fn add_new<'k>(&self, table: TableId, lsn: Lsn, mut keys: impl Iterator<Item = &'k [u8]>) {
         let Some(first) = keys.next() else { return };
         let mut inner = self.inner.write();
         inner.add(table, first, lsn, None);
-        // The run that has the first takes all that follow.
+        // The run that has the first key accepts all that follow.
         if let Some(run) = inner.runs.back_mut() {
             run.push_new(keys);
         }
     }
 
-    /// Files that a range of keys was detached.
+    /// Adds a range of keys that was detached.
     pub(crate) fn add_detached(&self, table: TableId, range: Detached) {
         self.inner.write().detached.add(table, range);
     }
 
-    /// What `key` had at `snapshot`: `None` if no event since tells, so that the tree is right.
+    /// The record of `key` at `snapshot`, if an event since then has it. `None`: the record in the tree is right.
     pub(crate) fn point(&self, table: TableId, key: &[u8], snapshot: Lsn, until: Lsn) -> Option<Before> {
         let inner = self.inner.read();
-        let filed = || inner.kept.point(table, key, snapshot, until).cloned();
+        let kept = || inner.kept.point(table, key, snapshot, until).cloned();
         let in_run = |run: &VersionRun| Some(run.get(key)?.map(OwnedRecord::from));
-        // What is filed key by key is older than what is in runs.
-        filed().or_else(|| inner.runs_for(table, snapshot, until).find_map(in_run))
+        // Events in `kept` are older than those in runs.
+        kept().or_else(|| inner.runs_for(table, snapshot, until).find_map(in_run))
     }
 
-    /// Where `snapshot` finds what is at a position, if that was detached since.
+    /// The detached subtree in which `snapshot` finds a position, if it was detached since.
     pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         self.inner.read().detached.route(table, at, snapshot)
     }
 
-    /// Cuts a range around a position so that it is clear of every range detached since `snapshot`; only for
-    /// a position that [`Versions::route`] sends nowhere else.
+    /// Cuts a range around a position so that it does not overlap any range detached since `snapshot`. Only for
+    /// positions for which [`Versions::route`] returns `None`.
     pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         self.inner.read().detached.clear_range(table, at, snapshot, key_range);
     }
 
-    /// The point events of `[from, to)` that `snapshot` must undo, first event of each key, in key order.
+    /// The before-images of `[from, to)` that `snapshot` must use: of each key the first event after it, in key order.
     pub(crate) fn points(
         &self,
         table: TableId,
@@ -193,12 +194,12 @@ impl Versions {
         if to.is_some_and(|to| to <= from) {
             return Vec::new();
         }
-        let filed = inner.kept.points(table, (from, to), (snapshot, until));
+        let kept = inner.kept.points(table, (from, to), (snapshot, until));
         let mut runs = inner.runs_for(table, snapshot, until).peekable();
         if runs.peek().is_none() {
-            return filed.collect();
+            return kept.collect();
         }
-        let mut found: BTreeMap<Arc<[u8]>, Before> = filed.collect();
+        let mut found: BTreeMap<Arc<[u8]>, Before> = kept.collect();
         for (key, before) in runs.flat_map(|run| run.range(from, to)) {
             if !found.contains_key(key) {
                 found.insert(key.into(), before.map(OwnedRecord::from));
@@ -207,22 +208,22 @@ impl Versions {
         found.into_iter().collect()
     }
 
-    /// Forgets what no snapshot can ask for, looking at up to `most` events. Those of batches that new snapshots do not see
-    /// yet stay in their runs: mostly they are forgotten before anybody asks.
-    pub(crate) fn prune(&self, snapshots: &Snapshots, most: usize) -> Pruned {
-        let mut gone = Gone::default();
+    /// Removes events that no snapshot can need. Examines up to `limit` events. Events that new snapshots do not see
+    /// yet stay in their runs, because usually they are removed before a snapshot needs them.
+    pub(crate) fn prune(&self, snapshots: &Snapshots, limit: usize) -> Pruned {
+        let mut garbage = Garbage::default();
         let mut guard = self.inner.write();
         let inner = &mut *guard;
-        // Under the lock, as is what is made of it: a snapshot that closes later is told to whoever looks next.
-        let mut look = snapshots.look();
-        inner.detached.close(&look.closed);
-        inner.kept.close(std::mem::take(&mut look.closed));
-        let left = inner.sort(snapshots, &look, most, &mut gone);
-        inner.kept.forget(snapshots, left, &mut gone);
-        inner.detached.forget(snapshots, left, &mut gone);
+        // This and the use of it happen under the lock, so a list of closed snapshots is processed before a later one.
+        let mut state = snapshots.take_state();
+        inner.detached.close(&state.closed);
+        inner.kept.close(std::mem::take(&mut state.closed));
+        let left = inner.assign(snapshots, &state, limit, &mut garbage);
+        inner.kept.remove_closed(snapshots, left, &mut garbage);
+        inner.detached.remove_closed(snapshots, left, &mut garbage);
         self.holding.store(inner.kept.len() > 0 || !inner.detached.is_empty(), Ordering::Release);
         let done = left > 0 && !inner.kept.is_closing() && !inner.detached.is_closing();
-        Pruned { gone, sorted: left > 0, done }
+        Pruned { garbage, assigned: left > 0, done }
     }
 
     /// True if something may be kept for an open snapshot.
@@ -230,7 +231,7 @@ impl Versions {
         self.holding.load(Ordering::Acquire)
     }
 
-    /// What is kept for open snapshots.
+    /// The size of what is kept for open snapshots.
     pub(crate) fn held_back(&self) -> HeldBack {
         let inner = self.inner.read();
         HeldBack {
@@ -240,7 +241,7 @@ impl Versions {
         }
     }
 
-    /// Since when a snapshot has held anything back, if it does.
+    /// The time since which a snapshot has held something back, if it does.
     pub(crate) fn holding_since(&self, snapshot: Lsn) -> Option<Instant> {
         self.inner.read().kept.since(snapshot)
     }

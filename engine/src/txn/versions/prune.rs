@@ -1,54 +1,55 @@
-//! Forgetting before-images that no snapshot can ask for, in bounded pieces, and the limit of those that are kept.
+//! Removes before-images that no snapshot can need, in bounded pieces, and limits the size of the others.
 
 use super::{HeldBack, Pruned};
 use crate::base::{Error, Lsn, Result};
 use crate::txn::engine::Engine;
 use crate::txn::large;
 
-/// Events that pruning looks at under one hold of the versions' lock.
+/// How many events pruning examines under one lock of the versions.
 const PIECE: usize = 1024;
-/// Pieces of what closed snapshots leave behind that a commit forgets at the most.
+/// How many pieces a commit removes of what was kept for closed snapshots.
 const COMMIT_PIECES: usize = 2;
-/// Pieces of it that the thread forgets that closes the snapshot.
+/// How many of these pieces the thread removes that closes a snapshot.
 const CLOSE_PIECES: usize = 32;
 /// Bytes of memory for a detached subtree that is not yet freed.
 const DETACHED_BYTES: usize = 64;
 
 impl Engine {
-    /// Opens a snapshot of what is visible.
+    /// Opens a snapshot at the visible LSN.
     pub(crate) fn open_snapshot(&self) -> Lsn {
         self.snapshots.open()
     }
 
-    /// Throws away what no snapshot can ask for any more: before-images, and the pages of large values among them. Of
-    /// what snapshots that have closed leave behind it takes a bounded piece.
+    /// Removes before-images that no snapshot can need, and the pages of large values among them. Of what was kept for
+    /// closed snapshots it removes a bounded part.
     pub(crate) fn prune(&self) {
         self.prune_pieces(COMMIT_PIECES);
     }
 
-    /// The same to the end.
+    /// Removes all before-images that no snapshot can need.
     pub(crate) fn prune_all(&self) {
         self.prune_pieces(usize::MAX);
     }
 
-    /// Closes a snapshot and throws away a bounded piece of what was kept for it; true if more is left.
+    /// Closes a snapshot and removes a bounded part of what was kept for it. Returns true if more is left.
     pub(crate) fn close_snapshot(&self, lsn: Lsn) -> bool {
         self.snapshots.close(lsn) && self.versions.is_holding() && !self.prune_pieces(CLOSE_PIECES)
     }
 
-    /// Prunes piece by piece, at least `pieces` of them and all that lies in runs; false if anything is left to forget.
+    /// Prunes in pieces: at least `pieces` of them, and until all runs are processed. Returns false if something is
+    /// left to remove.
     fn prune_pieces(&self, pieces: usize) -> bool {
         let mut count = 0usize;
         loop {
             count = count.saturating_add(1);
-            let Pruned { gone, sorted, done } = self.versions.prune(&self.snapshots, PIECE);
-            for record in gone.larges() {
-                // That it can be read was found out when the event was filed.
+            let Pruned { garbage, assigned, done } = self.versions.prune(&self.snapshots, PIECE);
+            for record in garbage.larges() {
+                // The record was checked when the event was added.
                 if let Ok(pages) = large::pages(self, &record.bytes) {
                     self.release_pages(&pages.collect::<Vec<_>>());
                 }
             }
-            if done || (sorted && count >= pieces) {
+            if done || (assigned && count >= pieces) {
                 return done;
             }
         }
@@ -63,7 +64,7 @@ impl Engine {
             held.bytes += subtrees * DETACHED_BYTES;
             (self.snapshots.count() > 0 && held.bytes > limit).then_some(held)
         };
-        // To begin with all subtrees that wait, which is quickly known. Some may only not be freed yet.
+        // First a quick check that counts all detached subtrees, also those that no snapshot needs.
         if !self.versions.is_holding() || held(self.detached.lock().len()).is_none() {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Pieces of ranges that do not overlap, and the neighbours of a position among them. What a piece stands for must not be
-//! in this file.
+//! Pieces of key ranges that do not overlap, and search for the neighbours of a position. The meaning of a piece must
+//! not be in this file.
 
 use crate::base::{Lsn, PageId};
 use crate::tree::KeyRange;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A position between or at keys.
+/// A position at a key or between keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At<'k> {
     /// At this key.
@@ -24,13 +24,14 @@ type Border = Arc<[u8]>;
 /// A part of a range that was detached, without its lower border.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    /// The upper border; `None`: there is none.
+    /// The upper border. `None`: the piece has no end.
     pub(crate) upper: Option<Border>,
     pub(crate) lsn: Lsn,
     pub(crate) root: PageId,
 }
 
-/// Pieces with their lower borders: the last that begins at a position or left of it, and the first right of it.
+/// The neighbours of a position, with their lower borders: the last piece that begins at it or left of it, and the
+/// first right of it.
 type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 
 /// Pieces, ordered by their borders.
@@ -38,31 +39,31 @@ type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 pub(crate) struct Pieces {
     /// By their lower borders.
     pieces: BTreeMap<Border, Piece>,
-    /// What they cover, or have covered, without borders between neighbours: so a range over many of them is added without a
-    /// look at each.
+    /// The ranges that the pieces cover or have covered, with adjacent ranges merged. So a range over many pieces is
+    /// added without a search through each of them.
     covered: BTreeMap<Border, Option<Border>>,
     bytes: usize,
 }
 
 impl Pieces {
-    /// True if there is none.
+    /// True if there are no pieces.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the pieces use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds what of a range is not covered.
+    /// Adds those parts of a range that are not covered.
     pub(crate) fn add(&mut self, lower: Border, range: Piece) {
         if range.upper.as_ref().is_some_and(|upper| *upper <= lower) {
             return;
         }
         let before = self.covered.range::<[u8], _>((Bound::Unbounded, Bound::Included(&*lower))).next_back();
         let before = before.filter(|(_, end)| reaches(end.as_ref(), &lower));
-        // All from `start` to `at` is covered.
+        // The range from `start` to `at` is covered.
         let (mut start, mut at) = (lower.clone(), lower);
         if let Some((first, end)) = before.map(|(first, end)| (first.clone(), end.clone())) {
             let Some(end) = end.filter(|end| ends_behind(range.upper.as_ref(), end)) else { return };
@@ -70,7 +71,7 @@ impl Pieces {
             (start, at) = (first, end);
         }
         let end = loop {
-            looked_at_one();
+            count_examined();
             let next = self.covered.range::<[u8], _>((Bound::Included(&*at), Bound::Unbounded)).next();
             let next = next.filter(|(next, _)| reaches(range.upper.as_ref(), next));
             let Some((next, end)) = next.map(|(next, end)| (next.clone(), end.clone())) else {
@@ -94,22 +95,22 @@ impl Pieces {
         self.pieces.insert(lower, piece);
     }
 
-    /// Takes the last piece out. What it covers stays covered.
+    /// Removes and returns the last piece. Its range stays covered.
     pub(crate) fn pop_last(&mut self) -> Option<(Border, Piece)> {
         let (lower, piece) = self.pieces.pop_last()?;
         self.bytes -= piece.bytes(&lower);
         Some((lower, piece))
     }
 
-    /// All of them.
+    /// All pieces.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Border, &Piece)> {
         self.pieces.iter()
     }
 
-    /// What lies beside a position.
+    /// The neighbours of a position.
     pub(super) fn beside(&self, at: At<'_>) -> Beside<'_> {
-        looked_at_one();
+        count_examined();
         let (left, right) = match at {
             At::Key(key) => (Bound::Included(key), Bound::Excluded(key)),
             At::Before(key) => (Bound::Excluded(key), Bound::Included(key)),
@@ -121,14 +122,14 @@ impl Pieces {
 }
 
 impl Piece {
-    /// Bytes of memory, with those of what is covered.
+    /// Bytes of memory of a piece, with its part of the covered ranges.
     fn bytes(&self, lower: &[u8]) -> usize {
         2 * (size_of::<Piece>() + size_of::<Border>()) + lower.len() + self.upper.as_ref().map_or(0, |key| key.len())
     }
 }
 
 impl At<'_> {
-    /// True if the position lies left of `upper`, being right of the lower border.
+    /// True if the position is left of `upper`. The caller knows that it is right of the lower border.
     pub(super) fn is_before(&self, upper: Option<&Border>) -> bool {
         upper.is_none_or(|upper| match *self {
             At::Key(key) => key < &**upper,
@@ -138,8 +139,8 @@ impl At<'_> {
     }
 }
 
-/// Cuts a range around a position so that it has nothing of what lies beside it.
-pub(super) fn keep_clear_of(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
+/// Cuts a range around a position so that it does not overlap the neighbours of the position.
+pub(super) fn cut_off_neighbours(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
     if let Some(upper) = left.and_then(|(_, piece)| piece.upper.as_deref())
         && *upper > *key_range.lower
     {
@@ -152,26 +153,26 @@ pub(super) fn keep_clear_of(key_range: &mut KeyRange, [left, right]: Beside<'_>)
     }
 }
 
-/// True if what ends at `end` goes on at least to `border`.
+/// True if a range that ends at `end` reaches `border`.
 fn reaches(end: Option<&Border>, border: &Border) -> bool {
     end.is_none_or(|end| end >= border)
 }
 
-/// True if what ends at `end` goes on behind `border`.
+/// True if a range that ends at `end` extends beyond `border`.
 fn ends_behind(end: Option<&Border>, border: &Border) -> bool {
     end.is_none_or(|end| end > border)
 }
 
-/// Counts a look at a piece, a group or a part that is covered.
-pub(super) fn looked_at_one() {
+/// Counts the examination of a piece, a group or a covered range, for tests.
+pub(super) fn count_examined() {
     #[cfg(test)]
-    work::LOOKED_AT.set(work::LOOKED_AT.get() + 1);
+    work::EXAMINED.set(work::EXAMINED.get() + 1);
 }
 
-/// Tests count what is looked at.
+/// A counter of examined items, for tests.
 #[cfg(test)]
 pub(crate) mod work {
     use std::cell::Cell;
 
-    thread_local!(pub(crate) static LOOKED_AT: Cell<usize> = const { Cell::new(0) });
+    thread_local!(pub(crate) static EXAMINED: Cell<usize> = const { Cell::new(0) });
 }

@@ -1,7 +1,7 @@
-//! Which snapshots are open, and which LSN new ones begin at.
+//! The open snapshots, and the LSN at which new ones begin.
 //!
-//! Registering a snapshot and computing the oldest are one atomic step: nothing a snapshot needs can be thrown away
-//! between its choosing an LSN and its being known.
+//! Registering a snapshot and computing the oldest one are atomic. So nothing that a snapshot needs can be removed
+//! between the choice of its LSN and its registration.
 
 use crate::base::Lsn;
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 struct Inner {
     visible: Lsn,
     open: BTreeMap<Lsn, usize>,
-    /// Snapshots older than the visible LSN whose last reader has gone since somebody asked.
+    /// Snapshots older than the visible LSN whose last reader has closed since the last [`Snapshots::take_state`].
     closed: Vec<Lsn>,
 }
 
@@ -21,13 +21,13 @@ pub(crate) struct Snapshots {
     inner: Mutex<Inner>,
 }
 
-/// What the registry says at one moment.
-pub(crate) struct Look {
-    /// What new snapshots begin at.
+/// The state of the registry at one moment.
+pub(crate) struct SnapshotState {
+    /// The LSN at which new snapshots begin.
     pub(crate) visible: Lsn,
     /// The oldest open snapshot.
     pub(crate) oldest: Option<Lsn>,
-    /// Those that nobody reads any more, nor ever will, each told once.
+    /// The snapshots that were closed for good. Each is in this list once.
     pub(crate) closed: Vec<Lsn>,
 }
 
@@ -45,7 +45,7 @@ impl Snapshots {
         lsn
     }
 
-    /// Closes a snapshot that [`Snapshots::open`] gave; true if it was the last at an LSN that no other can begin at.
+    /// Closes a snapshot. Returns true if it was the last one at its LSN and no other can begin there.
     pub(crate) fn close(&self, lsn: Lsn) -> bool {
         let mut inner = self.inner.lock();
         let Some(count) = inner.open.get_mut(&lsn) else { return false };
@@ -54,18 +54,18 @@ impl Snapshots {
             return false;
         }
         inner.open.remove(&lsn);
-        let over = lsn < inner.visible;
-        if over {
+        let is_last = lsn < inner.visible;
+        if is_last {
             inner.closed.push(lsn);
         }
-        over
+        is_last
     }
 
-    /// The registry now; takes the list of closed snapshots with it.
-    pub(crate) fn look(&self) -> Look {
+    /// The current state. This takes the list of closed snapshots out of the registry.
+    pub(crate) fn take_state(&self) -> SnapshotState {
         let mut inner = self.inner.lock();
         let oldest = inner.open.keys().next().copied();
-        Look { visible: inner.visible, oldest, closed: std::mem::take(&mut inner.closed) }
+        SnapshotState { visible: inner.visible, oldest, closed: std::mem::take(&mut inner.closed) }
     }
 
     /// The newest open snapshot before `lsn`.
@@ -73,7 +73,7 @@ impl Snapshots {
         self.inner.lock().open.range(..lsn).next_back().map(|(lsn, _)| *lsn)
     }
 
-    /// Moves the visible LSN forward; never back.
+    /// Moves the visible LSN forward. It never moves back.
     pub(crate) fn publish(&self, lsn: Lsn) {
         let mut inner = self.inner.lock();
         inner.visible = inner.visible.max(lsn);
@@ -85,7 +85,7 @@ impl Snapshots {
         inner.open.keys().next().copied().unwrap_or(inner.visible)
     }
 
-    /// The LSN that new snapshots begin at.
+    /// The LSN at which new snapshots begin.
     #[cfg(test)]
     pub(super) fn visible(&self) -> Lsn {
         self.inner.lock().visible
@@ -113,9 +113,9 @@ mod tests {
         assert_eq!((snapshots.newest_before(Lsn(9)), snapshots.newest_before(Lsn(10))), (Some(first), Some(second)));
         assert!(snapshots.close(first));
         assert_eq!((snapshots.oldest(), snapshots.newest_before(Lsn(9))), (Lsn(9), None));
-        // Another may yet begin where the second did.
+        // Another snapshot may still begin at the LSN of the second.
         assert!(!snapshots.close(second));
-        assert_eq!((snapshots.look().closed, snapshots.look().closed), (vec![first], vec![]));
+        assert_eq!((snapshots.take_state().closed, snapshots.take_state().closed), (vec![first], vec![]));
         snapshots.publish(Lsn(20));
         assert_eq!((snapshots.oldest(), snapshots.count()), (Lsn(20), 0));
     }

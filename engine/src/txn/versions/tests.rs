@@ -7,7 +7,7 @@ fn record(bytes: &[u8]) -> Before {
     Some(OwnedRecord { bytes: bytes.into(), large: false })
 }
 
-/// A registry with these open snapshots, where new ones begin at `visible`.
+/// A registry with these open snapshots, in which new ones begin at `visible`.
 fn registry(open: &[u64], visible: u64) -> Snapshots {
     let snapshots = Snapshots::default();
     for lsn in open {
@@ -23,7 +23,7 @@ impl Versions {
         let mut larges = Vec::new();
         loop {
             let pruned = self.prune(snapshots, 2);
-            larges.extend(pruned.gone.larges());
+            larges.extend(pruned.garbage.larges());
             if pruned.done {
                 return larges;
             }
@@ -62,7 +62,7 @@ fn events_are_found_alike_in_runs_and_key_by_key() {
     let look = || (range(10), range(15), at(b"d", 10), at(b"b", 15), at(b"a", 15));
     let in_runs = look();
     assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
-    // Nothing can go yet, and nobody asks.
+    // Nothing can be removed yet, and no snapshot needs anything.
     versions.prune_all(&registry(&[5], 5));
     assert_eq!((versions.len(), versions.inner.read().runs.len()), (6, 3));
     versions.prune_all(&registry(&[10, 15], 15));
@@ -77,7 +77,7 @@ fn events_are_found_alike_in_runs_and_key_by_key() {
 }
 
 #[test]
-fn nothing_and_an_empty_record_and_a_large_one_are_told_apart() {
+fn no_record_and_an_empty_record_and_a_large_one_differ() {
     let versions = Versions::default();
     let large = Record { bytes: b"twelve bytes", large: true };
     let all = [(b"a", None), (b"b", Some(Record::inline(b""))), (b"c", Some(large)), (b"d", None)];
@@ -89,13 +89,13 @@ fn nothing_and_an_empty_record_and_a_large_one_are_told_apart() {
         }
         assert_eq!(versions.point(TABLE, b"", Lsn(10), Lsn::MAX), None);
         assert_eq!(versions.points(TABLE, b"b", Some(b"d"), Lsn(10), Lsn::MAX).len(), 2);
-        // The same once they are filed key by key.
+        // The same after the events moved out of the runs.
         versions.prune_all(&registry(&[5], 11));
     }
 }
 
 #[test]
-fn new_keys_are_told_alike_together_and_one_by_one() {
+fn new_keys_are_found_whether_added_together_or_one_by_one() {
     let keys: Vec<[u8; 4]> = (0..40u32).map(|key| (3 * key).to_be_bytes()).collect();
     for (old, odd) in [(false, false), (true, false), (false, true), (true, true)] {
         let (together, single) = (Versions::default(), Versions::default());
@@ -123,7 +123,7 @@ fn new_keys_are_told_alike_together_and_one_by_one() {
                 let look = |versions: &Versions| versions.points(TABLE, &key, Some(&[1, 2]), Lsn(10), Lsn::MAX);
                 assert_eq!(look(&together), look(&single));
             }
-            // The same once they are filed key by key.
+            // The same after the events moved out of the runs.
             together.prune_all(&registry(&[5], 11));
             single.prune_all(&registry(&[5], 11));
         }
@@ -163,7 +163,7 @@ fn a_key_that_changes_often_keeps_one_event_for_each_snapshot() {
 enum Op {
     /// A batch that changes these keys, in this order.
     Batch(Vec<u8>),
-    /// All batches but so many of the last become visible.
+    /// All batches except this number of the last ones become visible.
     Publish(usize),
     Open,
     Close(prop::sample::Index),
@@ -181,20 +181,20 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Each event's key, LSN and record, which is large and like no other.
+/// The key, the LSN and the record of an event. The record is large and unique.
 type Event = (u8, Lsn, OwnedRecord);
 
-/// What a snapshot must find for a key.
+/// The event that a snapshot must find for a key.
 fn wanted(events: &[Event], key: u8, snapshot: Lsn) -> Option<&Event> {
     events.iter().find(|(k, lsn, _)| *k == key && *lsn > snapshot)
 }
 
 proptest! {
-    /// Against a list of all events that ever were.
+    /// Compares with a list of all events that were ever added.
     #[test]
-    fn every_open_snapshot_finds_its_events_and_what_nobody_finds_goes_once(ops in prop::collection::vec(op(), 1..120)) {
+    fn every_open_snapshot_finds_its_events_and_others_are_removed_once(ops in prop::collection::vec(op(), 1..120)) {
         let (versions, snapshots) = (Versions::default(), Snapshots::new(Lsn(1)));
-        let (mut events, mut gone, mut open) = (Vec::<Event>::new(), Vec::<OwnedRecord>::new(), vec![]);
+        let (mut events, mut garbage, mut open) = (Vec::<Event>::new(), Vec::<OwnedRecord>::new(), vec![]);
         let mut end = 1;
         for op in ops.into_iter().chain([Op::Publish(0), Op::Prune(usize::MAX)]) {
             match op {
@@ -203,7 +203,7 @@ proptest! {
                     end += 10;
                     let mut changed = std::collections::BTreeSet::new();
                     for key in keys.into_iter().filter(|key| changed.insert(*key) || *key % 2 == 0) {
-                        // A second change at one LSN is of a record that is not large, and tells nobody anything.
+                        // A second change at one LSN has a record that is not large and that nobody sees.
                         let second = events.iter().any(|event| (event.0, event.1) == (key, lsn));
                         let record = OwnedRecord { bytes: events.len().to_be_bytes().into(), large: !second };
                         versions.add(TABLE, &[key], lsn, Some(record.view()));
@@ -216,7 +216,7 @@ proptest! {
                 Op::Open => open.push(snapshots.open()),
                 Op::Close(at) if !open.is_empty() => _ = snapshots.close(open.swap_remove(at.index(open.len()))),
                 Op::Close(_) => {}
-                Op::Prune(most) => gone.extend(versions.prune(&snapshots, most).gone.larges()),
+                Op::Prune(most) => garbage.extend(versions.prune(&snapshots, most).garbage.larges()),
             }
             let visible = snapshots.visible();
             let readers = || open.iter().copied().chain((visible.0..=end).step_by(10).map(Lsn));
@@ -225,10 +225,10 @@ proptest! {
                 prop_assert_eq!(&versions.point(TABLE, &[key], snapshot, Lsn::MAX), &right);
                 let all = versions.points(TABLE, &[key], Some(&[key + 1]), snapshot, Lsn::MAX);
                 prop_assert_eq!(all.first().map(|found| &found.1), right.as_ref());
-                prop_assert!(right.flatten().is_none_or(|record| !gone.contains(&record)));
+                prop_assert!(right.flatten().is_none_or(|record| !garbage.contains(&record)));
             }
         }
-        gone.extend(versions.prune_all(&snapshots));
+        garbage.extend(versions.prune_all(&snapshots));
         open.sort_unstable();
         open.dedup();
         let needed = |event: &Event| open.iter().any(|at| wanted(&events, event.0, *at) == Some(event));
@@ -238,9 +238,9 @@ proptest! {
                 snapshots.close(*at);
             }
         }
-        gone.extend(versions.prune_all(&snapshots));
+        garbage.extend(versions.prune_all(&snapshots));
         prop_assert_eq!((versions.len(), versions.held_back().bytes), (0, 0));
-        gone.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
-        prop_assert!(gone.iter().eq(events.iter().map(|event| &event.2)), "{} of {} events", gone.len(), events.len());
+        garbage.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
+        prop_assert!(garbage.iter().eq(events.iter().map(|event| &event.2)), "{} of {} events", garbage.len(), events.len());
     }
 }

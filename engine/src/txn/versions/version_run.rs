@@ -1,5 +1,5 @@
-//! A run: the before-images of one batch for keys of one table that came in order. Filing an event copies its key;
-//! dropping the run forgets all its events. How long events are needed must not be in this file.
+//! A run: before-images of one batch, for keys of one table that came in order. Adding an event copies its key.
+//! Dropping the run removes all its events. How long events are needed must not be in this file.
 
 use super::OwnedRecord;
 use crate::base::{Lsn, TableId, bytes};
@@ -11,18 +11,18 @@ use crate::txn::entry_arena::EntryArena;
 pub(crate) struct VersionRun {
     table: TableId,
     lsn: Lsn,
-    /// Keys and what they had.
+    /// Keys and the records that they had.
     events: EntryArena,
-    /// One of the records is a large one, whose pages wait for the event to go.
+    /// One of the records is large. Its pages are freed when the event is removed.
     any_large: bool,
-    /// So many of the first events have been filed key by key.
-    filed: usize,
+    /// The number of first events that were moved to `kept_events`.
+    moved: usize,
 }
 
 impl VersionRun {
     /// No events yet, all at `lsn`.
     pub(crate) fn new(table: TableId, lsn: Lsn) -> VersionRun {
-        VersionRun { table, lsn, events: EntryArena::default(), any_large: false, filed: 0 }
+        VersionRun { table, lsn, events: EntryArena::default(), any_large: false, moved: 0 }
     }
 
     pub(crate) fn table(&self) -> TableId {
@@ -33,21 +33,21 @@ impl VersionRun {
         self.lsn
     }
 
-    /// True if an event of `key` can be added: the key is above all others.
+    /// True if an event of `key` can be added: it has this table and LSN, and its key is above all others.
     #[inline]
-    pub(crate) fn takes(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
+    pub(crate) fn accepts(&self, table: TableId, lsn: Lsn, key: &[u8]) -> bool {
         let is_above = self.events.len() == 0 || bytes::is_below(self.events.last_key(), key);
         self.table == table && self.lsn == lsn && is_above
     }
 
-    /// Adds an event that it [`VersionRun::takes`].
+    /// Adds an event for which [`VersionRun::accepts`] is true.
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], before: Option<Record<'_>>) {
         self.any_large |= before.is_some_and(|record| record.large);
         self.events.push(key, before);
     }
 
-    /// Adds events of keys that had nothing, in order and above all others.
+    /// Adds events of new keys, which are in order and above all others.
     pub(crate) fn push_new<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         self.events.push_keys(keys);
     }
@@ -57,7 +57,7 @@ impl VersionRun {
         self.events.position(key, self.events.len(), |index| index)
     }
 
-    /// What `key` had, if it has an event.
+    /// The record that `key` had, if the key has an event.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let (found, before) = self.events.get(self.position(key))?;
         (found == key).then_some(before)
@@ -69,26 +69,26 @@ impl VersionRun {
         (self.position(from)..end).filter_map(|index| self.events.get(index))
     }
 
-    /// How many events are yet to be filed key by key.
+    /// The number of events that were not moved yet.
     pub(crate) fn left(&self) -> usize {
-        self.events.len() - self.filed
+        self.events.len() - self.moved
     }
 
-    /// The next of these.
-    pub(crate) fn next_to_file(&mut self) -> Option<(&[u8], Option<Record<'_>>)> {
-        let event = self.events.get(self.filed)?;
-        self.filed += 1;
+    /// The next event to move.
+    pub(crate) fn next_to_move(&mut self) -> Option<(&[u8], Option<Record<'_>>)> {
+        let event = self.events.get(self.moved)?;
+        self.moved += 1;
         Some(event)
     }
 
-    /// The large records of the events that are yet to be filed key by key.
+    /// The large records of the events that are yet to be moved key by key.
     pub(crate) fn larges(&self) -> impl Iterator<Item = OwnedRecord> {
-        let from = if self.any_large { self.filed } else { self.events.len() };
+        let from = if self.any_large { self.moved } else { self.events.len() };
         let records = (from..self.events.len()).filter_map(|index| self.events.get(index)?.1);
         records.filter(|record| record.large).map(OwnedRecord::from)
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the run uses.
     pub(crate) fn bytes(&self) -> usize {
         self.events.allocated()
     }

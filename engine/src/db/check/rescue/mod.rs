@@ -3,8 +3,8 @@
 //! The result is an overlay in memory over the file. The file itself must not be changed here. [`super::salvage`]
 //! handles single damaged pages.
 //!
-//! * `survey`: what the readable pages say about themselves.
-//! * `mend`: builds a catalog and inner pages that lead to these pages.
+//! * `survey`: reads all pages that can be read.
+//! * `rebuild`: builds a new catalog and new inner pages that lead to these pages.
 
 mod rebuild;
 mod survey;
@@ -74,7 +74,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open_damaged`].
+    /// The errors of [`Builder::open_damaged`].
     pub fn open_damaged_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<(Database, Vec<Damage>)> {
         let lock: Arc<dyn LockGuard> = volume.lock(name, false)?.guard.into();
         let recovered = self.recovered(&volume, name)?;
@@ -86,7 +86,7 @@ impl Builder {
             _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
         };
         if found.is_none() && rescue.superblock == Believed::Only {
-            // With the superblock its page table is an older one, too: its log is not there any more.
+            // The superblock is old, so its page table is old too, and its log was removed.
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
             let Opened { path, lock, .. } = opened;
@@ -106,7 +106,7 @@ impl Builder {
         Ok((db, damage))
     }
 
-    /// A database that was not closed in order and is sound, recovered over its files; `None` for any other.
+    /// If the database was not closed and is not damaged: a volume on which it is recovered, over its unchanged files.
     fn recovered(&self, volume: &Arc<dyn Volume>, name: &str) -> Result<Option<Arc<dyn Volume>>> {
         match self.open_read_only_on(volume.clone(), name) {
             Err(Error::NeedsRecovery { .. }) => {}
@@ -123,7 +123,7 @@ impl Builder {
     }
 }
 
-/// Without a superblock nothing says which log is this database's, and where it begins.
+/// Without a superblock it is unknown which log belongs to this database and where it begins.
 fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result<Redone> {
     if !volume.list(&format!("{name}-log."))?.is_empty() {
         damage.push(Damage::LogUnread);
@@ -131,7 +131,7 @@ fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result
     Ok(Redone::default())
 }
 
-/// Redoes the log as far as it is sound; `None` where there should be one and nothing of it can be read.
+/// Applies the log up to its first damage. `None` if there should be a log and nothing of it can be read.
 fn replay_what_is_left(
     opened: &Opened,
     volume: &Arc<dyn Volume>,
@@ -146,7 +146,7 @@ fn replay_what_is_left(
             }
             Ok(Some(redone))
         }
-        // What an earlier run has left does not count.
+        // Files that an earlier process has left are not part of the log.
         Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(Some(Redone::default())),
         Err(
             cause @ (Error::MissingLog { .. }
@@ -162,7 +162,7 @@ fn replay_what_is_left(
     }
 }
 
-/// Redoes the log up to its end, or to its first damage, which is the error.
+/// Applies the log up to its end or to its first damage, which is returned as an error.
 fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)> {
     let Opened { meta, pool, store, .. } = opened;
     let Meta { clean, redo, epoch, table, last, high_water, .. } = *meta;

@@ -1,4 +1,4 @@
-//! Rebuilds a damaged catalog so that it leads to all tables that are left, and damaged inner pages so that they lead
+//! Rebuilds a damaged catalog, so that it leads to all tables that are left, and damaged inner pages, so that they lead
 //! to all leaves. The new pages bypass the log. They are written to the overlay, never to the file.
 
 use super::survey::{TablePages, remembered_tables, survey};
@@ -6,19 +6,19 @@ use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree, table_key};
 use crate::db::check::salvage;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
-use crate::store::{ID_SLACK, PageStore};
+use crate::store::{Compression, ID_SLACK, PageStore};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine};
 use std::collections::{BTreeMap, HashSet};
 
-/// Makes what is left of the database reachable, and says what was not. `guessed`: the pages of the catalog and the allocation
-/// maps may be old ones.
+/// Makes all remaining pages of the database reachable, and adds what was damaged to `damage`. `guessed`: the pages of
+/// the catalog and of the allocation maps may be old.
 pub(super) fn rebuild(engine: &Engine, store: &dyn PageStore, guessed: bool, damage: &mut Vec<Damage>) -> Result<()> {
     let (mut known, mut errors) = salvage::tables(engine, Lsn::MAX)?;
     let next = next_id(engine, store);
     known.retain(|(name, entry)| {
         let beyond = entry.tree.root >= next;
-        let why = || format!("table \"{name}\" begins at page {}, and there is no such page", entry.tree.root);
+        let why = || format!("the root of table \"{name}\" is page {}, which does not exist", entry.tree.root);
         errors.extend(beyond.then(|| catalog::corrupt(&why())));
         !beyond
     });
@@ -40,7 +40,7 @@ pub(super) fn rebuild(engine: &Engine, store: &dyn PageStore, guessed: bool, dam
     let ids: HashSet<TableId> = known.iter().map(|(_, entry)| entry.tree.table).collect();
     let mut unknown: Vec<TableId> = pages.keys().filter(|id| !ids.contains(id)).copied().collect();
     if let (true, Some(since)) = (catalog.is_empty(), catalog_leaves) {
-        // Of a table that is older than all that the catalog says it would know, had the table not been dropped.
+        // If a table is older than all leaves of the catalog and is not in the catalog, it was dropped.
         unknown.retain(|id| pages.get(id).is_some_and(|pages| pages.newest > since));
     }
     if catalog.is_empty() && guessed && !unknown.is_empty() {
@@ -68,13 +68,13 @@ pub(super) fn rebuild(engine: &Engine, store: &dyn PageStore, guessed: bool, dam
     Ok(())
 }
 
-/// The first id that no page has, nor a link to one that is lost: as far as that can be believed.
+/// An id greater than the ids of all pages and of all links to lost pages, as far as those are plausible.
 fn next_id(engine: &Engine, store: &dyn PageStore) -> PageId {
     let next = store.ids_end().max(1);
     PageId(next.max(engine.ids_end().min(next.saturating_add(ID_SLACK))))
 }
 
-/// Why an inner page of a tree, or its root, cannot be read, if that is so.
+/// The error if an inner page of a tree, or its root, cannot be read.
 fn inner_damage(engine: &Engine, tree: &Tree) -> Result<Option<Error>> {
     match tree.check_inner_pages(&engine.pages()) {
         Err(error) if salvage::costs_a_range(&error) => Ok(Some(error)),
@@ -82,19 +82,19 @@ fn inner_damage(engine: &Engine, tree: &Tree) -> Result<Option<Error>> {
     }
 }
 
-/// A table that is in no catalog any more.
+/// A table that is not in the catalog.
 struct LostTable {
     name: String,
     entry: TableEntry,
-    /// An old copy of the catalog says so.
+    /// True if the name is from an old copy of the catalog.
     named: bool,
 }
 
-/// Writes new pages over the file.
+/// Writes new pages to the overlay.
 struct Rebuild<'e> {
     engine: &'e Engine,
     store: &'e dyn PageStore,
-    /// From here on no page id is taken.
+    /// The next free page id.
     next: PageId,
 }
 
@@ -120,7 +120,7 @@ impl Rebuild<'_> {
         self.store.write_unlogged(id, packed).map(drop)
     }
 
-    /// Writes a catalog of the tables that are `known` and of those that are `unknown` and have `pages`; gives the latter.
+    /// Writes a catalog of the `known` tables and of the `unknown` tables that have `pages`. Returns the latter.
     fn catalog(
         &mut self,
         known: Vec<(String, TableEntry)>,
@@ -131,7 +131,7 @@ impl Rebuild<'_> {
         let mut tables: BTreeMap<String, TableEntry> = known.into_iter().collect();
         let mut found = Vec::new();
         for (id, pages) in unknown.iter().filter_map(|id| Some((*id, pages.get(id)?))) {
-            // An old copy may have another root, whose page is something else's by now.
+            // An old copy of the catalog may name another root, whose page may now be used for something else.
             let root = match pages.root {
                 Some((root, _)) => root,
                 None => self.take()?,
@@ -155,15 +155,15 @@ impl Rebuild<'_> {
         Ok(found)
     }
 
-    /// Grows inner pages over a table's leaves; false without a leaf.
+    /// Builds inner pages over the leaves of a table. Returns false if there are none.
     fn inner_pages(&mut self, tree: &Tree, leaves: &[PageId]) -> Result<bool> {
         let engine = self.engine;
-        let Some(grown) = tree.rebuild_inner_pages(&engine.pages(), leaves, &mut *self)? else { return Ok(false) };
-        self.put(tree.root, &grown.root).map(|()| true)
+        let Some(rebuilt) = tree.rebuild_inner_pages(&engine.pages(), leaves, &mut *self)? else { return Ok(false) };
+        self.put(tree.root, &rebuilt.root).map(|()| true)
     }
 }
 
-/// A name that no table has: this one, or else one with the table's number.
+/// A name that no table has: `name` if it is free, or else a name with the number of the table.
 fn free_name(tables: &BTreeMap<String, TableEntry>, mut name: String, id: TableId) -> String {
     let mut tries = 0;
     while tables.contains_key(&name) {
@@ -173,10 +173,10 @@ fn free_name(tables: &BTreeMap<String, TableEntry>, mut name: String, id: TableI
     name
 }
 
-/// An entry, but for its root, for a table of which nothing but pages is left; `None` without a leaf.
+/// A catalog entry without a root, for a table of which only pages are left. `None` if there is no leaf.
 fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
     let (leaf, records) = pages.layout?;
-    // Nothing says any more that all keys have one length.
+    // It is unknown whether all keys have one length.
     let leaf = if leaf.has_one_length() { KeyListKind::USUAL } else { leaf };
     let key_type = match leaf.key_len() {
         Some(4) => "u32",
@@ -196,6 +196,7 @@ fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
         value_type: value_type.to_owned(),
         key_width: leaf.key_len(),
         value_width: (records == RecordListKind::None).then_some(0),
+        compression: Compression::None,
         next_key: None,
     })
 }

@@ -25,7 +25,7 @@ pub(super) struct TablePages {
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table. Pages that are known to be free are left out, unless what is known may be `outdated`.
+/// The pages of all trees, by table. Free pages are left out, except if the allocation maps may be `outdated`.
 pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
     for id in store.pages_between(PageId::NONE, PageId(u32::MAX)) {

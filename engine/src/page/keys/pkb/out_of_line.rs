@@ -209,7 +209,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
         let parts = self.parts();
         for slot in 0..count {
             if self.place(slot).page.is_none() {
-                return Err(format!("the key of slot {slot} is nowhere"));
+                return Err(format!("the key of slot {slot} has no place"));
             }
             let Some(left) = slot.checked_sub(1) else { continue };
             let known = parts.offset(slot).checked_sub(parts.offset(left)).and_then(|at| parts.part(left).get(at));

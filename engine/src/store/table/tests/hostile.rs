@@ -10,7 +10,9 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
     let disk = disk();
     let store = create(&disk);
     let pages: Vec<Vec<u8>> = (0..PAGES).map(|id| sample(id, 5, u64::from(id % 7))).collect();
+    let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
     for (id, page) in (0..).zip(&pages) {
+        store.set_compression(SAMPLE_TABLE, compressions[id as usize % compressions.len()]);
         store.write(PageId(id), page).unwrap();
     }
     store.finish(store.freeze(), meta()).unwrap();

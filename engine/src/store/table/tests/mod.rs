@@ -6,7 +6,7 @@ mod places;
 use super::*;
 use crate::store::StoreKind;
 use crate::store::superblock::tests::meta;
-use crate::store::tests::{Failing, PAGE_SIZE, disk, sample};
+use crate::store::tests::{Failing, PAGE_SIZE, SAMPLE_TABLE, disk, sample};
 use std::path::Path;
 
 fn create(disk: &Arc<Failing>) -> TableStore {

@@ -1,20 +1,22 @@
-//! Ranges of keys that were detached from their trees, and which open snapshot each is kept for.
+//! Ranges of keys that were detached from their trees, and the open snapshots for which they are kept.
 //!
-//! Of all ranges that hold a key a snapshot asks for the first one after it. So they are kept in groups: the group of an open
-//! snapshot has what was detached after it and before the next younger one, and of a table only the first range of each key.
-//! These are pieces that do not overlap: a snapshot finds its own in the first group, from its own on, that has one at the key.
-//! When a snapshot closes, its group goes to the next older one, whose pieces come first.
+//! If several ranges contain a key, a snapshot needs the first one that was detached after the snapshot. Therefore
+//! ranges are kept in groups. The group of an open snapshot has what was detached after it and before the next younger
+//! snapshot, and for each key of a table only the first range. These ranges are pieces that do not overlap. A snapshot
+//! searches its own group and then younger groups, and uses the first piece that contains the key. When a snapshot
+//! closes, its group is merged into the group of the next older snapshot, whose pieces take precedence.
 //!
-//! A batch's ranges first make a group of their own, at the end of the batch before: a snapshot may yet begin there.
+//! The ranges of a batch are first in a group of their own, at the end of the previous batch, because a snapshot may
+//! still begin there.
 
-use super::kept_events::Gone;
-use super::range_pieces::{At, Piece, Pieces, keep_clear_of, looked_at_one};
+use super::kept_events::Garbage;
+use super::range_pieces::{At, Piece, Pieces, count_examined, cut_off_neighbours};
 use super::snapshots::Snapshots;
 use crate::base::{Lsn, PageId, TableId};
 use crate::tree::KeyRange;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A subtree that was unlinked at `lsn`; older snapshots read its key range there.
+/// A subtree that was detached at `lsn`. Older snapshots read its key range in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Detached {
     pub(crate) lsn: Lsn,
@@ -23,14 +25,14 @@ pub(crate) struct Detached {
     pub(crate) upper: Option<Vec<u8>>,
 }
 
-/// Where a snapshot finds the entries of a range of keys.
+/// The detached subtree in which a snapshot finds a range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The root of the detached subtree.
     pub(crate) root: PageId,
-    /// The keys for which this holds.
+    /// The keys for which this is so.
     pub(crate) key_range: KeyRange,
-    /// Point events from here on happened to the tree that replaced it.
+    /// Events at this LSN or later belong to the tree that replaced the subtree.
     pub(crate) until: Lsn,
 }
 
@@ -41,9 +43,9 @@ pub(super) struct DetachedRanges {
     tables: HashMap<TableId, BTreeMap<Lsn, Pieces>>,
     /// The tables of each group.
     groups: BTreeMap<Lsn, Vec<TableId>>,
-    /// Groups of batches that a snapshot that is yet to begin may not see.
+    /// Groups of batches that a future snapshot may not assign.
     unseen: BTreeSet<Lsn>,
-    /// Groups of snapshots that have closed.
+    /// Groups of closed snapshots.
     closing: BTreeSet<Lsn>,
     bytes: usize,
 }
@@ -54,12 +56,12 @@ impl DetachedRanges {
         self.tables.is_empty()
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the ranges use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a range; ranges come in the order in which they were detached.
+    /// Adds a range. Ranges must be added in the order in which they were detached.
     pub(crate) fn add(&mut self, table: TableId, range: Detached) {
         let group = Lsn(range.lsn.0.saturating_sub(1));
         let piece = Piece { upper: range.upper.map(Into::into), lsn: range.lsn, root: range.root };
@@ -79,7 +81,7 @@ impl DetachedRanges {
         })
     }
 
-    /// Where `snapshot` finds what is at a position, if that was detached since.
+    /// The detached subtree in which `snapshot` finds a position, if it was detached since.
     pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let groups = self.tables.get(&table)?;
         let mut own = KeyRange::default();
@@ -89,69 +91,69 @@ impl DetachedRanges {
                     let range = KeyRange { lower: lower.to_vec(), upper: piece.upper.as_deref().map(<[u8]>::to_vec) };
                     return Some(Route { root: piece.root, key_range: range.within(&own), until: piece.lsn });
                 }
-                beside => keep_clear_of(&mut own, beside),
+                beside => cut_off_neighbours(&mut own, beside),
             }
         }
         None
     }
 
-    /// Cuts a range around a position so that it is clear of every range detached since `snapshot`; only for
-    /// a position that [`DetachedRanges::route`] sends nowhere else.
+    /// Cuts a range around a position so that it does not overlap any range detached since `snapshot`. Only for
+    /// positions for which [`DetachedRanges::route`] returns `None`.
     pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         let groups = self.tables.get(&table);
         for (_, pieces) in groups.into_iter().flat_map(|groups| groups.range(snapshot..)) {
-            keep_clear_of(key_range, pieces.beside(at));
+            cut_off_neighbours(key_range, pieces.beside(at));
         }
     }
 
-    /// Finds out for whom the ranges are to be kept of batches that each new snapshot sees, `visible` being what it begins at: up to
-    /// `most` of them. Says how many it looked at.
-    pub(super) fn see(&mut self, snapshots: &Snapshots, visible: Lsn, most: usize, gone: &mut Gone) -> usize {
-        let mut left = most;
+    /// Assigns up to `limit` ranges of batches that every new snapshot sees to the open snapshots that may need them,
+    /// or removes them. `visible` is the LSN at which new snapshots begin. Returns how many it examined.
+    pub(super) fn assign(&mut self, snapshots: &Snapshots, visible: Lsn, limit: usize, garbage: &mut Garbage) -> usize {
+        let mut left = limit;
         while left > 0
             && let Some(group) = self.unseen.first().copied().filter(|group| *group < visible)
-            && self.hand_on(group, snapshots, &mut left, gone)
+            && self.reassign(group, snapshots, &mut left, garbage)
         {
             self.unseen.remove(&group);
             left = left.saturating_sub(1);
         }
-        most - left
+        limit - left
     }
 
-    /// Takes note of snapshots that have closed.
+    /// Notes which groups belong to closed snapshots.
     pub(crate) fn close(&mut self, closed: &[Lsn]) {
         self.closing.extend(closed.iter().filter(|closed| self.groups.contains_key(closed)));
     }
 
-    /// True if something was kept for snapshots that have closed.
+    /// True if there are groups of closed snapshots to process.
     pub(super) fn is_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
-    /// Hands on, or forgets, up to `most` pieces that were kept for snapshots that have closed.
-    pub(crate) fn forget(&mut self, snapshots: &Snapshots, most: usize, gone: &mut Gone) {
-        let mut left = most;
+    /// Reassigns or removes up to `limit` pieces of closed snapshots.
+    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, garbage: &mut Garbage) {
+        let mut left = limit;
         while left > 0
             && let Some(group) = self.closing.first().copied()
-            && self.hand_on(group, snapshots, &mut left, gone)
+            && self.reassign(group, snapshots, &mut left, garbage)
         {
             self.closing.remove(&group);
             left = left.saturating_sub(1);
         }
     }
 
-    /// Hands pieces of a group, `left` at the most, to the newest open snapshot that may ask for them. True: all of them, or that snapshot
-    /// has them.
-    fn hand_on(&mut self, group: Lsn, snapshots: &Snapshots, left: &mut usize, gone: &mut Gone) -> bool {
+    /// Moves up to `left` pieces of a group to the newest open snapshot that may need them. Returns true if the whole
+    /// group is processed or already belongs to that snapshot.
+    fn reassign(&mut self, group: Lsn, snapshots: &Snapshots, left: &mut usize, garbage: &mut Garbage) -> bool {
         let newest = snapshots.newest_before(group.plus(1));
         if newest == Some(group) {
             return true;
         }
         while let Some(table) = self.groups.get_mut(&group).and_then(Vec::pop) {
-            looked_at_one();
+            count_examined();
             let done = match newest {
-                Some(newest) if *left > 0 => self.hand_on_to(newest, group, table, left),
-                None if *left > 0 => self.drop_group(group, table, gone),
+                Some(newest) if *left > 0 => self.move_pieces(newest, group, table, left),
+                None if *left > 0 => self.drop_group(group, table, garbage),
                 _ => false,
             };
             if !done {
@@ -164,12 +166,12 @@ impl DetachedRanges {
         true
     }
 
-    /// Forgets what a table has in a group that nobody can ask for.
-    fn drop_group(&mut self, group: Lsn, table: TableId, gone: &mut Gone) -> bool {
+    /// Removes the pieces of a table from a group that no snapshot needs.
+    fn drop_group(&mut self, group: Lsn, table: TableId, garbage: &mut Garbage) -> bool {
         if let Some(groups) = self.tables.get_mut(&table) {
             if let Some(pieces) = groups.remove(&group) {
                 self.bytes -= pieces.bytes();
-                gone.detached.push(pieces);
+                garbage.detached.push(pieces);
             }
             if groups.is_empty() {
                 self.tables.remove(&table);
@@ -178,9 +180,9 @@ impl DetachedRanges {
         true
     }
 
-    /// Hands pieces of a table on to the group of `newest`. A group between the two is one of a snapshot that has closed, whose
-    /// pieces come before these: it takes them first.
-    fn hand_on_to(&mut self, newest: Lsn, group: Lsn, table: TableId, left: &mut usize) -> bool {
+    /// Moves pieces of a table to the group of `newest`. If there is a group between the two, it belongs to a closed
+    /// snapshot and its pieces take precedence, so the pieces move there.
+    fn move_pieces(&mut self, newest: Lsn, group: Lsn, table: TableId, left: &mut usize) -> bool {
         let Some(groups) = self.tables.get_mut(&table) else { return true };
         let Some(mut from) = groups.remove(&group) else { return true };
         let Some((_, to)) = groups.range_mut(newest..group).next_back() else {

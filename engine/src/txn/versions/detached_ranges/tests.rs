@@ -1,10 +1,10 @@
 use super::*;
-use crate::txn::versions::range_pieces::work::LOOKED_AT;
+use crate::txn::versions::range_pieces::work::EXAMINED;
 use proptest::prelude::*;
 
 const TABLE: TableId = TableId(7);
 
-/// Ranges and the registry of those who ask for them.
+/// Detached ranges and the snapshots that need them.
 #[derive(Default)]
 struct Scene {
     ranges: DetachedRanges,
@@ -13,7 +13,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A batch that detaches these ranges, each with a root of its own.
+    /// A batch that detaches these ranges. Each range has a root of its own.
     fn batch(&mut self, ranges: impl IntoIterator<Item = (TableId, Vec<u8>, Option<Vec<u8>>, u32)>) {
         let lsn = Lsn(self.end + 1);
         self.end += 10;
@@ -26,19 +26,19 @@ impl Scene {
         self.snapshots.publish(Lsn(self.end));
     }
 
-    /// A range that new snapshots see at once.
+    /// Detaches a range and makes this visible to new snapshots.
     fn detach(&mut self, lower: &[u8], upper: Option<&[u8]>) {
         let root = self.end as u32;
         self.batch([(TABLE, lower.to_vec(), upper.map(<[u8]>::to_vec), root)]);
         self.publish();
     }
 
-    fn prune(&mut self, most: usize) {
-        let look = self.snapshots.look();
-        let mut gone = Gone::default();
-        self.ranges.close(&look.closed);
-        let left = most - self.ranges.see(&self.snapshots, look.visible, most, &mut gone);
-        self.ranges.forget(&self.snapshots, left, &mut gone);
+    fn prune(&mut self, limit: usize) {
+        let state = self.snapshots.take_state();
+        let mut garbage = Garbage::default();
+        self.ranges.close(&state.closed);
+        let left = limit - self.ranges.assign(&self.snapshots, state.visible, limit, &mut garbage);
+        self.ranges.remove_closed(&self.snapshots, left, &mut garbage);
     }
 
     fn prune_all(&mut self) {
@@ -108,10 +108,10 @@ fn detached_ranges_route_older_snapshots_only() {
     assert_eq!(key_range, KeyRange { lower: Vec::new(), upper: Some(b"b".to_vec()) });
 }
 
-/// How much is looked at when so many ranges are detached, each in a commit of its own, beside a snapshot that is held, which is read
-/// again and again; and when it is dropped.
+/// How many items are examined when `count` ranges are detached, each in a commit of its own, while a held snapshot is
+/// read repeatedly; and when that snapshot is closed.
 fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
-    LOOKED_AT.set(0);
+    EXAMINED.set(0);
     let mut scene = Scene::default();
     let held = scene.snapshots.open();
     for turn in 0..count {
@@ -123,7 +123,7 @@ fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
             scene.ranges.clear_range(TABLE, At::Key(&key), held, &mut key_range);
         }
         if turn % 64 == 0 {
-            // One that is soon dropped.
+            // A snapshot that is soon closed.
             scene.snapshots.open();
         } else if turn % 64 == 32 {
             let newest = scene.snapshots.newest_before(Lsn::MAX).unwrap();
@@ -133,7 +133,7 @@ fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
     scene.snapshots.close(held);
     scene.prune_all();
     assert!(scene.ranges.is_empty() || scene.snapshots.count() > 0);
-    LOOKED_AT.get()
+    EXAMINED.get()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn many_ranges_beside_a_held_snapshot_cost_each_as_much_as_few() {
     let growing = |turn: u32| (0, turn + 1);
     let downwards = |turn: u32| (1_000_000 - turn, 1_000_000);
     let few_again = |turn: u32| (turn % 100, turn % 100 + 7);
-    // A wide one over all of them, now and then.
+    // In every second turn, a wide range over all others.
     let wide = |turn: u32| if turn.is_multiple_of(2) { (turn * 10, turn * 10 + 5) } else { (0, u32::MAX) };
     for range in [&apart as &dyn Fn(u32) -> (u32, u32), &neighbours, &growing, &downwards, &few_again, &wide] {
         let (once, twice) = (work(4000, range), work(8000, range));
@@ -154,9 +154,9 @@ fn many_ranges_beside_a_held_snapshot_cost_each_as_much_as_few() {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// A batch that detaches these ranges of keys; the last key stands for the end.
+    /// A batch that detaches these ranges of keys. `KEYS` stands for the end.
     Batch(Vec<(u8, u8)>),
-    /// All batches but so many of the last become visible.
+    /// All batches except this number of the last ones become visible.
     Publish(usize),
     Open,
     Close(prop::sample::Index),
@@ -175,12 +175,12 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A list of all ranges that ever were.
+/// A list of all ranges that were ever detached.
 #[derive(Default)]
 struct Naive(Vec<Detached>);
 
 impl Naive {
-    /// The first range since `snapshot` that holds a position, and what of it those before leave.
+    /// The first range since `snapshot` that contains a position, without the parts that earlier ranges cover.
     fn route(&self, at: At<'_>, snapshot: Lsn) -> Option<Route> {
         let since = || self.0.iter().filter(|range| range.lsn > snapshot);
         let found = since().find(|range| within(at, range))?;
@@ -204,7 +204,7 @@ fn within(at: At<'_>, Detached { lower, upper, .. }: &Detached) -> bool {
     }
 }
 
-/// Cuts a range around a position so that it has nothing of a range that does not hold the position.
+/// Cuts a range around a position so that it does not overlap a range that does not contain the position.
 fn cut(key_range: &mut KeyRange, at: At<'_>, range: &Detached) {
     let left = match at {
         At::Key(key) => key < &*range.lower,
@@ -219,7 +219,7 @@ fn cut(key_range: &mut KeyRange, at: At<'_>, range: &Detached) {
 }
 
 proptest! {
-    /// Against the list.
+    /// Compares with a list of all ranges.
     #[test]
     fn every_open_snapshot_finds_the_ranges_that_a_list_of_all_has(ops in prop::collection::vec(op(), 1..100)) {
         let (mut scene, mut naive, mut open) = (Scene::default(), Naive::default(), vec![]);
@@ -247,7 +247,7 @@ proptest! {
                 Op::Open => open.push(scene.snapshots.open()),
                 Op::Close(at) if !open.is_empty() => _ = scene.snapshots.close(open.swap_remove(at.index(open.len()))),
                 Op::Close(_) => {}
-                Op::Prune(most) => scene.prune(most),
+                Op::Prune(limit) => scene.prune(limit),
             }
             let yet = (scene.snapshots.visible().0..=scene.end).step_by(10).map(Lsn);
             for snapshot in open.iter().copied().chain(yet) {
@@ -266,7 +266,7 @@ proptest! {
         }
         scene.prune_all();
         let groups = scene.ranges.tables.values().flat_map(BTreeMap::keys);
-        prop_assert!(groups.into_iter().all(|group| open.contains(group)), "a group of nobody");
+        prop_assert!(groups.into_iter().all(|group| open.contains(group)), "a group without a snapshot");
         open.drain(..).for_each(|snapshot| _ = scene.snapshots.close(snapshot));
         scene.prune_all();
         prop_assert!(scene.ranges.is_empty() && scene.ranges.groups.is_empty() && scene.ranges.bytes() == 0);

@@ -1,5 +1,5 @@
-//! Promises about shape and cost: how full pages are, what a merge leaves, how little a range delete touches, what
-//! is refused.
+//! Tests of shape and cost: how full pages are, the result of a merge, how few pages a range delete changes, which
+//! operations are refused.
 
 use super::*;
 use crate::base::{Error, limits};
@@ -12,7 +12,7 @@ fn number(n: u32) -> Vec<u8> {
     format!("{n:08}").into_bytes()
 }
 
-/// 0 to n - 1, each once, in no order.
+/// The numbers 0 to n - 1, each once, in no particular order.
 fn shuffled(n: u32) -> impl Iterator<Item = u32> {
     (0..n).map(move |i| (u64::from(i) * 2_654_435_761 % u64::from(n)) as u32)
 }
@@ -39,7 +39,7 @@ fn fill_of_leaves(store: &VecStore, tree: &Tree) -> f64 {
     leaves.used_bytes as f64 / (leaves.pages as f64 * store.page_size() as f64)
 }
 
-/// The most keys of a block in all leaves.
+/// The number of keys in the longest block of all leaves.
 fn longest_block(store: &VecStore) -> usize {
     let longest = |id| {
         let page = store.read(id).unwrap();
@@ -53,7 +53,7 @@ fn sorted_input_fills_leaves_and_random_input_fills_them_well() {
     let plain = TreeLayout { leaf: KeyListKind::Plain, ..head_layout() };
     let (store, tree) = filled_as(plain, 4096, 0..30_000);
     assert!(fill_of_leaves(&store, &tree) > 0.95, "{}", fill_of_leaves(&store, &tree));
-    // The rightmost leaf has no upper fence and so no prefix; it shrinks when it gets one, at its split.
+    // The rightmost leaf has no upper fence and therefore no prefix. When it is split, it gets one and shrinks.
     let (store, tree) = filled(4096, 0..30_000);
     assert!(fill_of_leaves(&store, &tree) > 0.7, "{}", fill_of_leaves(&store, &tree));
     let (store, tree) = filled(4096, shuffled(30_001));
@@ -69,13 +69,13 @@ fn removing_most_entries_gives_most_pages_back() {
     }
     check(&tree, &store, &[]);
     let after = store.allocated().len();
-    // A tenth of the entries in pages at least a quarter full.
+    // A tenth of the entries is left, in pages that are at least a quarter full.
     assert!(after * 2 < before, "{after} of {before} pages");
     assert!(fill_of_leaves(&store, &tree) > 0.25, "{}", fill_of_leaves(&store, &tree));
 }
 
 #[test]
-fn a_range_delete_touches_the_edges_alone() {
+fn a_range_delete_changes_only_the_edges() {
     let (store, tree) = filled(512, shuffled(40_009));
     let operations = store.operations();
     let mut edges = 0;
@@ -165,7 +165,7 @@ fn statistics_tell_keys_from_what_lists_add_to_them() {
         let added = leaves.key_list_bytes - leaves.kept_key_bytes;
         assert!(added >= 2 * leaves.entries && added <= 16 * leaves.entries, "{list:?}: {added}");
         let whole = leaves.kept_key_bytes == leaves.raw_key_bytes;
-        assert_eq!(whole, list == KeyListKind::Plain, "{list:?}: all others cut something off");
+        assert_eq!(whole, list == KeyListKind::Plain, "{list:?}: only a plain list keeps whole keys");
     }
 }
 
@@ -175,7 +175,7 @@ fn a_removal_that_enlarges_a_block_past_its_page_splits_the_page() {
     let store = VecStore::new(512);
     let tree = new_tree(&store, bp128);
     let mut model = Model::new();
-    // Consecutive keys take no bits at all, so that pages hold their block index alone.
+    // Consecutive keys take no bits, so pages contain only their block index.
     for n in 0..20_000u32 {
         put(&tree, &store, &n.to_be_bytes(), b"");
         model.insert(n.to_be_bytes().to_vec(), Vec::new());
@@ -186,7 +186,7 @@ fn a_removal_that_enlarges_a_block_past_its_page_splits_the_page() {
         assert!(remove(&tree, &store, &n.to_be_bytes()));
         model.remove(n.to_be_bytes().as_slice());
     }
-    assert!(leaves(&tree) > before, "{before} leaves stayed as many");
+    assert!(leaves(&tree) > before, "{before} leaves did not become more");
     assert_eq!(entries(&tree, &store), model);
     check(&tree, &store, &[]);
     store.check_replay();

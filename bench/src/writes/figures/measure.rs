@@ -1,0 +1,103 @@
+//! Measures the runs of the figures. Their use must not be in this file.
+
+use super::Args;
+use super::runs::{Run, Shape};
+use crate::kept::Kept;
+use crate::progress::Progress;
+use crate::writes::run::{Measured, Populated, Work};
+use crate::writes::{self, report};
+use crate::{Result, writes::figures::peers};
+use duramen_sim::DeviceModel;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+
+/// Results of runs: the object that `writes` prints, and more.
+pub(super) type Results = BTreeMap<Run, Value>;
+
+/// The file of the results, in the folder of the figures.
+const FILE: &str = "runs.jsonl";
+
+/// Measures all runs, those of a shape one after the other, several shapes at a time. Calls `done` at first, and with each
+/// result.
+pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) -> Result<()>) -> Result<Results> {
+    let mut results: Results = peers::load(args, runs)?.into_iter().collect();
+    let (mut kept, found) = Kept::begin(&args.out.join(FILE), args.resume)?;
+    let mut shapes: BTreeMap<Shape, Vec<(Run, writes::Args)>> = BTreeMap::new();
+    for run in runs {
+        let Some(options) = run.options(args) else { continue };
+        let workload = report::workload(&options);
+        if let Some(result) = found.iter().find(|result| result["workload"] == workload) {
+            results.insert(*run, result.clone());
+            continue;
+        }
+        let of_shape = shapes.entry(run.shape).or_default();
+        if !of_shape.iter().any(|(other, _)| other == run) {
+            of_shape.push((*run, options));
+        }
+    }
+    let weights: BTreeMap<Run, f64> = shapes.values().flat_map(|runs| weights(runs)).collect();
+    let mut progress = Progress::new(weights.values().copied());
+    done(&results)?;
+    // The largest shapes are last in the map, and begin first.
+    let left = Mutex::new(shapes);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        for _ in 0..args.jobs {
+            let (left, sender) = (&left, sender.clone());
+            scope.spawn(move || work(left, &sender));
+        }
+        drop(sender);
+        for measured in receiver {
+            let (run, result) = measured?;
+            kept.add(&result)?;
+            results.insert(run, result);
+            progress.done(weights.get(&run).copied().unwrap_or_default(), &run);
+            done(&results)?;
+        }
+        Ok(results)
+    })
+}
+
+/// The runs of a shape that are to be measured.
+type Left = Mutex<BTreeMap<Shape, Vec<(Run, writes::Args)>>>;
+
+/// Measures shapes until none is left, or nobody takes the results.
+fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {
+    loop {
+        let next = left.lock().map(|mut left| left.pop_last());
+        let Ok(Some((_, runs))) = next else { return };
+        let Some((_, first)) = runs.first() else { continue };
+        let populated = Populated::new(first);
+        for (run, options) in &runs {
+            let measured = match &populated {
+                Ok(populated) => populated.measure(options).map(|measured| (*run, object(options, &measured))),
+                Err(error) => Err(error.to_string().into()),
+            };
+            if sender.send(measured).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// About how long each run takes. Populating is a part of the first one.
+fn weights(runs: &[(Run, writes::Args)]) -> impl Iterator<Item = (Run, f64)> {
+    runs.iter().enumerate().map(|(at, (run, options))| {
+        let leaves = run.shape.leaves() as f64;
+        // Two or three cycles, in each of which each leaf is overwritten about as often.
+        let overwrites = leaves * leaves.ln();
+        let populating = options.records as f64 / 5.0 + 5.0 * leaves;
+        (*run, 2.0 * overwrites * options.page_size.0 as f64 / 8192.0 + if at == 0 { populating } else { 0.0 })
+    })
+}
+
+/// What `writes` prints, and the operations a second of the modelled drive with a call of each thread at a time.
+fn object(options: &writes::Args, measured: &Measured) -> Value {
+    let mut object = report::object(options, measured);
+    let tps = |work: &Work| work.operations as f64 / DeviceModel::COMPRESSING.seconds(&work.counts, options.threads);
+    let (overwrites, reads, scans) = (&measured.overwrites, &measured.reads, &measured.scans);
+    object["device_tps"] = json!({"overwrites": tps(overwrites), "reads": tps(reads), "scans": tps(scans)});
+    object
+}

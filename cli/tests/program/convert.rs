@@ -1,0 +1,136 @@
+//! `compact --store` and `--page-size`.
+
+use crate::place::Place;
+use serde_json::Value;
+use std::fmt::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A database with two tables: text with some large values, and numbers.
+fn forest(entries: u32) -> Place {
+    let place = Place::new();
+    let mut text = String::new();
+    for n in 0..entries {
+        let long = if n % 5000 == 7 { 20_000 } else { 0 };
+        writeln!(text, "forest/of/the/north/{n:07}\tvalue {n}{:x<long$}", "").unwrap();
+    }
+    place.ok("load t.duramen t -q", text);
+    place.ok("load t.duramen n --key-type u64 -q", (0..entries).map(|n| format!("{}\n", n * 7)).collect::<String>());
+    place
+}
+
+fn contents(place: &Place) -> [String; 3] {
+    ["scan t.duramen t", "scan t.duramen n", "tables t.duramen"].map(|command| place.ok(command, ""))
+}
+
+fn json(place: &Place, command: &str) -> Value {
+    serde_json::from_str(&place.ok(&format!("{command} --format json"), "")).unwrap()
+}
+
+#[test]
+fn a_database_is_converted_to_another_store_and_page_size_and_back() {
+    let place = forest(20_000);
+    let before = contents(&place);
+    let paper = "2048,128,1";
+    let steps = [
+        ("--store shadow", "shadow", 8192, Some("700,32,1")),
+        ("--store shadow --delta 2048,128,1", "shadow", 8192, Some(paper)),
+        ("--page-size 16K", "shadow", 16384, Some(paper)),
+        ("--store shadow", "shadow", 16384, Some(paper)),
+        ("--store table --page-size 4K", "table", 4096, None),
+        ("--store table", "table", 4096, None),
+    ];
+    for (options, store, page_size, delta) in steps {
+        let report = json(&place, &format!("compact t.duramen {options}"));
+        assert_eq!(report["entries"], 40_000, "{options}");
+        let stat = &json(&place, "stat t.duramen")["database"];
+        let found = (stat["store"].as_str(), stat["page_size"].as_u64(), stat["delta"].as_str());
+        assert_eq!(found, (Some(store), Some(page_size), delta), "{options}");
+        assert_eq!(report["after_bytes"], stat["allocated_bytes"], "{options}");
+        assert_eq!(contents(&place), before, "{options}");
+        assert_eq!(json(&place, "check t.duramen")["sound"], true, "{options}");
+        assert_eq!(place.files(), ["t.duramen"], "{options}");
+    }
+    let told = place.ok("compact t.duramen --store table", "");
+    assert!(told.contains("entries") && told.contains("40,000"), "{told}");
+}
+
+#[test]
+fn what_a_conversion_cannot_do_is_said_before_it_begins() {
+    let place = forest(100);
+    let before = contents(&place);
+    for (options, told) in [
+        ("--page-size 5000", "--page-size cannot be 5000"),
+        ("--store tables", "--store"),
+        ("--delta off", "--store"),
+        ("--store shadow --delta 1,2", "--delta"),
+    ] {
+        let error = place.error(&format!("compact t.duramen {options}"), "");
+        assert!(error.contains(told), "{options}: {error}");
+    }
+    assert!(place.error("compact u.duramen --store shadow", "").contains("u.duramen"));
+    std::fs::write(place.path("text"), "a text").unwrap();
+    assert!(place.error("compact text --store shadow", "").contains("is not a Duramen database"));
+    assert_eq!(contents(&place), before);
+    assert_eq!(place.files(), ["t.duramen", "text"]);
+}
+
+#[test]
+fn a_damaged_leaf_is_named_and_the_database_stays_as_it_was() {
+    let place = forest(20_000);
+    place.damage_text("t.duramen", "value 12345");
+    let damaged = std::fs::read(place.path("t.duramen")).unwrap();
+    let told = place.error("compact t.duramen --store shadow -q", "");
+    assert!(told.contains("is corrupt: table \"t\": ") && told.contains("dump --skip-damaged"), "{told}");
+    assert!(std::fs::read(place.path("t.duramen")).unwrap() == damaged);
+    assert_eq!(place.files(), ["t.duramen"]);
+}
+
+/// The signal `name` to a process.
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+fn is_unfinished(place: &Place) -> bool {
+    place.files().iter().any(|name| name.ends_with(".new"))
+}
+
+#[test]
+fn a_killed_conversion_costs_nothing_and_nobody_gets_in_while_it_runs() {
+    let place = forest(100_000);
+    let before = contents(&place);
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut killed = 0;
+    for round in 0..20 {
+        let store = if round % 2 == 0 { "shadow" } else { "table" };
+        let begun = Instant::now();
+        let mut command = place.command(&["compact", "t.duramen", "--store", store, "-q"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !is_unfinished(&place) && child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 60 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(if round == 0 { 0 } else { rng.u64(0..200) }));
+        if child.try_wait().unwrap().is_some() {
+            assert_eq!(contents(&place), before, "round {round}");
+            continue;
+        }
+        signal(&child, "-STOP");
+        // As long as the new file has its temporary name the process holds the lock.
+        if is_unfinished(&place) {
+            killed += 1;
+            for command in ["get t.duramen n 7", "put t.duramen n 1", "compact t.duramen --store table -q"] {
+                let told = place.error(command, "");
+                assert!(told.contains("is open elsewhere"), "round {round}: {command}: {told}");
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(contents(&place), before, "round {round}");
+    }
+    assert!(killed > 0);
+    let report = json(&place, "compact t.duramen --store shadow");
+    assert_eq!(report["entries"], 200_000);
+    assert_eq!(place.files(), ["t.duramen"], "nothing is left of what was killed");
+    assert_eq!(contents(&place), before);
+    assert_eq!(json(&place, "check t.duramen")["sound"], true);
+}

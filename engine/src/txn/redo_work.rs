@@ -1,0 +1,127 @@
+//! How much work a recovery would have, and the bounds of that. When the redo point moves must not be decided here.
+
+use super::space::page_set::PageSet;
+use crate::base::PageId;
+use parking_lot::Mutex;
+
+/// A checkpoint is due when a recovery would read so many bytes of log, or so many pages. Commits wait at twice as much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RedoBounds {
+    pub(crate) bytes: u64,
+    pub(crate) pages: u64,
+}
+
+impl RedoBounds {
+    /// No bounds.
+    pub(crate) const NONE: RedoBounds = RedoBounds { bytes: u64::MAX, pages: u64::MAX };
+}
+
+/// What a recovery would read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Amount {
+    /// Bytes of the log since the redo point, padding included.
+    pub(super) bytes: u64,
+    /// Distinct pages that the log changes since the redo point.
+    pub(super) pages: u64,
+}
+
+impl Amount {
+    /// True if it is so many times one of the bounds.
+    pub(super) fn reaches(self, bounds: RedoBounds, times: u64) -> bool {
+        self.bytes >= bounds.bytes.saturating_mul(times) || self.pages >= bounds.pages.saturating_mul(times)
+    }
+}
+
+/// The work since a redo point.
+#[derive(Debug, Default)]
+struct Since {
+    /// What the log had written there.
+    position: u64,
+    /// Bytes of earlier logs, which a recovery has read and which are still needed.
+    earlier: u64,
+    pages: PageSet,
+}
+
+/// The work since the redo point of the superblock, and since the next redo point.
+#[derive(Debug, Default)]
+struct State {
+    redo: Since,
+    /// While a checkpoint is being taken: pages that are changed meanwhile count for both.
+    next: Option<Since>,
+}
+
+/// Counts the work of a recovery. Positions are those of [`Log::written`](crate::log::Log::written).
+#[derive(Debug, Default)]
+pub(super) struct RedoWork(Mutex<State>);
+
+impl RedoWork {
+    /// What a recovery has just redone counts until the first checkpoint is durable.
+    pub(super) fn of_recovery(bytes: u64, pages: PageSet) -> RedoWork {
+        let redo = Since { position: 0, earlier: bytes, pages };
+        RedoWork(Mutex::new(State { redo, next: None }))
+    }
+
+    /// A batch has changed these pages. Call it under the apply lock, before the batch is in the log.
+    pub(super) fn note(&self, pages: &[PageId]) {
+        let mut state = self.0.lock();
+        let State { redo, next } = &mut *state;
+        for since in std::iter::once(redo).chain(next) {
+            pages.iter().for_each(|id| since.pages.insert(*id));
+        }
+    }
+
+    /// A checkpoint begins, whose redo point is at this position. Call it under the apply lock. A checkpoint that has begun
+    /// and failed does not count.
+    pub(super) fn begin(&self, position: u64) {
+        self.0.lock().next = Some(Since { position, ..Since::default() });
+    }
+
+    /// The redo point of the checkpoint that was begun is durable.
+    pub(super) fn finish(&self) {
+        let mut state = self.0.lock();
+        if let Some(next) = state.next.take() {
+            state.redo = next;
+        }
+    }
+
+    /// What a recovery would read now.
+    pub(super) fn amount(&self, position: u64) -> Amount {
+        let Since { position: from, earlier, pages } = &self.0.lock().redo;
+        Amount { bytes: earlier.saturating_add(position.saturating_sub(*from)), pages: pages.len() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(range: std::ops::Range<u32>) -> Vec<PageId> {
+        range.map(PageId).collect()
+    }
+
+    #[test]
+    fn what_changes_while_a_checkpoint_is_taken_counts_after_it() {
+        let work = RedoWork::of_recovery(100, PageSet::default());
+        work.note(&ids(0..10));
+        assert_eq!(work.amount(50), Amount { bytes: 150, pages: 10 });
+        work.begin(60);
+        work.note(&ids(5..7));
+        assert_eq!(work.amount(70), Amount { bytes: 170, pages: 10 });
+        // It has failed; the next one succeeds.
+        work.begin(80);
+        work.note(&ids(9..12));
+        work.finish();
+        assert_eq!(work.amount(85), Amount { bytes: 5, pages: 3 });
+        work.note(&ids(11..13));
+        assert_eq!(work.amount(90), Amount { bytes: 10, pages: 4 });
+    }
+
+    #[test]
+    fn either_bound_is_reached_alone() {
+        let bounds = RedoBounds { bytes: 10, pages: 3 };
+        let reaches = |bytes, pages, times| Amount { bytes, pages }.reaches(bounds, times);
+        assert!(!reaches(9, 2, 1) && reaches(10, 0, 1) && reaches(0, 3, 1));
+        assert!(!reaches(19, 5, 2) && reaches(20, 0, 2) && reaches(0, 6, 2));
+        assert!(!Amount { bytes: 1 << 40, pages: 1 << 40 }.reaches(RedoBounds::NONE, 2));
+    }
+}

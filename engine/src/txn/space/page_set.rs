@@ -1,0 +1,46 @@
+//! A set of page ids that counts them.
+
+use crate::base::PageId;
+use std::collections::HashMap;
+
+/// Ids in one chunk.
+const CHUNK: u32 = 512;
+
+/// The set: a bit for each id, in chunks, so that neither many ids nor great ones take much memory.
+#[derive(Debug, Default)]
+pub(crate) struct PageSet {
+    chunks: HashMap<u32, [u64; CHUNK as usize / 64]>,
+    len: u64,
+}
+
+impl PageSet {
+    /// Adds an id, which may be in the set.
+    pub(crate) fn insert(&mut self, id: PageId) {
+        let chunk = self.chunks.entry(id.0 / CHUNK).or_default();
+        let Some(word) = chunk.get_mut((id.0 % CHUNK / 64) as usize) else { return };
+        let bit = 1 << (id.0 % 64);
+        self.len += u64::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// How many ids it has.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn it_counts_each_id_once(ids in proptest::collection::vec(prop_oneof![0u32..2000, any::<u32>()], 0..300)) {
+            let mut set = PageSet::default();
+            ids.iter().for_each(|id| set.insert(PageId(*id)));
+            prop_assert_eq!(set.len(), ids.iter().collect::<HashSet<_>>().len() as u64);
+        }
+    }
+}
