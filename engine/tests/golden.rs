@@ -1,9 +1,9 @@
-//! Promise: the format does not change. `golden/` has a small database of each key layout, written once; every version reads them
+//! Promise: the format does not change. `golden/` has a small database of each key layout, and of each way of writing pages, written once; every version reads them
 //! all. `DURAMEN_GOLDEN=write cargo test -p duramen --test golden` writes those that are not there: for a new layout or codec.
 //! Until the first release a change of the format removes the files and writes them anew; from then on none may be written again.
 
-use duramen::db::Compression;
 use duramen::db::types::KeyLayout;
+use duramen::db::{Compression, DeltaBlocks, StoreKind};
 use duramen::{Codec, Database, Result, TableOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,24 @@ struct Golden {
     options: TableOptions,
 }
 
-/// The golden files, each with its tables: one of each layout, and one of each codec that is newer than these.
+/// How the pages of a golden file are written, if it is of the store `shadow`.
+fn delta_of(file: &str) -> Option<DeltaBlocks> {
+    match file {
+        "shadow" => Some(DeltaBlocks::OFF),
+        "shadow-delta" => Some(DeltaBlocks::default()),
+        "shadow-chain" => Some(DeltaBlocks { threshold: 3000, segment: 32, blocks: 4 }),
+        _ => None,
+    }
+}
+
+/// The golden files, each with its tables: one of each layout, one of each codec that is newer than these, one of each
+/// compression, and one of each way of writing pages of the store `shadow`.
 fn files() -> Vec<(String, Vec<Golden>)> {
     let (first, newer) = Codec::ALL.split_at(FIRST_CODECS);
     let layouts = KeyLayout::ALL.map(|layout| (layout.to_string().replace(':', "-"), tables(layout, first)));
     let codecs = newer.iter().map(|codec| (format!("blocks-{codec}"), tables(KeyLayout::Blocks, &[*codec])));
-    layouts.into_iter().chain(codecs).chain([("compression".to_owned(), compressed())]).collect()
+    let shadow = ["shadow", "shadow-delta", "shadow-chain"].map(|name| (name.to_owned(), tables(KeyLayout::Head, &[])));
+    layouts.into_iter().chain(codecs).chain([("compression".to_owned(), compressed())]).chain(shadow).collect()
 }
 
 /// A table of each kind of compression.
@@ -105,8 +117,12 @@ fn value(table: &Golden, n: usize) -> Vec<u8> {
     }
 }
 
-fn write(path: &Path, tables: &[Golden]) -> Result<()> {
-    let db = Database::builder().page_size(4096).background(false).create(path)?;
+fn write(path: &Path, name: &str, tables: &[Golden]) -> Result<()> {
+    let mut builder = Database::builder().page_size(4096).background(false);
+    if let Some(delta) = delta_of(name) {
+        builder = builder.store(StoreKind::Shadow).delta(delta);
+    }
+    let db = builder.create(path)?;
     let tx = db.begin_write()?;
     for golden in tables {
         let mut table = tx.create_untyped(&golden.name, golden.key_type, golden.value_type, golden.options)?;
@@ -116,6 +132,19 @@ fn write(path: &Path, tables: &[Golden]) -> Result<()> {
     }
     tx.commit()?;
     db.compact(|_| ())?;
+    if delta_of(name).is_some() {
+        // Small changes after the compaction, at three checkpoints: for delta blocks beside the slots.
+        for n in 0..3 {
+            let tx = db.begin_write()?;
+            for golden in tables {
+                let mut table = tx.open_untyped(&golden.name)?;
+                table.put(&key(golden.key_type, n), b"another")?;
+                table.put(&key(golden.key_type, n), &value(golden, n))?;
+            }
+            tx.commit()?;
+            db.checkpoint()?;
+        }
+    }
     db.close()
 }
 
@@ -126,7 +155,7 @@ fn databases_of_every_key_layout_are_read_as_they_were_written() -> Result<()> {
     for (name, tables) in files() {
         let (golden, copy) = (folder().join(format!("{name}.duramen")), copies.path().join(format!("{name}.duramen")));
         if writes && !golden.exists() {
-            write(&copy, &tables)?;
+            write(&copy, &name, &tables)?;
             fs::create_dir_all(folder()).unwrap();
             fs::copy(&copy, &golden).unwrap();
             fs::remove_file(&copy).unwrap();
@@ -135,6 +164,8 @@ fn databases_of_every_key_layout_are_read_as_they_were_written() -> Result<()> {
         let db = Database::open(&copy)?;
         let report = db.verify(|_| ())?;
         assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
+        let has_deltas = delta_of(&name).is_some_and(|delta| delta != DeltaBlocks::OFF);
+        assert_eq!(db.metrics().delta_bytes > 0, has_deltas, "{name}");
         let tx = db.begin_read()?;
         for table in &tables {
             let read = tx.open_untyped(&table.name)?;

@@ -3,4 +3,5 @@
 pub mod codec;
 pub mod log;
 pub mod page;
+pub mod shadow;
 pub mod store;

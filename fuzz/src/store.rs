@@ -83,7 +83,7 @@ pub fn damage_store(data: &[u8]) -> usize {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
             200.. => store.drop_page(PageId(id)),
             _ => {
-                let page = page(id, version, usize::from(step) * 10);
+                let page = page(id, version, usize::from(step) * 10, PAGE_SIZE);
                 store.write(PageId(id), &page).expect("memory does not fail");
                 written.entry(id).or_default().push(page);
             }
@@ -133,8 +133,8 @@ pub fn meta() -> Meta {
 }
 
 /// A sound page.
-pub fn page(id: u32, version: u64, len: usize) -> Vec<u8> {
-    let mut page = vec![0; PAGE_SIZE];
+pub fn page(id: u32, version: u64, len: usize, page_size: usize) -> Vec<u8> {
+    let mut page = vec![0; page_size];
     let payload = vec![version as u8; len];
     unpack(&run_page(PageId(id), TableId(1), PageId::NONE, &payload), &mut page).expect("it fits");
     bytes::put_u64(&mut page, 0, version);

@@ -210,7 +210,8 @@ impl Geometry {
         Segments::named(block, self.page()).map_or(0, |segments| segments.end())
     }
 
-    fn delta_checksum(&self, block: &[u8], id: PageId) -> u32 {
+    /// Of all that the checksum of a delta block covers.
+    pub(super) fn delta_checksum(&self, block: &[u8], id: PageId) -> u32 {
         let database = checksum(&self.database().to_le_bytes());
         chained(chained(database, &id.0.to_le_bytes()), slice(block, RESULT, BLOCK))
     }

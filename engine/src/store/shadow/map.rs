@@ -248,6 +248,11 @@ fn seal(geometry: &Geometry, block: &mut [u8], generation: u32, first: u32) {
     put_u32(block, 4, geometry.database());
     put_u32(block, 8, generation);
     put_u32(block, 12, first);
+    reseal(block);
+}
+
+/// Writes the checksum of a block.
+pub(super) fn reseal(block: &mut [u8]) {
     let crc = checksum(slice(block, 4, BLOCK));
     put_u32(block, 0, crc);
 }

@@ -14,6 +14,7 @@ mod checkpoint;
 mod choice;
 mod cuts;
 mod delta;
+pub(super) mod fuzzing;
 mod half;
 mod map;
 mod own;

@@ -216,7 +216,7 @@ impl Geometry {
     }
 
     /// Of all that the checksum covers.
-    fn checksum(&self, slot: &[u8]) -> u32 {
+    pub(super) fn checksum(&self, slot: &[u8]) -> u32 {
         let page = checksum(slice(slot, 0, self.page));
         crate::base::checksum::chained(page, slice(slot, self.page + GENERATION, self.slot()))
     }

@@ -7,7 +7,7 @@ mod ahead;
 mod allocator;
 mod checkpoint;
 mod directory;
-pub mod fuzzing;
+pub(super) mod fuzzing;
 mod image;
 mod page_table;
 mod place;

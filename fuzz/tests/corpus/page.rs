@@ -1,5 +1,6 @@
 //! Replays the corpus of the page's fuzz targets, as it is and with random damage of fixed seeds.
 
+use crate::{put, seeds};
 use duramen::Codec;
 use duramen::base::{PageId, TableId};
 use duramen::page::{
@@ -7,18 +8,6 @@ use duramen::page::{
     heap_number, heap_page_builder, map_page, out_of_line_image, run_page, unpack,
 };
 use duramen_fuzz::page::{apply_op, check_page};
-use std::path::PathBuf;
-
-fn folder(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus/page").join(target)
-}
-
-fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
-}
 
 /// A xorshift generator: the same damage in every run.
 struct Random(u64);
@@ -49,7 +38,7 @@ impl Random {
 fn sound_pages_pass_and_damaged_ones_never_panic() {
     let mut random = Random(0x9E37_79B9);
     let (mut passed, mut refused) = (0, 0);
-    for page in corpus("check_page") {
+    for page in seeds("page/check_page") {
         assert!(check_page(&page), "the corpus is of sound pages");
         for cut in 0..page.len() {
             assert!(!check_page(&page[..cut]) || cut.is_power_of_two());
@@ -66,7 +55,7 @@ fn sound_pages_pass_and_damaged_ones_never_panic() {
 #[test]
 fn operations_on_sound_and_damaged_pages_never_panic() {
     let mut random = Random(0x1234_5678);
-    for case in corpus("apply_op") {
+    for case in seeds("page/apply_op") {
         assert!(apply_op(&case) >= 4, "the corpus applies its operations");
         for _ in 0..200 {
             let mut damaged = case.clone();
@@ -170,7 +159,7 @@ fn write_pages() {
     for (name, packed) in pages {
         let mut page = vec![0; 512];
         unpack(&packed, &mut page).unwrap();
-        std::fs::write(folder("check_page").join(&name), &page).unwrap();
+        put("page/check_page", &name, &page);
         let mut case = vec![1];
         case.extend((packed.len() as u16).to_le_bytes());
         case.extend(&packed);
@@ -182,7 +171,7 @@ fn write_pages() {
         for op in operations(Page::new(&page), &packed, &keys) {
             op.encode(&mut case);
         }
-        std::fs::write(folder("apply_op").join(&name), &case).unwrap();
+        put("page/apply_op", &name, &case);
     }
 }
 

@@ -1,64 +1,41 @@
 //! Replays the corpus of the page store's fuzz targets, whole and in every cut and flip.
 
+use crate::{put, replay, seeds};
 use duramen::base::{PageId, TableId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::page::run_page;
 use duramen::store::{self, StoreKind};
-use duramen_fuzz::store::{damage_store, image, meta, page, page_table, read_store, superblock};
-use std::path::{Path, PathBuf};
+use duramen_fuzz::store::{PAGE_SIZE, damage_store, image, meta, page, page_table, read_store, superblock};
+use std::path::Path;
 use std::sync::Arc;
-
-fn folder(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
-}
-
-fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
-}
-
-/// Every seed as it is, cut anywhere, and with a bit flipped anywhere.
-fn replay<T>(target: &str, step: usize, run: impl Fn(&[u8]) -> T) {
-    for mut seed in corpus(target) {
-        run(&seed);
-        for at in (0..seed.len()).filter(|at| *at < 128 || at % step == 0) {
-            run(&seed[..at]);
-            seed[at] ^= 1 << (at % 8);
-            run(&seed);
-            seed[at] ^= 1 << (at % 8);
-        }
-    }
-}
 
 #[test]
 fn superblocks_cut_and_flipped_anywhere_are_safe_to_read() {
-    assert!(corpus("superblock").iter().any(|seed| superblock(seed)));
+    assert!(seeds("superblock").iter().any(|seed| superblock(seed)));
     replay("superblock", 1, superblock);
 }
 
 #[test]
 fn page_tables_cut_and_flipped_anywhere_are_safe_to_read() {
-    assert!(corpus("page_table").iter().any(|seed| page_table(seed)));
+    assert!(seeds("page_table").iter().any(|seed| page_table(seed)));
     replay("page_table", 1, page_table);
 }
 
 #[test]
 fn images_cut_and_flipped_anywhere_are_safe_to_read() {
-    assert!(corpus("image").iter().any(|seed| image(seed)));
+    assert!(seeds("image").iter().any(|seed| image(seed)));
     replay("image", 1, image);
 }
 
 #[test]
 fn files_cut_and_flipped_anywhere_are_safe_to_read_and_to_go_on_with() {
-    assert!(corpus("read_store").iter().any(|seed| read_store(seed) >= 5));
+    assert!(seeds("read_store").iter().any(|seed| read_store(seed) >= 5));
     replay("read_store", 37, read_store);
 }
 
 #[test]
 fn histories_with_damage_never_give_a_wrong_page() {
-    assert!(corpus("damage_store").iter().any(|seed| damage_store(seed) >= 3));
+    assert!(seeds("damage_store").iter().any(|seed| damage_store(seed) >= 3));
     replay("damage_store", 1, damage_store);
 }
 
@@ -82,10 +59,6 @@ proptest::proptest! {
 #[test]
 #[ignore = "changes the corpus"]
 fn write_store_corpus() {
-    let put = |target: &str, name: &str, data: &[u8]| {
-        std::fs::create_dir_all(folder(target)).unwrap();
-        std::fs::write(folder(target).join(name), data).unwrap();
-    };
     let disk = Arc::new(MemoryDisk::new());
     let store = store::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta()).unwrap();
     let file = || {
@@ -95,7 +68,7 @@ fn write_store_corpus() {
     };
     put("read_store", "empty", &file());
     for id in [0, 1, 2, 301, 600] {
-        store.write(PageId(id), &page(id, 5, id as usize)).unwrap();
+        store.write(PageId(id), &page(id, 5, id as usize, PAGE_SIZE)).unwrap();
     }
     let mut packed = run_page(PageId(300), TableId(1), PageId::NONE, &[5; 300]);
     bytes::put_u64(&mut packed, 0, 5);

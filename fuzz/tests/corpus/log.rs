@@ -1,26 +1,15 @@
 //! Replays the corpus of the log's fuzz targets, whole and in every cut and flip.
 
+use crate::{put, seeds};
 use duramen::base::{Lsn, watermark::Watermark};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::log::{Log, LogConfig, LogShape};
 use duramen_fuzz::log::{DATABASE, damage_log, read_log};
-use std::path::PathBuf;
 use std::sync::Arc;
-
-fn folder(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
-}
-
-fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
-}
 
 #[test]
 fn segments_of_the_corpus_cut_and_flipped_anywhere_are_safe_to_read() {
-    let segments = corpus("read_log");
+    let segments = seeds("read_log");
     assert!(segments.iter().filter(|segment| read_log(segment) >= 5).count() >= 2, "sound segments are among them");
     for mut segment in segments {
         let whole = read_log(&segment);
@@ -36,7 +25,7 @@ fn segments_of_the_corpus_cut_and_flipped_anywhere_are_safe_to_read() {
 
 #[test]
 fn histories_of_the_corpus_never_give_a_wrong_batch() {
-    let histories = corpus("damage_log");
+    let histories = seeds("damage_log");
     assert!(histories.iter().any(|history| damage_log(history) >= 3), "some lose only their tail");
     for mut history in histories {
         for at in 0..history.len() {
@@ -80,8 +69,8 @@ fn write_segments() {
         let disk = volume.open("l.000001", OpenMode::Read).unwrap();
         let mut segment = vec![0; disk.size().unwrap() as usize];
         disk.read_at(0, &mut segment).unwrap();
-        std::fs::write(folder("read_log").join(name), &segment).unwrap();
+        put("read_log", name, &segment);
         segment[4096 + 36 + 2] ^= 1;
-        std::fs::write(folder("read_log").join(format!("{name}-damaged")), &segment).unwrap();
+        put("read_log", &format!("{name}-damaged"), &segment);
     }
 }

@@ -1,0 +1,59 @@
+//! Makes hostile bytes pass the checksums of this store, for the fuzz targets. Nothing else may use this.
+
+use super::own::Own;
+use super::slot::Geometry;
+use crate::base::bytes::put_u32;
+use crate::base::{PageId, Result};
+use crate::io::{BLOCK, Disk};
+use crate::store::DatabaseFile;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Corrects the checksums of all slots, delta blocks and blocks of the map in a file. Zeros stay zeros.
+///
+/// # Errors
+/// Errors of reading and writing, and those of a damaged superblock.
+pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
+    let file = DatabaseFile::open(disk.clone(), Path::new("fuzz"))?;
+    let own = Own::decode(&file.own())?;
+    let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
+    let len = disk.size()?;
+    let pages = geometry.pages(len);
+    let end = own.map.map_or(pages, |map| map.pages.min(pages));
+    for id in (0..end).map(PageId) {
+        let cell = geometry.cell_of(id);
+        let mut bytes = vec![0; usize::try_from(cell.end.min(len) - cell.start).unwrap_or(0)];
+        disk.read_at(cell.start, &mut bytes)?;
+        reseal_cell(&geometry, id, &mut bytes);
+        disk.write_at(cell.start, &bytes)?;
+    }
+    if own.map.is_some() {
+        let map = geometry.cell_of(PageId(end)).start.min(len)..len;
+        let mut bytes = vec![0; usize::try_from(map.end - map.start).unwrap_or(0)];
+        disk.read_at(map.start, &mut bytes)?;
+        bytes.chunks_exact_mut(BLOCK).for_each(super::map::reseal);
+        disk.write_at(map.start, &bytes)?;
+    }
+    Ok(())
+}
+
+/// The same for the cell of a page. The file may end inside the cell.
+fn reseal_cell(geometry: &Geometry, id: PageId, cell: &mut [u8]) {
+    let slot = geometry.slot();
+    let deltas = slot + usize::from(geometry.deltas()) * BLOCK;
+    for start in [0, deltas] {
+        if let Some(slot) = cell.get_mut(start..start + slot)
+            && slot.iter().any(|byte| *byte != 0)
+        {
+            let crc = geometry.checksum(slot);
+            put_u32(slot, geometry.page(), crc);
+        }
+    }
+    let end = deltas.min(cell.len());
+    for block in cell.get_mut(slot.min(end)..end).unwrap_or_default().chunks_exact_mut(BLOCK) {
+        if block.iter().any(|byte| *byte != 0) {
+            let crc = geometry.delta_checksum(block, id);
+            put_u32(block, 0, crc);
+        }
+    }
+}
