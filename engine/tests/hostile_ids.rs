@@ -3,6 +3,7 @@
 //! an error.
 
 use duramen::base::{PageId, TableId, bytes};
+use duramen::db::{Compression, StoreKind};
 use duramen::io::{FileVolume, OpenMode, Volume};
 use duramen::log::{self, Log, LogConfig, LogPosition, LogShape};
 use duramen::page::{Page, PageOp, map_page, run_page};
@@ -29,13 +30,18 @@ fn options() -> duramen::Builder {
 
 /// Inner pages, long keys and values in runs, and a change that only the log has.
 fn build(clean: bool) -> tempfile::TempDir {
+    build_as(clean, StoreKind::Table, Compression::None)
+}
+
+fn build_as(clean: bool, store: StoreKind, compression: Compression) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let db = options().create(folder.path().join(NAME)).unwrap();
+    let db = options().store(store).create(folder.path().join(NAME)).unwrap();
     let put = |keys: std::ops::Range<u32>| {
         let mut tx = db.begin_write().unwrap();
         tx.set_durability(Durability::Commit);
         {
-            let (mut table, mut long) = (tx.open_table(TABLE).unwrap(), tx.open_table(LONG).unwrap());
+            let (mut table, mut long) =
+                (tx.open_table(TABLE.compression(compression)).unwrap(), tx.open_table(LONG).unwrap());
             for key in keys {
                 table.put(key, vec![7; if key % 100 == 50 { 9000 } else { 60 }].as_slice()).unwrap();
                 if key % 50 == 0 {
@@ -205,12 +211,12 @@ fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
     let volume = FileVolume::open(folder).unwrap();
     let disk = volume.open(NAME, OpenMode::Write).unwrap();
     let (store, meta) = store::open(disk, Path::new(NAME)).unwrap();
-    let mut bytes = vec![0; PAGE_SIZE];
+    let mut bytes = vec![0; meta.page_size];
     assert!(store.read(page, &mut bytes).unwrap().is_some());
     change(&mut bytes);
     store.write(page, &bytes).unwrap();
     store.finish(store.freeze(), meta).unwrap();
-    store.file().write_meta(meta).unwrap();
+    store.close(meta).unwrap();
 }
 
 /// Wherever four bytes of a page may be the id of another one - a child, a neighbour, a root in the catalog, the first page of a
@@ -248,8 +254,8 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
 /// The page and the offset of a large record of [`TABLE`], and a leaf of the other table.
 fn large_record(folder: &Path) -> (PageId, usize, u32) {
     let volume = FileVolume::open(folder).unwrap();
-    let (store, _) = store::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
-    let mut bytes = vec![0; PAGE_SIZE];
+    let (store, meta) = store::open(volume.open(NAME, OpenMode::Read).unwrap(), Path::new(NAME)).unwrap();
+    let mut bytes = vec![0; meta.page_size];
     let (mut record, mut leaves) = (None, Vec::new());
     for page in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
         assert!(store.read(page, &mut bytes).unwrap().is_some());
@@ -266,11 +272,10 @@ fn large_record(folder: &Path) -> (PageId, usize, u32) {
     (page, at, other.0)
 }
 
-/// Whatever removes the record: the run stays taken, nothing else is freed, and writing goes on.
-#[test]
-fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone() {
+/// However the record is removed, the run stays taken, nothing else is freed, and writing goes on.
+fn a_damaged_large_record_costs_its_own_run_alone(store: StoreKind, compression: Compression) {
     bounded(|| {
-        let sound = build(true);
+        let sound = build_as(true, store, compression);
         let (page, at, other) = large_record(sound.path());
         let mut damages: Vec<(u32, u32)> = BEYOND.map(|first| (first, 9000)).to_vec();
         damages.extend([(0, 9000), (1, 9000), (other, 9000), (other, 1), (other, u32::MAX), (16384, 9000)]);
@@ -283,18 +288,34 @@ fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone(
                     bytes::put_u32(bytes, at + 4, len);
                 });
                 let path = folder.path().join(NAME);
-                remove_all(&path, way).unwrap_or_else(|error| panic!("way {way}, to {first} of {len}: {error}"));
+                let what = format!("{}, {compression}, way {way}, to {first} of {len}", store.name());
+                remove_all(&path, way).unwrap_or_else(|error| panic!("{what}: {error}"));
                 // It is found and told what is lost, and everything else is as it was.
                 let db = options().open(&path).unwrap();
                 let tx = db.begin_read().unwrap();
                 assert_eq!(tx.open_table(LONG).unwrap().iter().filter(Result::is_ok).count(), ENTRIES as usize / 50);
                 let findings = db.verify(|_| ()).unwrap().findings;
-                assert!(!findings.is_empty(), "way {way}, to {first} of {len}");
+                assert!(!findings.is_empty(), "{what}");
                 drop((tx, db));
-                drop_all(&path).unwrap_or_else(|error| panic!("way {way}, to {first} of {len}: {error}"));
+                drop_all(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
             }
         }
     });
+}
+
+#[test]
+fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone() {
+    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Table, Compression::None);
+}
+
+#[test]
+fn such_a_record_of_a_compressed_table_costs_its_own_run_alone() {
+    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Table, Compression::Lz4);
+}
+
+#[test]
+fn such_a_record_in_the_store_shadow_costs_its_own_run_alone() {
+    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Shadow, Compression::None);
 }
 
 /// The log's content of a page is a page, or the log is refused: none is read by another key list than it names.

@@ -222,10 +222,11 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         let _ = pages;
     }
 
-    /// False if a page certainly does not have this length when packed. The page is not read.
-    fn may_be(&self, id: PageId, packed: usize) -> bool {
+    /// Whether a page has this length when packed, as far as its place tells. `None`: it must be read to know that. The page
+    /// is not read.
+    fn has_length(&self, id: PageId, packed: usize) -> Option<bool> {
         let _ = packed;
-        self.exists(id)
+        if self.may_exist(id) { None } else { Some(false) }
     }
 
     /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call it before

@@ -40,7 +40,7 @@ pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
 /// The same for the cell of a page. The file may end inside the cell.
 fn reseal_cell(geometry: &Geometry, id: PageId, cell: &mut [u8]) {
     let slot = geometry.slot();
-    let deltas = slot + usize::from(geometry.deltas()) * BLOCK;
+    let deltas = slot + geometry.deltas() * BLOCK;
     for start in [0, deltas] {
         if let Some(slot) = cell.get_mut(start..start + slot)
             && slot.iter().any(|byte| *byte != 0)

@@ -37,9 +37,10 @@ use page_table::{CHUNK_BYTES, CHUNK_PAGES, Captured, Entry, PageTable, decode_di
 use parking_lot::{Mutex, RwLock};
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use rescue::each_image;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicBool, AtomicU64};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -233,7 +234,7 @@ impl TableStore {
             }
         }
         drop(state);
-        if written.is_ok() && purpose == Purpose::Flush && self.persists.load(Ordering::Relaxed) {
+        if written.is_ok() && purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
             self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
         written
@@ -244,7 +245,7 @@ impl TableStore {
         for (first, bytes) in runs {
             let extent = Extent { first, grains: grains_of(bytes.len()) };
             self.file.disk().write_as(kind, extent.offset(), bytes)?;
-            self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            self.written.fetch_add(bytes.len() as u64, atomic::Ordering::Relaxed);
         }
         Ok(())
     }
@@ -301,9 +302,13 @@ impl PageStore for TableStore {
         }
     }
 
-    fn may_be(&self, id: PageId, packed: usize) -> bool {
-        // A compressed image takes fewer grains.
-        self.location(id).is_some_and(|at| at.place.grains() <= grains_of(IMAGE_HEADER + packed))
+    fn has_length(&self, id: PageId, packed: usize) -> Option<bool> {
+        let Some(at) = self.location(id) else { return Some(false) };
+        match at.place.grains().cmp(&grains_of(IMAGE_HEADER + packed)) {
+            // It may be compressed.
+            Ordering::Less => None,
+            other => Some(other == Ordering::Equal),
+        }
     }
 
     fn compresses(&self) -> bool {
@@ -393,7 +398,7 @@ impl PageStore for TableStore {
     }
 
     fn persist_table(&self) {
-        self.persists.store(true, Ordering::Relaxed);
+        self.persists.store(true, atomic::Ordering::Relaxed);
     }
 
     /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
@@ -426,7 +431,7 @@ impl PageStore for TableStore {
             free_bytes: len.saturating_sub(state.allocator.used() * grain),
             other_bytes: state.allocator.used().saturating_sub(live + FIRST_GRAIN) * grain,
             pages: state.table.pages(),
-            written_bytes: self.written.load(Ordering::Relaxed),
+            written_bytes: self.written.load(atomic::Ordering::Relaxed),
         }
     }
 }

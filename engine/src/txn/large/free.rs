@@ -2,15 +2,16 @@
 
 use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
-use crate::base::{PageId, Result};
-use crate::page::{self, Page};
+use crate::base::{Error, PageId, Result};
+use crate::page::{self, Page, PageKind};
+use crate::store::PageStore;
 use crate::txn::commit::applier::Applier;
 use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::ids_per_map;
 
 impl LargeRecord {
-    /// True if the pages of the run are in use and their images have the lengths that the run needs. This does not read
-    /// the pages.
+    /// True if the pages of the run are in use and have the lengths that the run needs. A page is read only if the store
+    /// cannot tell its length.
     fn is_sound(&self, engine: &Engine) -> Result<bool> {
         let Some(store) = &engine.store else { return Ok(true) };
         let (page_size, high) = (engine.pool.page_size(), engine.ids.lock().high());
@@ -18,8 +19,9 @@ impl LargeRecord {
         if self.first.0.is_multiple_of(per_map) {
             return Ok(false);
         }
-        let (mut left, mut map) = (self.len, None);
-        for id in self.pages(page_size) {
+        let (mut left, mut map, mut page) = (self.len, None, vec![0; page_size]);
+        let mut ids = self.pages(page_size).peekable();
+        while let Some(id) = ids.next() {
             if id.0 >= high {
                 return Ok(false);
             }
@@ -31,12 +33,30 @@ impl LargeRecord {
             }
             let taken = map.as_ref().is_some_and(|(_, page)| Page::new(page).bit(id.0 % per_map));
             let payload = left.min(page::run_capacity(page_size));
-            if !taken || !store.may_be(id, PAGE_HEADER + payload) {
+            let right = ids.peek().copied().unwrap_or(PageId::NONE);
+            let is_right = match store.has_length(id, PAGE_HEADER + payload) {
+                _ if !taken => false,
+                Some(is_right) => is_right,
+                None => is_part_of_run(&**store, id, right, payload, &mut page)?,
+            };
+            if !is_right {
                 return Ok(false);
             }
             left -= payload;
         }
         Ok(true)
+    }
+}
+
+/// Reads a page. True if it is a page of a run with this payload, and `right` is the next one.
+fn is_part_of_run(store: &dyn PageStore, id: PageId, right: PageId, payload: usize, page: &mut [u8]) -> Result<bool> {
+    match store.read(id, page) {
+        Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
+        Ok(Some(_)) => {
+            let page = Page::new(page);
+            Ok(page.kind() == PageKind::Run && page.right() == right && page.payload().len() == payload)
+        }
+        Err(error) => Err(error),
     }
 }
 
