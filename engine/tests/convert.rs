@@ -9,14 +9,15 @@ mod layouts;
 mod stores;
 
 use duramen::db::{CompactProgress, DeltaBlocks, StoreKind};
-use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableInfo};
-use duramen_sim::FailingVolume;
+use duramen_sim::{FailingVolume, HookedVolume, Hooks};
 use kinds::{Entries, Kind, contents, kinds};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use stores::STORES;
 
 const NAME: &str = "t.duramen";
@@ -207,6 +208,41 @@ fn the_new_file_is_in_the_place_of_the_old_one_and_open_to_the_same_people() -> 
             (vec!["folder".into(), "link".into(), "real".into()], vec![NAME.into()])
         );
     }
+    Ok(())
+}
+
+/// Moves the database away just before the conversion gives its name to the new one, and puts another in its place.
+#[derive(Debug)]
+struct Intruder {
+    path: PathBuf,
+    came: AtomicBool,
+}
+
+impl Hooks for Intruder {
+    fn before_exchange(&self, _: &str, _: &str) -> Result<()> {
+        if !self.came.swap(true, Ordering::Relaxed) {
+            fs::rename(&self.path, self.path.with_extension("moved")).unwrap();
+            options().create(&self.path)?.close()?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn another_database_that_gets_the_name_meanwhile_stays() -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(8);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let kinds = kinds(5, &mut rng);
+    make(StoreKind::Table, &path, &kinds, &mut rng)?;
+    let intruder = Arc::new(Intruder { path: path.clone(), came: AtomicBool::new(false) });
+    let volume = HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), intruder);
+    let converted = to(StoreKind::Shadow).convert_on(Arc::new(volume), NAME, |_| ());
+    assert!(matches!(converted, Err(Error::NotFound { .. })), "{converted:?}");
+    assert_eq!(names(folder.path()), [NAME, "t.moved"]);
+    let db = options().open(&path)?;
+    assert_eq!((db.stats().store, db.begin_read()?.tables()?.len()), (Some(StoreKind::Table), 0));
+    assert_eq!(options().open(path.with_extension("moved"))?.begin_read()?.tables()?.len(), kinds.len());
     Ok(())
 }
 

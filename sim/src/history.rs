@@ -44,6 +44,7 @@ pub(crate) enum Naming {
     Create { name: String, file: FileId },
     Remove { name: String },
     Rename { from: String, to: String },
+    Exchange { one: String, other: String },
 }
 
 impl Naming {
@@ -60,6 +61,12 @@ impl Naming {
                     names.insert(to.clone(), file);
                 }
             }
+            Naming::Exchange { one, other } => {
+                if let (Some(first), Some(second)) = (names.remove(one), names.remove(other)) {
+                    names.insert(one.clone(), second);
+                    names.insert(other.clone(), first);
+                }
+            }
         }
     }
 
@@ -68,6 +75,7 @@ impl Naming {
         match self {
             Naming::Create { name, .. } | Naming::Remove { name } => [name, name],
             Naming::Rename { from, to } => [from, to],
+            Naming::Exchange { one, other } => [one, other],
         }
     }
 }

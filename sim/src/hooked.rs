@@ -34,6 +34,15 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Called before two files exchange their names.
+    ///
+    /// # Errors
+    /// The error of the exchange. Then nothing has changed.
+    fn before_exchange(&self, one: &str, other: &str) -> Result<()> {
+        let _ = (one, other);
+        Ok(())
+    }
+
     /// Called before the file `name` is synced; `None` means the folder.
     ///
     /// # Errors
@@ -89,6 +98,11 @@ impl<H: Hooks> Volume for HookedVolume<H> {
 
     fn replace(&self, from: &str, to: &str) -> Result<()> {
         self.inner.replace(from, to)
+    }
+
+    fn exchange(&self, one: &str, other: &str) -> Result<bool> {
+        self.hooks.before_exchange(one, other)?;
+        self.inner.exchange(one, other)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {

@@ -188,6 +188,16 @@ impl Volume for FailingVolume {
         self.give_name(&mut state, from, to)
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<bool> {
+        let mut state = self.state.lock();
+        state.powered("cannot rename", &self.path(one))?;
+        if let Some(missing) = [one, other].into_iter().find(|name| !state.names.contains_key(*name)) {
+            return Err(Error::NotFound { path: self.path(missing) });
+        }
+        state.rename(Naming::Exchange { one: one.to_owned(), other: other.to_owned() });
+        Ok(true)
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let state = self.state.lock();
         state.powered("cannot list", &self.path(""))?;

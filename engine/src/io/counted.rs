@@ -231,6 +231,10 @@ impl Volume for CountedVolume {
         self.inner.replace(from, to)
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<bool> {
+        self.inner.exchange(one, other)
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.inner.list(prefix)
     }

@@ -186,6 +186,13 @@ impl Volume for FileVolume {
         self.renamed(renamed.map_err(Into::into), from, to)
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<bool> {
+        match system::exchange(&self.handle, one, other) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
+            exchanged => self.renamed(exchanged, one, other).map(|()| true),
+        }
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.names(prefix).map_err(|e| Error::io("cannot read the folder", self.path(""), e))
     }
@@ -285,12 +292,23 @@ mod system {
             renamed => Ok(renamed?),
         }
     }
+
+    pub(super) fn exchange(folder: &File, one: &str, other: &str) -> std::io::Result<()> {
+        match retry_on_intr(|| renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(std::io::ErrorKind::Unsupported.into()),
+            exchanged => Ok(exchanged?),
+        }
+    }
 }
 
 /// Other systems have no rename that fails if the new name is in use.
 #[cfg(not(target_os = "linux"))]
 mod system {
     pub(super) use super::link_new as rename_new;
+
+    pub(super) fn exchange(_folder: &std::fs::File, _one: &str, _other: &str) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Gives the file a second name, unless that name is in use, and then removes the first name. A crash between the two

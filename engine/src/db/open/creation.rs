@@ -122,9 +122,20 @@ impl Creation {
         if !self.lock.is_of(&self.current_name)? {
             return Err(Error::NotFound { path: self.volume.path(&self.current_name) });
         }
-        self.volume.replace(&self.current_name, &self.name)?;
-        // From here on the new file may be the only one, even if the sync fails.
+        if !self.volume.exchange(&self.current_name, &self.name)? {
+            self.volume.replace(&self.current_name, &self.name)?;
+            self.keep();
+            return self.volume.sync();
+        }
+        // Another process may have given the name to another file since the check above. That file must not be removed.
+        if !old.is_of(&self.current_name)? {
+            self.volume.exchange(&self.current_name, &self.name)?;
+            return Err(Error::NotFound { path: self.volume.path(&self.name) });
+        }
+        // An error from here on must not remove the new database.
         self.keep();
+        self.volume.sync()?;
+        self.volume.remove(&self.current_name)?;
         self.volume.sync()
     }
 
