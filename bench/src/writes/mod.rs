@@ -181,7 +181,7 @@ mod tests {
             let of = |kind: &str| object["wa_logical"][kind].as_f64().unwrap_or(f64::NAN);
             of("table") / of("page")
         });
-        assert!(tables[0] < 0.1 && tables[1] > 0.4, "{tables:?}");
+        assert!(tables[0] < 0.05 && tables[1] > 0.2, "{tables:?}");
     }
 
     #[test]
