@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{Compression, DeltaBlocks, StoreKind};
+use duramen::db::{Compression, DeltaBlocks, StoreKind, Strategy};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -64,6 +64,11 @@ pub(crate) enum Command {
     Tables(Tables),
     /// Show the sizes of the database and its tables, and how full their pages are
     Stat(Stat),
+    /// Show what page compression would save and cost in each table
+    ///
+    /// It compresses pages from the whole file with each method, and shows the choice of a strategy. The file stays as it is:
+    /// `compact` compresses tables.
+    Analyze(Analyze),
     /// Check every page, and print what is damaged
     Check(Check),
     /// Write all tables, or one, to a file that `restore` reads
@@ -75,7 +80,8 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Rebuild full pages and shrink the file, or convert it
     ///
-    /// Each table is rebuilt before its old pages are freed. Meanwhile the file grows by the size of its content.
+    /// Each table is rebuilt before its old pages are freed. Meanwhile the file grows by the size of its content. With
+    /// --strategy or --compress, tables are compressed or decompressed; --compress alone is for all tables.
     ///
     /// With --store or --page-size, the database is rebuilt in a new file, even if nothing changes. The new file then takes
     /// the place of the old one. The device must have space for both. If the command is killed, the old database stays, and
@@ -436,6 +442,32 @@ pub(crate) struct Stat {
     pub(crate) report: Report,
 }
 
+/// Which tables are compressed, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Plan {
+    /// Which tables are compressed: none, all, or selective[:DELTA][:strict], those whose pages nearly all compress well
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<Strategy>,
+    /// How they are compressed: lz4, zstd[:LEVEL] or zlib[:LEVEL]
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) compress: Option<Compression>,
+    /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated
+    #[arg(long, value_name = "TABLE,TABLE...")]
+    pub(crate) group: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Analyze {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    #[command(flatten)]
+    pub(crate) plan: Plan,
+    #[command(flatten)]
+    pub(crate) progress: Progress,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -492,6 +524,8 @@ pub(crate) struct Compact {
     /// [default: as it is]
     #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
     pub(crate) delta: Option<DeltaBlocks>,
+    #[command(flatten)]
+    pub(crate) plan: Plan,
     #[command(flatten)]
     pub(crate) checkpoints: Checkpoints,
     #[command(flatten)]

@@ -93,14 +93,13 @@ fn damage(disk: &dyn Disk, input: &mut impl Iterator<Item = u8>) {
 fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
     let mut page = vec![0; meta_of_file().page_size];
     let mut count = |store: &dyn PageStore, visit: &mut dyn FnMut(u32, &[u8])| {
-        let ids = 0..store.ids_end().min(4 * PAGES);
-        let mut pages =
-            ids.filter_map(|id| matches!(store.read(PageId(id), &mut page), Ok(Some(_))).then(|| (id, page.clone())));
         let mut read = 0;
-        pages.by_ref().for_each(|(id, page)| {
-            visit(id, &page);
-            read += 1;
-        });
+        for id in 0..store.ids_end().min(4 * PAGES) {
+            if matches!(store.read(PageId(id), &mut page), Ok(Some(_))) {
+                visit(id, &page);
+                read += 1;
+            }
+        }
         read
     };
     let path = Path::new("fuzz");

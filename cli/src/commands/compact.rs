@@ -1,12 +1,12 @@
 //! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
-use super::open;
+use super::{open, plan};
 use crate::args::{Compact, NewFile};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
 use duramen::Error;
-use duramen::db::CompactProgress;
+use duramen::db::{CompactProgress, Strategy};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -24,6 +24,10 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
     let start = Instant::now();
     let before_bytes = open::disk_bytes(&args.database)?;
     let converts = args.store.is_some() || args.page_size.is_some();
+    if converts && plan::is_given(&args.plan) {
+        let why = "a conversion copies tables with their compression: compress them with another compact";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let entries = if converts { convert(args)? } else { compact(args)? };
     let after_bytes = open::disk_bytes(&args.database)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -35,7 +39,12 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
 fn compact(args: &Compact) -> Result<u64> {
     let db = open::writing(&args.database, args.checkpoints)?;
     let mut meter = None;
-    let entries = db.compact(|done| show(&mut meter, "compacting", done, args))?.entries;
+    let progress = |done| show(&mut meter, "compacting", done, args);
+    let report = match plan::is_given(&args.plan) {
+        true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress)?,
+        false => db.compact(progress)?,
+    };
+    let entries = report.entries;
     drop(meter);
     open::close(db)?;
     Ok(entries)

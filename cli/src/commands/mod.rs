@@ -1,5 +1,6 @@
 //! The commands, one in each file. Each opens the database, runs the command and returns its result.
 
+mod analyze;
 mod bounds;
 mod check;
 mod compact;
@@ -11,6 +12,7 @@ mod load;
 mod losses;
 mod lost_range;
 mod open;
+mod plan;
 mod push;
 mod put;
 mod query;
@@ -39,6 +41,7 @@ pub(crate) fn run(command: Command) -> Result<Completion> {
         Command::Query(args) => query::run(&args),
         Command::Tables(args) => tables::run(&args),
         Command::Stat(args) => stat::run(&args),
+        Command::Analyze(args) => analyze::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Restore(args) => restore::run(&args),

@@ -1,5 +1,6 @@
 //! The program as a whole: started as a process, judged by its exit status, its output and the files it leaves.
 
+mod analyze;
 mod bad_input;
 mod convert;
 mod dump_restore;

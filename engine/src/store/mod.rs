@@ -40,6 +40,7 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
+pub use table::trial::Trial;
 pub use totals::WriteTotals;
 
 /// What the fuzz targets call. Nothing else may use it.

@@ -2,7 +2,8 @@
 
 use super::engine::Engine;
 use crate::base::{Error, Result, TableId};
-use crate::store::Compression;
+use crate::store::{Compression, PageStore};
+use std::sync::Arc;
 
 impl Engine {
     /// Fails if the pages of a table cannot be compressed like this here.
@@ -16,6 +17,11 @@ impl Engine {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// The page store; `None` in memory.
+    pub(crate) fn page_store(&self) -> Option<Arc<dyn PageStore>> {
+        self.store.clone()
     }
 
     /// The pages of a table are compressed like this when they are written.

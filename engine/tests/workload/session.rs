@@ -2,7 +2,7 @@
 //! afterwards.
 
 use super::{DELTAS, Step, Workload, apply, contents, options};
-use duramen::db::StoreKind;
+use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy};
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
 use duramen_sim::model::{Change, Model};
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
                 }
                 Step::Maintain => drop(self.db.maintain()?),
                 Step::Compact => {
-                    self.db.compact(|_| ())?;
+                    compact(&self.db, self.mark.issued)?;
                     self.mark.acknowledged = self.mark.issued;
                 }
                 Step::Snapshot => held.push_back(Held { tx: self.db.begin_read()?, commits: self.mark.issued }),
@@ -186,4 +186,16 @@ pub(crate) fn kill(volume: &FailingVolume, db: Database) {
 /// A number from the environment.
 pub(crate) fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Compacts. With the store `table` some compactions also compress all tables or decompress them.
+fn compact(db: &Database, number: u64) -> Result<()> {
+    let compresses = db.stats().store == Some(StoreKind::Table);
+    let report = match number % 3 {
+        1 if compresses => db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Lz4), |_| ())?,
+        2 if compresses => db.compact_with(&CompressionPlan::new(Strategy::None, Compression::Lz4), |_| ())?,
+        _ => db.compact(|_| ())?,
+    };
+    assert!(report.bytes_after > 0);
+    Ok(())
 }

@@ -2,11 +2,16 @@
 
 use super::bulk::{DEFAULT_FILL, Sink};
 use crate::base::Result;
+use crate::base::TableId;
 use crate::db::Database;
 use crate::db::catalog::catalog_tree;
+use crate::db::maintenance::strategy::CompressionPlan;
 use crate::db::transaction::write::WriteTransaction;
+use crate::page::Record;
+use crate::store::Compression;
 use crate::tree::{BulkLoader, BulkSink, Tree};
-use crate::txn::{Cursor, Runs, View};
+use crate::txn::{Cursor, Runs, View, large};
+use std::collections::HashMap;
 use std::ops::Bound;
 
 /// The progress of a compaction.
@@ -83,9 +88,50 @@ impl Database {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
-    /// # Errors Errors of reading and writing. The database stays intact if it stops at any point. A damaged table is
+    /// # Errors
+    /// Errors of reading and writing. The database stays intact if it stops at any point. A damaged table is
     /// not compacted; read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
+        self.compact_to(&HashMap::new(), &mut progress)
+    }
+
+    /// Compacts as [`Database::compact`] does, and gives each table the compression that the strategy of the plan
+    /// chooses. All pages of a table whose compression changes are written anew, those of large values too. Readers
+    /// continue meanwhile.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, TableDef, db::{Compression, CompressionPlan, Strategy}};
+    /// const TREES: TableDef<u32, &str> = TableDef::new("trees");
+    ///
+    /// let db = Database::create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(TREES)?.put(1, "oak")?;
+    /// tx.commit()?;
+    /// db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Lz4), |_| ())?;
+    /// assert_eq!(db.begin_read()?.tables()?[0].compression, Compression::Lz4);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Database::compact`] and [`Database::analyze`].
+    pub fn compact_with(
+        &self,
+        plan: &CompressionPlan,
+        mut progress: impl FnMut(CompactProgress),
+    ) -> Result<CompactReport> {
+        self.shared().check_writable()?;
+        let choices = self.choices(plan)?;
+        self.compact_to(&choices, &mut progress)
+    }
+
+    /// Compacts, and gives these tables these compressions.
+    fn compact_to(
+        &self,
+        choices: &HashMap<String, Compression>,
+        progress: &mut dyn FnMut(CompactProgress),
+    ) -> Result<CompactReport> {
         let shared = self.shared();
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
@@ -93,10 +139,15 @@ impl Database {
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();
         let mut done = CompactProgress { entries: 0, of };
-        for table in &tables {
-            tx.rebuild(&table.name, &mut done, &mut progress)?;
+        let mut before: Vec<(TableId, Compression)> = Vec::new();
+        let rebuilt = tables.iter().try_for_each(|table| {
+            let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.compression);
+            tx.rebuild(&table.name, choice, &mut before, &mut done, progress)
+        });
+        if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
+            before.iter().for_each(|(table, compression)| shared.engine.set_compression(*table, *compression));
+            return Err(error);
         }
-        tx.commit()?;
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
         shared.engine.prune_all();
         shared.engine.checkpoint_with_room()?;
@@ -107,11 +158,24 @@ impl Database {
 }
 
 impl WriteTransaction {
-    /// Writes a new copy of the table bottom-up and drops its old pages. Runs of large values are not copied.
-    fn rebuild(&self, name: &str, done: &mut CompactProgress, progress: &mut dyn FnMut(CompactProgress)) -> Result<()> {
+    /// Writes a new copy of the table bottom-up and drops its old pages. If the compression changes, runs of large values are
+    /// copied, too, and `before` gets the old compression.
+    fn rebuild(
+        &self,
+        name: &str,
+        compression: Option<Compression>,
+        before: &mut Vec<(TableId, Compression)>,
+        done: &mut CompactProgress,
+        progress: &mut dyn FnMut(CompactProgress),
+    ) -> Result<()> {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
         let old = entry.tree;
+        if let Some(compression) = compression {
+            before.push((old.table, entry.compression));
+            entry.compression = compression;
+            engine.set_compression(old.table, compression);
+        }
         // The entries are read by right links, without inner pages. But leaves below a damaged inner page could not be
         // freed.
         old.check_inner_pages(&engine.pages())?;
@@ -119,7 +183,13 @@ impl WriteTransaction {
         let mut loader = BulkLoader::new(Sink::new(self), engine.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
-            loader.push(key, record)?;
+            if record.large && compression.is_some() {
+                let mut value = large::RunReader::open(engine, record.bytes)?;
+                let copy = large::write(engine, &mut self.adopted.lock(), old.table, value.len(), &mut value)?;
+                loader.push(key, Record { bytes: &copy.bytes, large: true })?;
+            } else {
+                loader.push(key, record)?;
+            }
             done.entries += 1;
             if done.entries.is_multiple_of(1 << 14) {
                 progress(*done);
@@ -131,7 +201,7 @@ impl WriteTransaction {
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
         self.install(name, entry, 0);
-        self.drop_tree(old, Runs::Keep);
+        self.drop_tree(old, if compression.is_some() { Runs::Free } else { Runs::Keep });
         progress(*done);
         Ok(())
     }

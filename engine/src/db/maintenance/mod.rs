@@ -1,9 +1,11 @@
 //! The background thread: checkpoints, syncs of the log at intervals, and freeing of dropped pages. All work is in
 //! plain functions, which a test can call step by step.
 
+pub(super) mod analyze;
 pub(super) mod bulk;
 pub(super) mod compact;
 pub(super) mod convert;
+pub(super) mod strategy;
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;

@@ -110,6 +110,12 @@ struct Entry {
     first: u64,
 }
 
+/// The most bytes that a packed page of `len` bytes may have after compression: its image then takes at least a grain less.
+/// `None` if there is no such number.
+pub(super) fn most_compressed(len: usize) -> Option<usize> {
+    ((IMAGE_HEADER + len).checked_sub(1)? / GRAIN * GRAIN).checked_sub(IMAGE_HEADER)
+}
+
 /// Images to be written together, one after another in a buffer that is reused. They are complete after
 /// [`ImageBatch::seal`].
 #[derive(Debug, Default)]
@@ -148,13 +154,11 @@ impl ImageBatch {
         for entry in entries {
             let content = entry.start + IMAGE_HEADER..entry.start + IMAGE_HEADER + entry.len;
             let packed = slice(bytes, content.start, content.end);
-            // At least a grain less than without compression.
-            let most = (IMAGE_HEADER + entry.len - 1) / GRAIN * GRAIN;
             let encoding = match compression_of(Page::new(packed).table()) {
                 Compression::None => None,
-                compression => most
-                    .checked_sub(IMAGE_HEADER)
-                    .and_then(|most| coders.compress(compression, packed, most, compressed)),
+                compression => {
+                    most_compressed(entry.len).and_then(|most| coders.compress(compression, packed, most, compressed))
+                }
             };
             let start = end;
             match encoding {

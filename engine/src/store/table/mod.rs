@@ -17,6 +17,7 @@ mod rescue;
 mod room;
 #[cfg(test)]
 mod tests;
+pub(super) mod trial;
 
 pub(super) use rescue::{PIECE, has_image};
 

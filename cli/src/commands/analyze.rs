@@ -1,0 +1,110 @@
+//! `analyze`: shows what page compression would save and cost, and what a strategy would choose.
+
+use super::{open, plan};
+use crate::args::Analyze;
+use crate::failure::{Completion, Result};
+use crate::progress::{Meter, Unit};
+use crate::report;
+use duramen::db::{MethodAnalysis, Strategy, TableAnalysis};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report {
+    strategy: String,
+    /// How the strategy compresses the tables that it chooses.
+    compress: String,
+    tables: Vec<TableRow>,
+    methods: Vec<MethodRow>,
+}
+
+/// A table, and what the strategy chooses for it.
+#[derive(Serialize)]
+struct TableRow {
+    name: String,
+    pages: u64,
+    sampled: u64,
+    /// Bytes of its pages without compression.
+    plain_bytes: u64,
+    now: String,
+    choice: String,
+    saved_bytes: u64,
+    why: String,
+}
+
+/// What a method does to a table.
+#[derive(Serialize)]
+struct MethodRow {
+    table: String,
+    method: String,
+    /// SS: the share of bytes that the method saves.
+    saving: f64,
+    /// CPss: the share that it saves in the median page.
+    median_saving: f64,
+    /// True if (1 - delta) CPss <= SS.
+    formula_2: Option<bool>,
+    /// True if SS <= CPss.
+    formula_3: bool,
+    saved_bytes: u64,
+    /// Processor time of a page.
+    write_us: f64,
+    read_us: f64,
+}
+
+/// Prints the analysis.
+pub(super) fn run(args: &Analyze) -> Result<Completion> {
+    let plan = plan::of(&args.plan, Strategy::SELECTIVE)?;
+    let db = open::reading(&args.database)?;
+    let mut meter = None;
+    let tables = db.analyze(&plan, |done| {
+        let begin = || Meter::begin("analyzing", Unit::Count("pages"), Some(done.of), args.progress.quiet);
+        meter.get_or_insert_with(begin).show(done.pages, String::new);
+    });
+    drop(meter);
+    let tables = tables?;
+    let (strategy, compress) = (plan.strategy(), plan.compression().to_string());
+    let rows = |table: &TableAnalysis| {
+        let name = table.table.clone();
+        table.methods.iter().map(move |method| row(name.clone(), strategy, method)).collect::<Vec<_>>()
+    };
+    let report = Report {
+        strategy: strategy.to_string(),
+        compress,
+        methods: tables.iter().filter(|table| table.sampled > 0).flat_map(rows).collect(),
+        tables: tables.into_iter().map(table_row).collect(),
+    };
+    report::print(&report, args.report.format)?;
+    Ok(Completion::Done)
+}
+
+fn table_row(table: TableAnalysis) -> TableRow {
+    let chosen = table.methods.iter().find(|method| method.compression == table.choice);
+    TableRow {
+        saved_bytes: chosen.map_or(0, |method| method.saved_bytes),
+        name: table.table,
+        pages: table.pages,
+        sampled: table.sampled,
+        plain_bytes: table.bytes,
+        now: table.current.to_string(),
+        choice: table.choice.to_string(),
+        why: table.reason.to_string(),
+    }
+}
+
+fn row(table: String, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
+    let MethodAnalysis { saving, median_saving, .. } = *method;
+    let formula_2 = match strategy {
+        Strategy::Selective { delta, .. } => Some((1.0 - delta) * median_saving <= saving),
+        _ => None,
+    };
+    MethodRow {
+        table,
+        method: method.compression.to_string(),
+        saving,
+        median_saving,
+        formula_2,
+        formula_3: saving <= median_saving,
+        saved_bytes: method.saved_bytes,
+        write_us: method.write_time.as_secs_f64() * 1e6,
+        read_us: method.read_time.as_secs_f64() * 1e6,
+    }
+}

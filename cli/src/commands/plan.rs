@@ -1,0 +1,25 @@
+//! The options `--strategy`, `--compress` and `--group`.
+
+use crate::args::Plan;
+use crate::failure::{Failure, Result};
+use duramen::db::{Compression, CompressionPlan, Strategy};
+
+/// True if there is one of the options.
+pub(super) fn is_given(plan: &Plan) -> bool {
+    plan.strategy.is_some() || plan.compress.is_some() || !plan.group.is_empty()
+}
+
+/// The plan of these options, with this strategy if the options name none.
+pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
+    let strategy = plan.strategy.unwrap_or(default);
+    let compression = match plan.compress {
+        Some(Compression::None) => {
+            let why = "--compress none: give --strategy none to decompress all tables, or another method";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        Some(compression) => compression,
+        None => Compression::Lz4,
+    };
+    let groups = plan.group.iter().map(|tables| tables.split(','));
+    Ok(groups.fold(CompressionPlan::new(strategy, compression), CompressionPlan::group))
+}

@@ -1,0 +1,87 @@
+//! `analyze`, and `compact --strategy`.
+
+use crate::place::Place;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Two tables: text, and digits that look random.
+fn forest() -> Place {
+    let place = Place::new();
+    let (mut text, mut random) = (String::new(), String::new());
+    let mut state = 1u64;
+    for n in 0..8000 {
+        writeln!(text, "forest/of/the/north/{n:05}\tbeech, ash, oak, elm, yew, beech, ash, oak, elm, yew").unwrap();
+        write!(random, "{n:05}\t").unwrap();
+        for _ in 0..8 {
+            state = state.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
+            write!(random, "{:016x}", state ^ (state >> 29)).unwrap();
+        }
+        random.push('\n');
+    }
+    place.ok("load t.duramen text -q", text);
+    place.ok("load t.duramen random -q", random);
+    place
+}
+
+fn compressions(place: &Place) -> BTreeMap<String, String> {
+    let tables = place.json("tables t.duramen");
+    let row = |row: &serde_json::Value| {
+        let field = |name: &str| row[name].as_str().unwrap().to_owned();
+        (field("name"), field("compression"))
+    };
+    tables.as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
+    let place = forest();
+    let before = ["text", "random"].map(|table| place.ok(&format!("scan t.duramen {table}"), ""));
+    let report = place.json("analyze t.duramen --strategy selective:0.2:strict --compress lz4");
+    assert_eq!((report["strategy"].as_str(), report["compress"].as_str()), (Some("selective:0.2:strict"), Some("lz4")));
+    assert_eq!(report["tables"].as_array().unwrap().len(), 2);
+    assert_eq!(report["methods"].as_array().unwrap().len(), 6);
+    let text = place.ok("analyze t.duramen", "");
+    assert!(text.contains("close to CPss") && text.contains("zstd:3"), "{text}");
+
+    let report = place.json("analyze t.duramen");
+    let chosen: Vec<_> =
+        report["tables"].as_array().unwrap().iter().map(|row| row["choice"].as_str().unwrap()).collect();
+    assert_eq!(chosen, ["none", "lz4"], "{report}");
+    let size = |report: serde_json::Value| report["after_bytes"].as_u64().unwrap();
+    let plain = size(place.json("compact t.duramen"));
+    let selective = size(place.json("compact t.duramen --strategy selective"));
+    assert_eq!(
+        compressions(&place),
+        BTreeMap::from([("random", "none"), ("text", "lz4")].map(|(a, b)| (a.into(), b.into())))
+    );
+    let all = size(place.json("compact t.duramen --compress zstd:9"));
+    assert!(compressions(&place).values().all(|found| found == "zstd:9"));
+    assert!(all < selective && selective < plain, "{all} {selective} {plain}");
+    assert_eq!(["text", "random"].map(|table| place.ok(&format!("scan t.duramen {table}"), "")), before);
+    assert_eq!(place.json("check t.duramen")["sound"], true);
+    // A plain compaction keeps the compression of each table.
+    place.ok("compact t.duramen", "");
+    assert!(compressions(&place).values().all(|found| found == "zstd:9"));
+    let again = size(place.json("compact t.duramen --strategy none"));
+    assert!(again.abs_diff(plain) < plain / 50, "{again} {plain}");
+    assert!(compressions(&place).values().all(|found| found == "none"));
+}
+
+#[test]
+fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
+    let place = forest();
+    for (command, says) in [
+        ("analyze t.duramen --strategy some", "selective:DELTA"),
+        ("analyze t.duramen --compress none", "--strategy none"),
+        ("analyze t.duramen --group text,nobody", "nobody"),
+        ("analyze t.duramen --group text,random --group text", "group"),
+        ("compact t.duramen --strategy all --store shadow", "conversion"),
+        ("analyze missing.duramen", "missing.duramen"),
+    ] {
+        let told = place.error(command, "");
+        assert!(told.contains(says), "{command}: {told}");
+    }
+    place.ok("compact t.duramen --store shadow", "");
+    let told = place.error("analyze t.duramen", "");
+    assert!(told.contains("shadow"), "{told}");
+}

@@ -1,0 +1,158 @@
+//! Promise: an analysis says what compression saves, and a compaction gives each table what the strategy chooses, without a
+//! change of any entry.
+
+use duramen::db::{Compression, CompressionPlan, Reason, Strategy, TableAnalysis};
+use duramen::{Database, Error, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const ENTRIES: u32 = 3000;
+/// All pages become smaller; none does; only half of the pages do, in a range of keys; and large values that become smaller.
+const TABLES: [&str; 4] = ["even", "random", "half", "large"];
+
+type Model = BTreeMap<(&'static str, u32), Vec<u8>>;
+
+fn noise(seed: u32, len: usize) -> Vec<u8> {
+    let mut state = u64::from(seed) + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn value(table: &str, key: u32) -> Option<Vec<u8>> {
+    let text = || format!("beech, ash, oak, elm and yew, {key}; ").repeat(6).into_bytes();
+    match table {
+        "even" => Some(text()),
+        "random" => Some(noise(key, 200)),
+        "half" => Some(if key < ENTRIES / 3 { text() } else { noise(key, 200) }),
+        _ => key.is_multiple_of(100).then(|| text().repeat(90)),
+    }
+}
+
+fn build(path: &Path) -> Result<Model> {
+    let mut model = Model::new();
+    let db = Database::builder().page_size(4096).cache(1 << 20).create(path)?;
+    let tx = db.begin_write()?;
+    for name in TABLES {
+        let mut table = tx.create_untyped(name, "u32", "bytes", Default::default())?;
+        for key in 0..ENTRIES {
+            if let Some(value) = value(name, key) {
+                table.put(&key.to_be_bytes(), &value)?;
+                model.insert((name, key), value);
+            }
+        }
+    }
+    tx.commit()?;
+    db.compact(|_| ())?;
+    db.close()?;
+    Ok(model)
+}
+
+/// Compares the entries of the database with those of the model, and returns the compression of each table.
+fn compare(path: &Path, model: &Model) -> Result<BTreeMap<String, Compression>> {
+    let db = Database::open(path)?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    let tx = db.begin_read()?;
+    for name in TABLES {
+        let table = tx.open_untyped(name)?;
+        let entries = model.range((name, 0)..=(name, u32::MAX));
+        assert_eq!(table.count(..)?, entries.clone().count() as u64);
+        for ((_, key), value) in entries {
+            assert_eq!(table.get(&key.to_be_bytes())?.as_ref(), Some(value), "{name}: {key}");
+        }
+    }
+    Ok(tx.tables()?.into_iter().map(|table| (table.name, table.compression)).collect())
+}
+
+fn analysis(db: &Database, plan: &CompressionPlan) -> Result<BTreeMap<String, TableAnalysis>> {
+    Ok(db.analyze(plan, |_| ())?.into_iter().map(|table| (table.table.clone(), table)).collect())
+}
+
+#[test]
+fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    build(&path)?;
+    let db = Database::open_read_only(&path)?;
+    let plan = CompressionPlan::new(Strategy::SELECTIVE, Compression::Lz4);
+    let tables = analysis(&db, &plan)?;
+    for name in ["even", "large"] {
+        let table = &tables[name];
+        assert_eq!((table.reason, table.choice), (Reason::Close, Compression::Lz4), "{table:?}");
+        assert!(table.sampled > 100 && table.pages == table.sampled, "{table:?}");
+        let [lz4, zstd, zlib] = &table.methods[..] else { panic!("{table:?}") };
+        assert!(lz4.saving > 0.4 && zstd.saving >= lz4.saving && zlib.saving >= lz4.saving, "{table:?}");
+        assert!(lz4.saved_bytes < table.bytes, "{table:?}");
+    }
+    assert_eq!(tables["random"].reason, Reason::NoSaving, "{:?}", tables["random"]);
+    assert_eq!(tables["half"].choice, Compression::None);
+    // One decision for both: most pages of the two become smaller, but not all.
+    let plan = plan.group(["even", "half"]);
+    let grouped = analysis(&db, &plan)?;
+    assert_eq!((grouped["even"].reason, grouped["half"].reason), (Reason::BelowMedian, Reason::BelowMedian));
+    let all = analysis(&db, &CompressionPlan::new(Strategy::All, Compression::Zlib(1)))?;
+    assert!(all.values().all(|table| table.choice == Compression::Zlib(1) && table.methods.len() == 4));
+    Ok(())
+}
+
+#[test]
+fn a_compaction_compresses_what_the_strategy_chooses_and_back() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let model = build(&path)?;
+    let mut lengths = Vec::new();
+    for (strategy, compression, chosen) in [
+        (Strategy::All, Compression::Zstd(3), &TABLES[..]),
+        (Strategy::SELECTIVE, Compression::Lz4, &["even", "large"]),
+        (Strategy::None, Compression::Zstd(3), &[]),
+    ] {
+        let db = Database::open(&path)?;
+        let snapshot = db.begin_read()?;
+        let report = db.compact_with(&CompressionPlan::new(strategy, compression), |_| ())?;
+        assert_eq!(report.entries, model.len() as u64);
+        // A reader of the old trees and runs continues.
+        let (table, key) = (snapshot.open_untyped("large")?, 200u32);
+        assert_eq!(table.get(&key.to_be_bytes())?.as_ref(), model.get(&("large", key)));
+        drop((table, snapshot));
+        while db.maintain()? {}
+        db.compact(|_| ())?;
+        db.close()?;
+        for (name, found) in compare(&path, &model)? {
+            let expected = if chosen.contains(&name.as_str()) { compression } else { Compression::None };
+            assert_eq!(found, expected, "{strategy}: {name}");
+        }
+        lengths.push(std::fs::metadata(&path).unwrap().len());
+    }
+    let [all, selective, none] = lengths[..] else { panic!("{lengths:?}") };
+    assert!(all < selective && selective < none * 8 / 10, "{lengths:?}");
+    Ok(())
+}
+
+#[test]
+fn plans_that_cannot_be_met_are_refused_and_change_nothing() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let model = build(&path)?;
+    let db = Database::open(&path)?;
+    // The name of a group that does not exist is found before anything is written.
+    let unknown = CompressionPlan::new(Strategy::All, Compression::Lz4).group(["nobody"]);
+    assert!(matches!(db.compact_with(&unknown, |_| ()), Err(Error::NoTable { .. })));
+    let twice = CompressionPlan::new(Strategy::SELECTIVE, Compression::Lz4).group(["even"]).group(["even"]);
+    assert!(matches!(db.analyze(&twice, |_| ()), Err(Error::Option { option: "group", .. })));
+    let delta = CompressionPlan::new(Strategy::Selective { delta: 1.5, strict: false }, Compression::Lz4);
+    assert!(matches!(db.compact_with(&delta, |_| ()), Err(Error::Option { option: "strategy", .. })));
+    db.close()?;
+    assert!(compare(&path, &model)?.values().all(|found| *found == Compression::None));
+    let db = Database::open_read_only(&path)?;
+    let all = CompressionPlan::new(Strategy::All, Compression::Lz4);
+    assert!(matches!(db.compact_with(&all, |_| ()), Err(Error::ReadOnly)));
+    drop(db);
+    let shadow = folder.path().join("s.duramen");
+    let db = Database::builder().store(duramen::db::StoreKind::Shadow).create(&shadow)?;
+    assert!(matches!(db.analyze(&all, |_| ()), Err(Error::Option { option: "compression", .. })));
+    Ok(())
+}
