@@ -37,6 +37,8 @@ pub enum Strategy {
 }
 
 const DELTA: f64 = 0.1;
+/// Shares that differ by less are equal.
+const ROUNDING: f64 = 1e-9;
 
 impl Strategy {
     /// The strategy of the paper, without the upper bound.
@@ -277,8 +279,8 @@ pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> R
     match () {
         () if samples.iter().all(|sample| sample.plain.is_empty()) => Reason::TooSmall,
         () if median <= 0.0 => Reason::NoSaving,
-        () if saving < (1.0 - delta) * median => Reason::BelowMedian,
-        () if strict && saving > median => Reason::AboveMedian,
+        () if saving + ROUNDING < (1.0 - delta) * median => Reason::BelowMedian,
+        () if strict && saving > median + ROUNDING => Reason::AboveMedian,
         () => Reason::Close,
     }
 }
