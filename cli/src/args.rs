@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{Compression, DeltaBlocks, StoreKind, Strategy};
+use duramen::db::{Compression, DeltaBlocks, StoreKind, Strategy, Target};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -159,6 +159,10 @@ pub(crate) struct NewTable {
     /// as zstd:9 [default: none]
     #[arg(long, value_name = "METHOD")]
     pub(crate) compress: Option<Compression>,
+    /// The length of the places of a new table's pages in the file: fit, or a size such as 4K. A page that compresses to that
+    /// size gets a place of it, any other page one of a whole page [default: fit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) target: Option<Target>,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
@@ -451,6 +455,9 @@ pub(crate) struct Plan {
     /// How they are compressed: lz4, zstd[:LEVEL] or zlib[:LEVEL]
     #[arg(long, value_name = "METHOD")]
     pub(crate) compress: Option<Compression>,
+    /// The length of the places of their pages in the file: fit, or a size such as 4K [default: fit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) target: Option<Target>,
     /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated
     #[arg(long, value_name = "TABLE,TABLE...")]
     pub(crate) group: Vec<String>,

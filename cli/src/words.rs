@@ -60,6 +60,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "codec" => "--codec",
         "separators" => "--separators",
         "compression" => "--compress",
+        "target" => "--target",
         "auto_increment" => "--auto-increment",
         "key_width" => "the length of keys",
         "value_width" => "the length of values",

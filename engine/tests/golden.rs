@@ -3,7 +3,7 @@
 //! Until the first release a change of the format removes the files and writes them anew; from then on none may be written again.
 
 use duramen::db::types::KeyLayout;
-use duramen::db::{Compression, DeltaBlocks, StoreKind};
+use duramen::db::{Compression, DeltaBlocks, StoreKind, Target};
 use duramen::{Codec, Database, Result, TableOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,17 +48,18 @@ fn files() -> Vec<(String, Vec<Golden>)> {
     layouts.into_iter().chain(codecs).chain([("compression".to_owned(), compressed())]).chain(shadow).collect()
 }
 
-/// A table of each kind of compression.
+/// A table of each kind of compression and of target.
 fn compressed() -> Vec<Golden> {
-    let all = [Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
-    all.map(|compression| Golden {
-        name: compression.to_string(),
+    let methods = [Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
+    let all = methods.iter().flat_map(|method| [(*method, Target::Fit), (*method, Target::Bytes(1024))]);
+    all.map(|(compression, target)| Golden {
+        name: format!("{compression} {target}"),
         key_type: "bytes",
         value_type: "bytes",
         entries: ENTRIES,
-        options: TableOptions { keys: Some(KeyLayout::Head), compression, ..TableOptions::default() },
+        options: TableOptions { keys: Some(KeyLayout::Head), compression, target, ..TableOptions::default() },
     })
-    .into()
+    .collect()
 }
 
 fn tables(layout: KeyLayout, codecs: &[Codec]) -> Vec<Golden> {

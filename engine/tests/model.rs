@@ -4,8 +4,8 @@
 #[path = "workload/layouts.rs"]
 mod layouts;
 
-use duramen::db::Compression;
 use duramen::db::types::{Separators, TableOptions};
+use duramen::db::{Compression, Target};
 use duramen::{Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -182,7 +182,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(page_size: usize, in_memory: bool, table: Kind) -> Run {
+    fn new(page_size: usize, in_memory: bool, mut table: Kind) -> Run {
+        if page_size < 4096 {
+            table.options.target = Target::Fit;
+        }
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
         let mut run = Run { folder, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
         let options = run.options();
@@ -274,9 +277,11 @@ fn bytes_table() -> impl Strategy<Value = Kind> {
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
     let compression =
         prop::sample::select(vec![Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)]);
-    (prop::sample::select(keys.collect::<Vec<_>>()), separators, compression).prop_map(
-        |(keys, separators, compression)| {
-            Kind::bytes(TableOptions { keys, separators: Some(separators), compression, ..TableOptions::default() })
+    let target = prop::sample::select(vec![Target::Fit, Target::Bytes(1024), Target::Bytes(2048)]);
+    (prop::sample::select(keys.collect::<Vec<_>>()), separators, compression, target).prop_map(
+        |(keys, separators, compression, target)| {
+            let separators = Some(separators);
+            Kind::bytes(TableOptions { keys, separators, compression, target, ..TableOptions::default() })
         },
     )
 }

@@ -1,7 +1,7 @@
 //! Promise: an analysis says what compression saves, and a compaction gives each table what the strategy chooses, without a
 //! change of any entry.
 
-use duramen::db::{Compression, CompressionPlan, Reason, Strategy, TableAnalysis};
+use duramen::db::{Compression, CompressionPlan, Reason, Strategy, TableAnalysis, Target};
 use duramen::{Database, Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -84,7 +84,8 @@ fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
         let table = &tables[name];
         assert_eq!((table.reason, table.choice), (Reason::Close, Compression::Lz4), "{table:?}");
         assert!(table.sampled > 100 && table.pages == table.sampled, "{table:?}");
-        let [lz4, zstd, zlib] = &table.methods[..] else { panic!("{table:?}") };
+        let fit: Vec<_> = table.methods.iter().filter(|method| method.target == Target::Fit).collect();
+        let [lz4, zstd, zlib] = fit[..] else { panic!("{table:?}") };
         assert!(lz4.saving > 0.4 && zstd.saving >= lz4.saving && zlib.saving >= lz4.saving, "{table:?}");
         assert!(lz4.saved_bytes < table.bytes, "{table:?}");
     }
@@ -95,7 +96,7 @@ fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
     let grouped = analysis(&db, &plan)?;
     assert_eq!((grouped["even"].reason, grouped["half"].reason), (Reason::BelowMedian, Reason::BelowMedian));
     let all = analysis(&db, &CompressionPlan::new(Strategy::All, Compression::Zlib(1)))?;
-    assert!(all.values().all(|table| table.choice == Compression::Zlib(1) && table.methods.len() == 4));
+    assert!(all.values().all(|table| table.choice == Compression::Zlib(1) && table.methods.len() == 12));
     Ok(())
 }
 
@@ -129,6 +130,32 @@ fn a_compaction_compresses_what_the_strategy_chooses_and_back() -> Result<()> {
     }
     let [all, selective, none] = lengths[..] else { panic!("{lengths:?}") };
     assert!(all < selective && selective < none * 8 / 10, "{lengths:?}");
+    Ok(())
+}
+
+#[test]
+fn with_a_target_places_have_one_of_two_lengths() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let model = build(&path)?;
+    let db = Database::open(&path)?;
+    let plan = CompressionPlan::new(Strategy::SELECTIVE, Compression::Zlib(6)).target(Target::Bytes(2048));
+    let analysis = analysis(&db, &plan)?;
+    let [even, half] = ["even", "half"].map(|name| &analysis[name]);
+    assert_eq!((even.choice, even.choice_target), (Compression::Zlib(6), Target::Bytes(2048)), "{even:?}");
+    assert_eq!((half.choice, half.choice_target), (Compression::None, Target::Fit), "{half:?}");
+    let small = even.methods.iter().find(|method| method.target == Target::Bytes(1024)).unwrap();
+    let reached = even.methods.iter().find(|method| method.target == Target::Bytes(2048)).unwrap();
+    assert!(small.saved_bytes != reached.saved_bytes && reached.saved_bytes <= even.bytes / 2, "{even:?}");
+    db.compact_with(&plan, |_| ())?;
+    let target =
+        |db: &Database| Ok::<_, Error>(db.begin_read()?.tables()?.iter().map(|table| table.target).collect::<Vec<_>>());
+    assert_eq!(target(&db)?, [Target::Bytes(2048), Target::Fit, Target::Bytes(2048), Target::Fit]);
+    db.close()?;
+    compare(&path, &model)?;
+    let db = Database::open(&path)?;
+    let too_long = plan.target(Target::Bytes(4096));
+    assert!(matches!(db.compact_with(&too_long, |_| ()), Err(Error::Option { option: "target", .. })));
     Ok(())
 }
 

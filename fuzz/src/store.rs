@@ -5,7 +5,7 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::fuzzing;
 use duramen::store::superblock::choose;
-use duramen::store::{self, Compression, Meta, PageStore, StoreKind, Trust, WriteTotals};
+use duramen::store::{self, Compression, Meta, PagePolicy, PageStore, StoreKind, Target, Trust, WriteTotals};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ const TABLE: TableId = TableId(1);
 /// How they are compressed.
 const COMPRESSIONS: [Compression; 4] =
     [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
+const TARGETS: [Target; 3] = [Target::Fit, Target::Bytes(2048), Target::Bytes(1024)];
 
 /// The page size of the files made here.
 pub const PAGE_SIZE: usize = 4096;
@@ -78,7 +79,9 @@ pub fn damage_store(data: &[u8]) -> usize {
     let mut input = data.iter().copied();
     for (version, step) in (1u64..).zip(input.by_ref().take_while(|&step| step != 255)) {
         let id = u32::from(step % 16) * 40;
-        store.set_compression(TABLE, COMPRESSIONS[usize::from(step) % COMPRESSIONS.len()]);
+        let [compression, target] = [usize::from(step), usize::from(step) / COMPRESSIONS.len()];
+        let compression = COMPRESSIONS[compression % COMPRESSIONS.len()];
+        store.set_policy(TABLE, PagePolicy { compression, target: TARGETS[target % TARGETS.len()] });
         match step {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
             200.. => store.drop_page(PageId(id)),

@@ -5,7 +5,7 @@ use crate::args::Analyze;
 use crate::failure::{Completion, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
-use duramen::db::{MethodAnalysis, Strategy, TableAnalysis};
+use duramen::db::{Compression, CompressionPlan, MethodAnalysis, Strategy, TableAnalysis, Target};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -13,7 +13,10 @@ struct Report {
     strategy: String,
     /// How the strategy compresses the tables that it chooses.
     compress: String,
+    /// The length of their places.
+    target: String,
     tables: Vec<TableRow>,
+    targets: Vec<TargetRow>,
     methods: Vec<MethodRow>,
 }
 
@@ -31,11 +34,23 @@ struct TableRow {
     why: String,
 }
 
+/// What the strategy would choose with another target.
+#[derive(Serialize)]
+struct TargetRow {
+    target: String,
+    /// Tables that it would compress, of those that were sampled.
+    chosen: usize,
+    of: usize,
+    saved_bytes: u64,
+    note: &'static str,
+}
+
 /// What a method does to a table.
 #[derive(Serialize)]
 struct MethodRow {
     table: String,
     method: String,
+    target: String,
     /// SS: the share of bytes that the method saves.
     saving: f64,
     /// CPss: the share that it saves in the median page.
@@ -69,6 +84,8 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
     let report = Report {
         strategy: strategy.to_string(),
         compress,
+        target: plan.page_target().to_string(),
+        targets: targets(&tables, &plan),
         methods: tables.iter().filter(|table| table.sampled > 0).flat_map(rows).collect(),
         tables: tables.into_iter().map(table_row).collect(),
     };
@@ -77,17 +94,57 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
 }
 
 fn table_row(table: TableAnalysis) -> TableRow {
-    let chosen = table.methods.iter().find(|method| method.compression == table.choice);
+    let chosen =
+        table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
     TableRow {
         saved_bytes: chosen.map_or(0, |method| method.saved_bytes),
         name: table.table,
         pages: table.pages,
         sampled: table.sampled,
         plain_bytes: table.bytes,
-        now: table.current.to_string(),
-        choice: table.choice.to_string(),
+        now: with_target(table.current, table.current_target),
+        choice: with_target(table.choice, table.choice_target),
         why: table.reason.to_string(),
     }
+}
+
+/// The names of a compression and a target in one column.
+fn with_target(compression: Compression, target: Target) -> String {
+    match target {
+        Target::Fit => compression.to_string(),
+        Target::Bytes(_) => format!("{compression} {target}"),
+    }
+}
+
+/// The choices of the strategy with each target.
+fn targets(tables: &[TableAnalysis], plan: &CompressionPlan) -> Vec<TargetRow> {
+    let sampled: Vec<&TableAnalysis> = tables.iter().filter(|table| table.sampled > 0).collect();
+    let is_planned = |method: &&MethodAnalysis| method.compression == plan.compression();
+    let all = sampled.first().map_or(&[][..], |table| &table.methods).iter().filter(is_planned);
+    let row = |target: Target| {
+        let of_target = |table: &&TableAnalysis| {
+            let methods = table.methods.iter().filter(is_planned);
+            methods
+                .filter(|method| method.target == target && method.reason.compresses())
+                .map(|method| method.saved_bytes)
+                .next()
+        };
+        let saved: Vec<u64> = sampled.iter().filter_map(of_target).collect();
+        let note = match saved.len() {
+            _ if !matches!(plan.strategy(), Strategy::Selective { .. }) => "",
+            0 => "nothing to select: no table",
+            chosen if chosen == sampled.len() => "nothing to select: every table",
+            _ => "",
+        };
+        TargetRow {
+            target: target.to_string(),
+            chosen: saved.len(),
+            of: sampled.len(),
+            saved_bytes: saved.iter().sum(),
+            note,
+        }
+    };
+    all.map(|method| row(method.target)).collect()
 }
 
 fn row(table: String, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
@@ -99,6 +156,7 @@ fn row(table: String, strategy: Strategy, method: &MethodAnalysis) -> MethodRow 
     MethodRow {
         table,
         method: method.compression.to_string(),
+        target: method.target.to_string(),
         saving,
         median_saving,
         formula_2,

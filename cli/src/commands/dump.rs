@@ -114,6 +114,7 @@ fn head(table: TableInfo) -> Head {
         keys,
         codec,
         compression,
+        target,
         next_key,
         separators,
         ..
@@ -128,6 +129,7 @@ fn head(table: TableInfo) -> Head {
         keys: keys.to_owned(),
         codec: codec.map(|codec| codec.to_string()),
         compression: (compression != Compression::None).then(|| compression.to_string()),
+        target: (target != Default::default()).then(|| target.to_string()),
         auto_increment: next_key.is_some(),
         next_key,
         separators,

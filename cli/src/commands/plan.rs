@@ -1,4 +1,4 @@
-//! The options `--strategy`, `--compress` and `--group`.
+//! The options `--strategy`, `--compress`, `--target` and `--group`.
 
 use crate::args::Plan;
 use crate::failure::{Failure, Result};
@@ -6,7 +6,7 @@ use duramen::db::{Compression, CompressionPlan, Strategy};
 
 /// True if there is one of the options.
 pub(super) fn is_given(plan: &Plan) -> bool {
-    plan.strategy.is_some() || plan.compress.is_some() || !plan.group.is_empty()
+    plan.strategy.is_some() || plan.compress.is_some() || plan.target.is_some() || !plan.group.is_empty()
 }
 
 /// The plan of these options, with this strategy if the options name none.
@@ -21,5 +21,6 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
         None => Compression::Lz4,
     };
     let groups = plan.group.iter().map(|tables| tables.split(','));
-    Ok(groups.fold(CompressionPlan::new(strategy, compression), CompressionPlan::group))
+    let new = CompressionPlan::new(strategy, compression).target(plan.target.unwrap_or_default());
+    Ok(groups.fold(new, CompressionPlan::group))
 }

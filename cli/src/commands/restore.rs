@@ -3,14 +3,16 @@
 use super::open;
 use super::write::{self, NewTable};
 use crate::args::{Checkpoints, Restore, Store};
-use crate::dump::Reader;
+use crate::dump::{Head, Reader};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
-use duramen::db::{Compression, DEFAULT_FILL};
-use duramen::{Codec, TableOptions, UnknownCodec};
+use duramen::base::limits::DEFAULT_PAGE_SIZE;
+use duramen::db::{Compression, DEFAULT_FILL, Target};
+use duramen::{Codec, Error, TableOptions, UnknownCodec};
 use serde::Serialize;
 use std::io::BufReader;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// The report.
@@ -36,16 +38,17 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {
-        let compression = match args.new_file.store {
+        let (compression, target) = match args.new_file.store {
             // It does not compress pages.
-            Some(Store::Shadow) => Compression::None,
-            _ => head.compression.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            Some(Store::Shadow) => (Compression::None, Target::Fit),
+            _ => (parsed(head.compression.as_deref())?, target(&head, args)?),
         };
         let options = TableOptions {
             keys: Some(head.keys.parse()?),
             codec: head.codec.as_deref().map(codec).transpose()?,
             separators: Some(head.separators.parse()?),
             compression,
+            target,
             auto_increment: head.auto_increment,
             key_width: head.key_width,
             value_width: head.value_width,
@@ -67,6 +70,18 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let disk_bytes = open::disk_bytes(&args.database)?;
     report::print(&Summary { disk_bytes, seconds: start.elapsed().as_secs_f64(), tables }, args.report.format)?;
     Ok(Completion::Done)
+}
+
+/// The value of this text, or the default.
+fn parsed<T: FromStr<Err = Error> + Default>(text: Option<&str>) -> Result<T> {
+    Ok(text.map(str::parse).transpose()?.unwrap_or_default())
+}
+
+/// The target in the dump, unless it is too long for the pages of the new database.
+fn target(head: &Head, args: &Restore) -> Result<Target> {
+    let page_size = args.new_file.page_size.map_or(DEFAULT_PAGE_SIZE, crate::size::length);
+    let fits = |target: &Target| !matches!(target, Target::Bytes(bytes) if *bytes as usize >= page_size);
+    Ok(Some(parsed(head.target.as_deref())?).filter(fits).unwrap_or_default())
 }
 
 /// The codec with this name.

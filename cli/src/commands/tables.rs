@@ -18,6 +18,7 @@ pub(super) struct Row {
     /// The codec of blocks; `-` without blocks.
     codec: Option<&'static str>,
     compression: String,
+    target: String,
     separators: String,
     /// True if the table assigns keys.
     auto_increment: bool,
@@ -25,11 +26,22 @@ pub(super) struct Row {
 
 impl From<TableInfo> for Row {
     fn from(table: TableInfo) -> Row {
-        let TableInfo { name, key_type, value_type, entries, keys, codec, compression, separators, next_key, .. } =
-            table;
+        let TableInfo {
+            name,
+            key_type,
+            value_type,
+            entries,
+            keys,
+            codec,
+            compression,
+            target,
+            separators,
+            next_key,
+            ..
+        } = table;
         let (codec, auto_increment) = (codec.map(Codec::name), next_key.is_some());
-        let compression = compression.to_string();
-        Row { name, key_type, value_type, entries, keys, codec, compression, separators, auto_increment }
+        let (compression, target) = (compression.to_string(), target.to_string());
+        Row { name, key_type, value_type, entries, keys, codec, compression, target, separators, auto_increment }
     }
 }
 

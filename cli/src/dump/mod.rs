@@ -37,6 +37,9 @@ pub(crate) struct Head {
     /// The compression of its pages, if they are compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) compression: Option<String>,
+    /// The length of the places of its pages, if it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
     /// True if the table assigns keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_increment: bool,
@@ -64,6 +67,7 @@ mod tests {
             keys,
             codec: None,
             compression: None,
+            target: None,
             auto_increment: false,
             next_key: None,
             separators,

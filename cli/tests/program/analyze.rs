@@ -39,7 +39,8 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     let report = place.json("analyze t.duramen --strategy selective:0.2:strict --compress lz4");
     assert_eq!((report["strategy"].as_str(), report["compress"].as_str()), (Some("selective:0.2:strict"), Some("lz4")));
     assert_eq!(report["tables"].as_array().unwrap().len(), 2);
-    assert_eq!(report["methods"].as_array().unwrap().len(), 6);
+    assert_eq!(report["methods"].as_array().unwrap().len(), 24, "two tables, three methods, and fit, 1K, 2K and 4K");
+    assert_eq!(report["targets"].as_array().unwrap().len(), 4);
     let text = place.ok("analyze t.duramen", "");
     assert!(text.contains("close to CPss") && text.contains("zstd:3"), "{text}");
 
@@ -62,6 +63,14 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     // A plain compaction keeps the compression of each table.
     place.ok("compact t.duramen", "");
     assert!(compressions(&place).values().all(|found| found == "zstd:9"));
+    place.ok("compact t.duramen --compress zlib --target 4K", "");
+    let target = |table: usize| place.json("tables t.duramen")[table]["target"].as_str().unwrap().to_owned();
+    assert_eq!((target(0), target(1)), ("4K".into(), "4K".into()));
+    place.ok("dump t.duramen t.dump", "");
+    place.ok("restore other.duramen t.dump", "");
+    assert_eq!(place.json("tables other.duramen")[0]["target"], "4K");
+    place.ok("restore small.duramen t.dump --page-size 4KiB", "");
+    assert_eq!(place.json("tables small.duramen")[0]["target"], "fit");
     let again = size(place.json("compact t.duramen --strategy none"));
     assert!(again.abs_diff(plain) < plain / 50, "{again} {plain}");
     assert!(compressions(&place).values().all(|found| found == "none"));
@@ -73,6 +82,8 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
     for (command, says) in [
         ("analyze t.duramen --strategy some", "selective:DELTA"),
         ("analyze t.duramen --compress none", "--strategy none"),
+        ("analyze t.duramen --target 3K", "--target"),
+        ("compact t.duramen --target 8K", "1K to 4K"),
         ("analyze t.duramen --group text,nobody", "nobody"),
         ("analyze t.duramen --group text,random --group text", "group"),
         ("compact t.duramen --strategy all --store shadow", "conversion"),

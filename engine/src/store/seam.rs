@@ -14,7 +14,7 @@
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
 //! [`PageStore::drop_page`] for a page that is being written.
 
-use super::Compression;
+use super::PagePolicy;
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
@@ -249,10 +249,15 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Pages of this table are compressed like this from now on, each when it is next written. A store that does not compress
+    /// Sets the policies of all tables. Those that the store had belong to tables that may not exist any more.
+    fn replace_policies(&self, new: &mut dyn Iterator<Item = (TableId, PagePolicy)>) {
+        let _ = new;
+    }
+
+    /// Sets the policy of a table. It applies to each of its pages when the page is next written. A store that does not compress
     /// ignores it.
-    fn set_compression(&self, table: TableId, compression: Compression) {
-        let _ = (table, compression);
+    fn set_policy(&self, table: TableId, policy: PagePolicy) {
+        let _ = (table, policy);
     }
 
     /// Begins to write pages together.

@@ -1,21 +1,23 @@
-//! Tells the page store how the pages of a table are compressed. What compresses them is in the store.
+//! Passes the policies of tables to the page store. Compressing pages must not be in this file.
 
 use super::engine::Engine;
 use crate::base::{Error, Result, TableId};
-use crate::store::{Compression, PageStore};
+use crate::store::{Compression, PagePolicy, PageStore, Target};
 use std::sync::Arc;
 
 impl Engine {
-    /// Fails if the pages of a table cannot be compressed like this here.
-    pub(crate) fn check_compression(&self, compression: Compression) -> Result<()> {
-        compression.check()?;
-        match &self.store {
-            Some(store) if compression != Compression::None && !store.compresses() => Err(Error::Option {
-                option: "compression",
-                value: compression.to_string(),
-                expected: format!("none with the page store {}", store.file().kind().name()),
-            }),
-            _ => Ok(()),
+    /// An error if the pages of a table cannot have this policy in this database.
+    pub(crate) fn check_policy(&self, policy: PagePolicy) -> Result<()> {
+        policy.check(self.page_size())?;
+        let Some(store) = self.store.as_ref().filter(|store| !store.compresses()) else { return Ok(()) };
+        let refused = |option, value: String, only: &str| {
+            let expected = format!("{only} with the page store {}", store.file().kind().name());
+            Err(Error::Option { option, value, expected })
+        };
+        match policy {
+            PagePolicy { compression: Compression::None, target: Target::Fit } => Ok(()),
+            PagePolicy { compression: Compression::None, target } => refused("target", target.to_string(), "fit"),
+            PagePolicy { compression, .. } => refused("compression", compression.to_string(), "none"),
         }
     }
 
@@ -24,10 +26,22 @@ impl Engine {
         self.store.clone()
     }
 
-    /// The pages of a table are compressed like this when they are written.
-    pub(crate) fn set_compression(&self, table: TableId, compression: Compression) {
+    /// Sets the policies of all tables.
+    pub(crate) fn replace_policies(&self, policies: impl IntoIterator<Item = (TableId, PagePolicy)>) {
         if let Some(store) = &self.store {
-            store.set_compression(table, compression);
+            store.replace_policies(&mut policies.into_iter());
+        }
+    }
+
+    /// A table does not exist any more.
+    pub(crate) fn forget_policy(&self, table: TableId) {
+        self.set_policy(table, PagePolicy::default());
+    }
+
+    /// Sets the policy with which the pages of a table are written.
+    pub(crate) fn set_policy(&self, table: TableId, policy: PagePolicy) {
+        if let Some(store) = &self.store {
+            store.set_policy(table, policy);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! afterwards.
 
 use super::{DELTAS, Step, Workload, apply, contents, options};
-use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy};
+use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy, Target};
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
 use duramen_sim::model::{Change, Model};
@@ -191,9 +191,11 @@ pub(crate) fn number(variable: &str, default: usize) -> usize {
 /// Compacts. With the store `table` some compactions also compress all tables or decompress them.
 fn compact(db: &Database, number: u64) -> Result<()> {
     let compresses = db.stats().store == Some(StoreKind::Table);
-    let report = match number % 3 {
-        1 if compresses => db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Lz4), |_| ())?,
-        2 if compresses => db.compact_with(&CompressionPlan::new(Strategy::None, Compression::Lz4), |_| ())?,
+    let plan = |strategy, target| CompressionPlan::new(strategy, Compression::Lz4).target(target);
+    let report = match number % 4 {
+        1 if compresses => db.compact_with(&plan(Strategy::All, Target::Fit), |_| ())?,
+        2 if compresses => db.compact_with(&plan(Strategy::All, Target::Bytes(1024)), |_| ())?,
+        3 if compresses => db.compact_with(&plan(Strategy::None, Target::Fit), |_| ())?,
         _ => db.compact(|_| ())?,
     };
     assert!(report.bytes_after > 0);

@@ -32,6 +32,7 @@ struct TableRow {
     codec: Option<&'static str>,
     /// How pages are compressed in the file.
     compression: String,
+    target: String,
     separators: String,
     /// True if the table assigns keys.
     auto_increment: bool,
@@ -127,7 +128,9 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
 }
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
-    let TableInfo { name, key_type, value_type, entries, keys, codec, compression, separators, next_key, .. } = table;
+    let TableInfo {
+        name, key_type, value_type, entries, keys, codec, compression, target, separators, next_key, ..
+    } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
     let raw_value_bytes = leaves.raw_record_bytes + stats.large_value_bytes;
@@ -139,6 +142,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         keys,
         codec: codec.map(Codec::name),
         compression: compression.to_string(),
+        target: target.to_string(),
         separators,
         auto_increment: next_key.is_some(),
         entries,

@@ -4,7 +4,7 @@ use super::TableEntry;
 use crate::db::types::Separators;
 use crate::page::Codec;
 use crate::page::SeparatorRule;
-use crate::store::Compression;
+use crate::store::{Compression, PagePolicy, Target};
 
 /// A table's name, types, size and layout.
 ///
@@ -41,6 +41,8 @@ pub struct TableInfo {
     pub codec: Option<Codec>,
     /// How its pages are compressed in the file.
     pub compression: Compression,
+    /// The length of the places that its pages get in the file.
+    pub target: Target,
     /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
     /// assigned the last one.
     pub next_key: Option<u64>,
@@ -60,7 +62,8 @@ impl TableInfo {
             entries: entry.entries,
             keys: entry.tree.layout.leaf.layout().name(),
             codec: entry.tree.layout.leaf.codec(),
-            compression: entry.compression,
+            compression: entry.policy.compression,
+            target: entry.policy.target,
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => Separators::Full,
@@ -69,5 +72,10 @@ impl TableInfo {
             }
             .to_string(),
         }
+    }
+
+    /// How its pages are compressed, and which places they get.
+    pub(crate) fn policy(&self) -> PagePolicy {
+        PagePolicy { compression: self.compression, target: self.target }
     }
 }

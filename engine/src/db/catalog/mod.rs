@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 2 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level), and for a table that assigns its keys the next key, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; 0), and for a table that assigns its keys the next key, u64 |
 
 pub(super) mod entry_rules;
 pub(super) mod info;
@@ -14,7 +14,7 @@ use crate::base::bytes::take;
 use crate::base::limits::{MAX_KEY, MAX_PAGE_SIZE};
 use crate::base::{Error, PageId, Result, TableId, varint};
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
-use crate::store::Compression;
+use crate::store::PagePolicy;
 use crate::tree::{Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 
@@ -36,7 +36,7 @@ pub(crate) struct TableEntry {
     /// The length of every encoded value; `None` if it varies.
     pub(crate) value_width: Option<usize>,
     /// How its pages are compressed in the file.
-    pub(crate) compression: Compression,
+    pub(crate) policy: PagePolicy,
     /// The next key that the table assigns, if it assigns keys. It is above every key that the table ever had.
     pub(crate) next_key: Option<u64>,
 }
@@ -89,7 +89,7 @@ impl TableEntry {
         for width in [self.key_width, self.value_width] {
             varint::push(&mut out, width.map_or(0, |width| (width as u64).saturating_add(1)));
         }
-        out.extend_from_slice(&self.compression.to_bytes());
+        out.extend_from_slice(&self.policy.to_bytes());
         out.extend(self.next_key.iter().flat_map(|next| next.to_le_bytes()));
         out
     }
@@ -139,13 +139,13 @@ impl TableEntry {
         if keys_are_wrong || layout.records == RecordListKind::Fixed && is_wrong(value_width, MAX_PAGE_SIZE) {
             return None;
         }
-        let compression = Compression::of_bytes(take(input, 2)?.try_into().ok()?)?;
+        let policy = PagePolicy::of_bytes(take(input, PagePolicy::BYTES)?.try_into().ok()?)?;
         let next_key = match input.len() {
             0 => None,
             _ => Some(u64::from_le_bytes(take(input, 8)?.try_into().ok()?)),
         };
         let tree = Tree { root, table, layout };
-        Some(TableEntry { tree, entries, key_type, value_type, key_width, value_width, compression, next_key })
+        Some(TableEntry { tree, entries, key_type, value_type, key_width, value_width, policy, next_key })
     }
 }
 
@@ -157,6 +157,7 @@ pub(crate) fn corrupt(why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{Compression, Target};
     use proptest::prelude::*;
 
     fn entry() -> TableEntry {
@@ -168,7 +169,7 @@ mod tests {
             value_type: "u64".into(),
             key_width: None,
             value_width: Some(8),
-            compression: Compression::Zstd(9),
+            policy: PagePolicy { compression: Compression::Zstd(9), target: Target::Bytes(2048) },
             next_key: None,
         }
     }

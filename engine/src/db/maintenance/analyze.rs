@@ -6,7 +6,7 @@ use crate::base::{Error, PageId, Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::info::TableInfo;
 use crate::page::Page;
-use crate::store::{Compression, PageStore, Trial};
+use crate::store::{Compression, PagePolicy, PageStore, Target, Trial};
 use std::collections::HashMap;
 
 /// About the most pages that are sampled.
@@ -69,41 +69,53 @@ impl Database {
         if !self.shared().read_only {
             self.checkpoint()?;
         }
-        let methods = methods(plan.compression);
-        let Sampled { samples, scale } = self.sample(&ids, &methods, &mut progress)?;
-        let chosen = methods.iter().position(|method| *method == plan.compression).unwrap_or(0);
-        let reasons = reasons(plan, &tables, &samples, chosen);
-        let analysis = |((table, sample), reason): ((TableInfo, Sample), Reason)| TableAnalysis {
-            table: table.name,
-            pages: scaled(sample.plain.len() as u64, scale),
-            sampled: sample.plain.len() as u64,
-            bytes: scaled(sample.plain.iter().sum(), scale),
-            current: table.compression,
-            methods: (0..).zip(&methods).map(|(index, method)| sample.analysis(index, *method, scale)).collect(),
-            choice: if reason.compresses() { plan.compression } else { Compression::None },
-            reason,
-        };
-        Ok(tables.into_iter().zip(samples).zip(reasons).map(analysis).collect())
-    }
-
-    /// The compression of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
-    pub(super) fn choices(&self, plan: &CompressionPlan) -> Result<HashMap<String, Compression>> {
-        let everywhere = match plan.strategy {
-            Strategy::None => Compression::None,
-            Strategy::All => plan.compression,
-            Strategy::Selective { .. } => {
-                let tables = self.analyze(plan, |_| ())?;
-                return Ok(tables.into_iter().map(|table| (table.table, table.choice)).collect());
+        let policies = policies(plan.policy, self.shared().engine.page_size());
+        let uncompressed: Vec<PagePolicy> = tables.iter().map(uncompressed_policy).collect();
+        let Sampled { samples, scale } = self.sample(&ids, &uncompressed, &policies, &mut progress)?;
+        let decisions = decisions(plan, &tables, &samples, policies.len());
+        let chosen = policies.iter().position(|policy| *policy == plan.policy);
+        let analysis = |((table, sample), reasons): ((TableInfo, Sample), Vec<Reason>)| {
+            let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
+            let choice = if reason.compresses() { plan.policy } else { uncompressed_policy(&table) };
+            let methods = (0..).zip(&policies).zip(&reasons);
+            let method = |((index, policy), reason): ((usize, &PagePolicy), &Reason)| {
+                sample.analysis(index, *policy, *reason, scale)
+            };
+            TableAnalysis {
+                table: table.name,
+                pages: scaled(sample.plain.len() as u64, scale),
+                sampled: sample.plain.len() as u64,
+                bytes: scaled(sample.plain.iter().sum(), scale),
+                current: table.compression,
+                current_target: table.target,
+                methods: methods.map(method).collect(),
+                choice: choice.compression,
+                choice_target: choice.target,
+                reason,
             }
         };
+        Ok(tables.into_iter().zip(samples).zip(decisions).map(analysis).collect())
+    }
+
+    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
+    pub(super) fn choices(&self, plan: &CompressionPlan) -> Result<HashMap<String, PagePolicy>> {
+        if let Strategy::Selective { .. } = plan.strategy {
+            let policy = |table: &TableAnalysis| PagePolicy { compression: table.choice, target: table.choice_target };
+            let tables = self.analyze(plan, |_| ())?;
+            return Ok(tables.iter().map(|table| (table.table.clone(), policy(table))).collect());
+        }
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
-        Ok(tables.into_iter().map(|table| (table.name, everywhere)).collect())
+        let policy = |table: &TableInfo| match plan.strategy {
+            Strategy::None => uncompressed_policy(table),
+            _ => plan.policy,
+        };
+        Ok(tables.iter().map(|table| (table.name.clone(), policy(table))).collect())
     }
 
     fn check_plan(&self, plan: &CompressionPlan, tables: &[TableInfo]) -> Result<()> {
         plan.strategy.check()?;
-        self.shared().engine.check_compression(plan.compression)?;
+        self.shared().engine.check_policy(plan.policy)?;
         let mut grouped: Vec<&String> = plan.groups.iter().flatten().collect();
         grouped.sort_unstable();
         for name in &grouped {
@@ -121,34 +133,29 @@ impl Database {
         }
     }
 
-    /// Compresses pages from the whole file, and sorts the results by table.
+    /// Compresses pages from the whole file, and sorts the results by table. `uncompressed`: the policy of each table without
+    /// compression.
     fn sample(
         &self,
         tables: &[TableId],
-        methods: &[Compression],
+        uncompressed: &[PagePolicy],
+        policies: &[PagePolicy],
         progress: &mut dyn FnMut(AnalyzeProgress),
     ) -> Result<Sampled> {
         let engine = &self.shared().engine;
-        let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); methods.len()] };
+        let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); policies.len()] };
         let mut samples = vec![empty; tables.len()];
         let Some(store) = engine.page_store() else { return Ok(Sampled { samples, scale: 1.0 }) };
         let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
         let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
         let of = all.len().div_ceil(step) as u64;
-        let (mut trial, mut page, mut packed) = (Trial::default(), vec![0; engine.page_size()], Vec::new());
+        let (mut trials, mut page) = (Trials::default(), vec![0; engine.page_size()]);
         for (pages, id) in (1..).zip(all.iter().copied().step_by(step)) {
             let table = read(&*store, id, &mut page);
             let at = table.and_then(|table| tables.iter().position(|id| *id == table));
-            if let Some(sample) = at.and_then(|at| samples.get_mut(at)) {
-                packed.clear();
-                Page::new(&page).packed_into(&mut packed);
-                sample.plain.push(trial.run(Compression::None, &packed).stored_bytes);
-                for (method, of) in methods.iter().zip(&mut sample.methods) {
-                    let result = trial.run(*method, &packed);
-                    of.stored.push(result.stored_bytes);
-                    of.write_time += result.write_time;
-                    of.read_time += result.read_time;
-                }
+            let place = at.and_then(|at| samples.get_mut(at).zip(uncompressed.get(at)));
+            if let Some((sample, uncompressed)) = place {
+                trials.add(&page, *uncompressed, policies, sample);
             }
             if pages % STEP == 0 || pages == of {
                 progress(AnalyzeProgress { pages, of });
@@ -177,24 +184,64 @@ fn read(store: &dyn PageStore, id: PageId, page: &mut [u8]) -> Option<TableId> {
     }
 }
 
-/// What is measured: a compression of each kind that this build has, and that of the plan.
-fn methods(planned: Compression) -> Vec<Compression> {
-    let mut methods = vec![Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
-    methods.retain(|method| method.check().is_ok());
-    if planned != Compression::None && !methods.contains(&planned) {
-        methods.push(planned);
-    }
-    methods
+/// Compresses pages with each method.
+#[derive(Default)]
+struct Trials {
+    trial: Trial,
+    packed: Vec<u8>,
 }
 
-/// The decision for each table.
-fn reasons(plan: &CompressionPlan, tables: &[TableInfo], samples: &[Sample], chosen: usize) -> Vec<Reason> {
+impl Trials {
+    /// Adds what each policy does to a page. Policies with the same compression are next to each other.
+    fn add(&mut self, page: &[u8], uncompressed: PagePolicy, policies: &[PagePolicy], sample: &mut Sample) {
+        self.packed.clear();
+        Page::new(page).packed_into(&mut self.packed);
+        let mut last = (Compression::None, self.trial.run(Compression::None, &self.packed));
+        sample.plain.push(last.1.place_bytes(uncompressed, page.len()));
+        for (policy, of) in policies.iter().zip(&mut sample.methods) {
+            if last.0 != policy.compression {
+                last = (policy.compression, self.trial.run(policy.compression, &self.packed));
+            }
+            let result = last.1;
+            of.stored.push(result.place_bytes(*policy, page.len()));
+            of.write_time += result.write_time;
+            of.read_time += result.read_time;
+        }
+    }
+}
+
+/// The policy of a table if the strategy does not choose it. Places of an uncompressed table keep their length.
+fn uncompressed_policy(table: &TableInfo) -> PagePolicy {
+    match table.policy() {
+        policy @ PagePolicy { compression: Compression::None, .. } => policy,
+        _ => PagePolicy::default(),
+    }
+}
+
+/// The policies that are measured: a compression of each kind that this build has and that of the plan, each with every
+/// target.
+fn policies(planned: PagePolicy, page_size: usize) -> Vec<PagePolicy> {
+    let mut methods = vec![Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
+    methods.retain(|method| method.check().is_ok());
+    if planned.compression != Compression::None && !methods.contains(&planned.compression) {
+        methods.push(planned.compression);
+    }
+    let of = |compression| Target::all(page_size).map(move |target| PagePolicy { compression, target });
+    methods.into_iter().flat_map(of).collect()
+}
+
+/// The decision for each table, with each of so many policies.
+fn decisions(plan: &CompressionPlan, tables: &[TableInfo], samples: &[Sample], policies: usize) -> Vec<Vec<Reason>> {
     let of_group = |table: &TableInfo| plan.groups.iter().find(|group| group.contains(&table.name));
-    let reason = |(table, sample): (&TableInfo, &Sample)| {
-        let Some(group) = of_group(table) else { return decide(plan.strategy, &[sample], chosen) };
-        let members = tables.iter().zip(samples).filter(|(table, _)| group.contains(&table.name));
-        let members: Vec<&Sample> = members.map(|(_, sample)| sample).collect();
-        decide(plan.strategy, &members, chosen)
+    let decision = |(table, sample): (&TableInfo, &Sample)| {
+        let members = match of_group(table) {
+            None => vec![sample],
+            Some(group) => {
+                let members = tables.iter().zip(samples).filter(|(table, _)| group.contains(&table.name));
+                members.map(|(_, sample)| sample).collect()
+            }
+        };
+        (0..policies).map(|index| decide(plan.strategy, &members, index)).collect()
     };
-    tables.iter().zip(samples).map(reason).collect()
+    tables.iter().zip(samples).map(decision).collect()
 }

@@ -9,7 +9,7 @@ use crate::db::catalog::spec::{TableSpec, record_list};
 use crate::db::transaction::write::{Adopted, WriteTransaction};
 use crate::db::types::TableOptions;
 use crate::page::Record;
-use crate::store::Compression;
+use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{Engine, large};
 use parking_lot::Mutex;
@@ -273,9 +273,9 @@ impl WriteTransaction {
         let records = record_list(of.key_width, of.value_width, self.shared.engine.page_size());
         let tree = Tree { layout: TreeLayout { records, ..of.tree.layout }, ..of.tree };
         // Another page store may not compress pages.
-        let is_possible = self.shared.engine.check_compression(of.compression).is_ok();
-        let compression = if is_possible { of.compression } else { Compression::None };
-        let entry = self.add(name, TableEntry { tree, entries: 0, compression, ..of.clone() })?;
+        let is_possible = self.shared.engine.check_policy(of.policy).is_ok();
+        let policy = if is_possible { of.policy } else { PagePolicy::default() };
+        let entry = self.add(name, TableEntry { tree, entries: 0, policy, ..of.clone() })?;
         let rules = EntryRules::typed(name, &entry);
         Ok(self.load(name, entry, rules, DEFAULT_FILL))
     }

@@ -8,7 +8,7 @@ use crate::db::catalog::catalog_tree;
 use crate::db::maintenance::strategy::CompressionPlan;
 use crate::db::transaction::write::WriteTransaction;
 use crate::page::Record;
-use crate::store::Compression;
+use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree};
 use crate::txn::{Cursor, Runs, View, large};
 use std::collections::HashMap;
@@ -126,10 +126,10 @@ impl Database {
         self.compact_to(&choices, &mut progress)
     }
 
-    /// Compacts, and gives these tables these compressions.
+    /// Compacts, and gives these tables these policies.
     fn compact_to(
         &self,
-        choices: &HashMap<String, Compression>,
+        choices: &HashMap<String, PagePolicy>,
         progress: &mut dyn FnMut(CompactProgress),
     ) -> Result<CompactReport> {
         let shared = self.shared();
@@ -139,13 +139,13 @@ impl Database {
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();
         let mut done = CompactProgress { entries: 0, of };
-        let mut before: Vec<(TableId, Compression)> = Vec::new();
+        let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
         let rebuilt = tables.iter().try_for_each(|table| {
-            let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.compression);
+            let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());
             tx.rebuild(&table.name, choice, &mut before, &mut done, progress)
         });
         if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
-            before.iter().for_each(|(table, compression)| shared.engine.set_compression(*table, *compression));
+            before.iter().for_each(|(table, policy)| shared.engine.set_policy(*table, *policy));
             return Err(error);
         }
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
@@ -158,23 +158,23 @@ impl Database {
 }
 
 impl WriteTransaction {
-    /// Writes a new copy of the table bottom-up and drops its old pages. If the compression changes, runs of large values are
-    /// copied, too, and `before` gets the old compression.
+    /// Writes a new copy of the table bottom-up and drops its old pages. If the policy changes, runs of large values are
+    /// copied, too, and `before` gets the old policy.
     fn rebuild(
         &self,
         name: &str,
-        compression: Option<Compression>,
-        before: &mut Vec<(TableId, Compression)>,
+        policy: Option<PagePolicy>,
+        before: &mut Vec<(TableId, PagePolicy)>,
         done: &mut CompactProgress,
         progress: &mut dyn FnMut(CompactProgress),
     ) -> Result<()> {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
         let old = entry.tree;
-        if let Some(compression) = compression {
-            before.push((old.table, entry.compression));
-            entry.compression = compression;
-            engine.set_compression(old.table, compression);
+        if let Some(policy) = policy {
+            before.push((old.table, entry.policy));
+            entry.policy = policy;
+            engine.set_policy(old.table, policy);
         }
         // The entries are read by right links, without inner pages. But leaves below a damaged inner page could not be
         // freed.
@@ -183,7 +183,7 @@ impl WriteTransaction {
         let mut loader = BulkLoader::new(Sink::new(self), engine.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
-            if record.large && compression.is_some() {
+            if record.large && policy.is_some() {
                 let mut value = large::RunReader::open(engine, record.bytes)?;
                 let copy = large::write(engine, &mut self.adopted.lock(), old.table, value.len(), &mut value)?;
                 loader.push(key, Record { bytes: &copy.bytes, large: true })?;
@@ -201,7 +201,7 @@ impl WriteTransaction {
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
         self.install(name, entry, 0);
-        self.drop_tree(old, if compression.is_some() { Runs::Free } else { Runs::Keep });
+        self.drop_tree(old, if policy.is_some() { Runs::Free } else { Runs::Keep });
         progress(*done);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! Compression", sections 3 and 4. Decides from the sizes of sampled pages. Reading pages must not be in this file.
 
 use crate::base::{Error, Result};
-use crate::store::Compression;
+use crate::store::{Compression, PagePolicy, Target};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -101,14 +101,26 @@ fn refused(value: &str) -> Error {
 #[derive(Clone, Debug)]
 pub struct CompressionPlan {
     pub(super) strategy: Strategy,
-    pub(super) compression: Compression,
+    pub(super) policy: PagePolicy,
     pub(super) groups: Vec<Vec<String>>,
 }
 
 impl CompressionPlan {
     /// A plan without groups.
     pub fn new(strategy: Strategy, compression: Compression) -> CompressionPlan {
-        CompressionPlan { strategy, compression, groups: Vec::new() }
+        CompressionPlan { strategy, policy: PagePolicy { compression, ..PagePolicy::default() }, groups: Vec::new() }
+    }
+
+    /// Sets the target of the tables that the strategy chooses. The default is [`Target::Fit`].
+    #[must_use]
+    pub fn target(mut self, target: Target) -> CompressionPlan {
+        self.policy.target = target;
+        self
+    }
+
+    /// The target of the tables that the strategy chooses.
+    pub fn page_target(&self) -> Target {
+        self.policy.target
     }
 
     /// The strategy decides once for all of these tables, such as a table and its indexes. A table can be in one group.
@@ -125,7 +137,7 @@ impl CompressionPlan {
 
     /// The compression of the tables that the strategy chooses.
     pub fn compression(&self) -> Compression {
-        self.compression
+        self.policy.compression
     }
 }
 
@@ -175,7 +187,12 @@ impl fmt::Display for Reason {
 pub struct MethodAnalysis {
     /// The compression.
     pub compression: Compression,
-    /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1.
+    /// The length of the places. A page that misses it counts with all of its bytes.
+    pub target: Target,
+    /// What the strategy would do to the table with this compression and this target.
+    pub reason: Reason,
+    /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1. It is negative if places for whole pages take
+    /// more than the pages take now.
     pub saving: f64,
     /// CPss: the share of bytes that it saves in the median page.
     pub median_saving: f64,
@@ -200,10 +217,14 @@ pub struct TableAnalysis {
     pub bytes: u64,
     /// How it is compressed now.
     pub current: Compression,
+    /// The length of its places now.
+    pub current_target: Target,
     /// What each compression would do.
     pub methods: Vec<MethodAnalysis>,
     /// The choice of the strategy.
     pub choice: Compression,
+    /// The length of the places after that choice.
+    pub choice_target: Target,
     /// Why.
     pub reason: Reason,
 }
@@ -230,15 +251,17 @@ impl Sample {
     }
 
     /// What the compression with this number does. `scale`: pages of the file for each sampled page.
-    pub(super) fn analysis(&self, index: usize, compression: Compression, scale: f64) -> MethodAnalysis {
+    pub(super) fn analysis(&self, index: usize, policy: PagePolicy, reason: Reason, scale: f64) -> MethodAnalysis {
         let times = |of: fn(&MethodSample) -> Duration| {
             let pages = u32::try_from(self.plain.len()).unwrap_or(u32::MAX).max(1);
             self.methods.get(index).map(of).unwrap_or_default() / pages
         };
-        let saved = self.plain.iter().sum::<u64>() - self.method(index).iter().sum::<u64>();
+        let saved = self.plain.iter().sum::<u64>().saturating_sub(self.method(index).iter().sum());
         let (saving, median_saving) = savings(&[self], index);
         MethodAnalysis {
-            compression,
+            compression: policy.compression,
+            target: policy.target,
+            reason,
             saving,
             median_saving,
             saved_bytes: scaled(saved, scale),

@@ -151,10 +151,12 @@ impl Builder {
         engine.withhold(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed)?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean)?;
-        let noted =
-            each_table(&engine, Lsn::MAX, |_, entry| engine.set_compression(entry.tree.table, entry.compression));
-        if let Err(error) = noted {
-            tracing::warn!(%error, "the catalog is damaged: pages of some tables are written without compression");
+        let mut policies = Vec::new();
+        match each_table(&engine, Lsn::MAX, |_, entry| policies.push((entry.tree.table, entry.policy))) {
+            Ok(()) => engine.replace_policies(policies),
+            Err(error) => {
+                tracing::warn!(%error, "the catalog is damaged: pages of some tables are written without compression");
+            }
         }
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {

@@ -144,7 +144,7 @@ impl Builder {
     /// # const TREES: duramen::TableDef<u64, u64> = duramen::TableDef::new("trees");
     /// use duramen::{Database, io::WriteKind};
     ///
-    /// let db = Database::builder().cache(0).persist_table(true).create(&path)?;
+    /// let db = Database::builder().cache(0).background(false).persist_table(true).create(&path)?;
     /// let tx = db.begin_write()?;
     /// let mut trees = tx.open_table(TREES)?;
     /// (0..100_000).try_for_each(|tree| trees.put(tree, 0))?;

@@ -1,4 +1,5 @@
 //! Read transactions and writing transactions, and the tables that a read transaction opens.
 
 pub(super) mod read;
+pub(super) mod table_state;
 pub(super) mod write;

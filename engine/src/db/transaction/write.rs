@@ -1,6 +1,7 @@
 //! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
 use super::read::check_types;
+use super::table_state::{Name, TableState, dropped_tables};
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::entry_rules::EntryRules;
@@ -18,26 +19,6 @@ use crate::txn::{Durability, EntryDelta, Runs, Step, Steps, WriteSet, WriterGuar
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A table that the transaction has opened.
-pub(crate) struct TableState {
-    pub(crate) name: Arc<str>,
-    pub(crate) entry: TableEntry,
-    pub(crate) writes: WriteSet,
-    /// True if this transaction creates the table. Its root page is reserved, but not yet formatted.
-    pub(crate) created: bool,
-    /// The catalog entry must be written even if no entry of the table has changed.
-    moved: bool,
-    /// Bytes of the keys and values of a bulk load.
-    loaded: u64,
-}
-
-/// The state of a name in the catalog as the transaction sees it.
-enum Name {
-    Open(Arc<Mutex<TableState>>),
-    /// The table was dropped or renamed.
-    Gone,
-}
 
 /// A page written outside the log, or a reserved root, that becomes part of the database at commit.
 pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
@@ -369,6 +350,8 @@ impl WriteTransaction {
             }
             applied => applied?,
         };
+        let dropped = self.dropped.get_mut().iter().map(|(tree, _)| tree.table);
+        dropped_tables(self.names.get_mut(), dropped).for_each(|table| self.shared.engine.forget_policy(table));
         self.adopted.get_mut().clear();
         self.names.get_mut().clear();
         // Without changes, the commit still waits for earlier commits.
@@ -490,8 +473,8 @@ impl WriteTransaction {
         check_name(name)?;
         let engine = &self.shared.engine;
         let layout = spec.layout(!engine.is_logged(), engine.page_size())?;
-        let compression = spec.options.compression;
-        engine.check_compression(compression)?;
+        let policy = spec.options.policy();
+        engine.check_policy(policy)?;
         let entry = TableEntry {
             tree: Tree { root: PageId::NONE, table: TableId(0), layout },
             entries: 0,
@@ -499,7 +482,7 @@ impl WriteTransaction {
             value_type: spec.value_type.into(),
             key_width: spec.key_width,
             value_width: spec.value_width,
-            compression,
+            policy,
             next_key: spec.next_key()?,
         };
         self.add(name, entry)
@@ -518,7 +501,7 @@ impl WriteTransaction {
         let root = engine.take_page_id()?;
         self.adopted.lock().push((root, None));
         entry.tree = Tree { root, table: TableId(id), ..entry.tree };
-        engine.set_compression(entry.tree.table, entry.compression);
+        engine.set_policy(entry.tree.table, entry.policy);
         Ok(entry)
     }
 

@@ -3,7 +3,7 @@
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};
 use crate::page::Codec;
-use crate::store::Compression;
+use crate::store::{Compression, Target};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -41,6 +41,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
                 codec: None,
                 separators: None,
                 compression: Compression::None,
+                target: Target::Fit,
                 auto_increment: false,
                 key_width: None,
                 value_width: None,
@@ -118,6 +119,28 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     #[must_use]
     pub const fn compression(mut self, compression: Compression) -> TableDef<'n, K, V> {
         self.options.compression = compression;
+        self
+    }
+
+    /// Sets the length of the places that the pages of the table get in the file, if the table is created.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, TableDef, db::{Compression, Target}};
+    /// const PATHS: TableDef<&str, ()> =
+    ///     TableDef::new("paths").compression(Compression::Zlib(6)).target(Target::Bytes(8192));
+    ///
+    /// let db = Database::builder().page_size(16384).create(&path)?;
+    /// let tx = db.begin_write()?;
+    /// tx.open_table(PATHS)?.put("/usr/bin/env", ())?;
+    /// tx.commit()?;
+    /// assert_eq!(db.begin_read()?.tables()?[0].target, Target::Bytes(8192));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn target(mut self, target: Target) -> TableDef<'n, K, V> {
+        self.options.target = target;
         self
     }
 

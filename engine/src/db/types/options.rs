@@ -3,7 +3,7 @@
 use crate::base::Error;
 pub use crate::page::KeyLayout;
 use crate::page::{BlockRule, Codec, SeparatorRule};
-use crate::store::Compression;
+use crate::store::{Compression, PagePolicy, Target};
 use std::fmt;
 use std::str::FromStr;
 
@@ -50,6 +50,8 @@ pub struct TableOptions {
     pub separators: Option<Separators>,
     /// How the pages of the table are compressed in the file. The page store `shadow` does not compress pages.
     pub compression: Compression,
+    /// The length of the places that the pages of the table get in the file.
+    pub target: Target,
     /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or `u64`.
     pub auto_increment: bool,
     /// The length of every key in bytes, for a type that a program has defined and of which only the name is known
@@ -62,6 +64,11 @@ pub struct TableOptions {
 impl TableOptions {
     /// The default codec of blocks. It has the fastest random inserts, lookups and sums of all codecs that compress.
     pub const DEFAULT_CODEC: Codec = BlockRule::DEFAULT_CODEC;
+
+    /// How pages are compressed, and which places they get.
+    pub(crate) fn policy(&self) -> PagePolicy {
+        PagePolicy { compression: self.compression, target: self.target }
+    }
 }
 
 impl fmt::Display for KeyLayout {

@@ -1,11 +1,13 @@
-//! Compression of pages on their way to the file. [`Compression`] is what a table asks for, [`Encoding`] says how the bytes of
-//! a page were written, and `coders` compresses and decompresses. Where the bytes are in the file must not be in this folder.
+//! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An [`Encoding`]
+//! names the method with which a page was written. `coders` compresses and decompresses. Where the bytes are in the file must not be in this folder.
 
 mod coders;
+mod policy;
 #[cfg(test)]
 mod tests;
 
 pub(in crate::store) use coders::Coders;
+pub use policy::{PagePolicy, Target};
 
 use crate::base::{Error, Result};
 use std::fmt;

@@ -5,7 +5,7 @@
 //! until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one captures the same
 //! chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
-use super::directory::Directory;
+use super::directory::{Directory, encode_policies};
 use super::page_table::{CHUNK_BYTES, Captured, encode_directory};
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use super::{State, TableStore};
@@ -94,7 +94,12 @@ impl TableStore {
             })
             .collect();
         let mut padded = directory(&self.state.lock(), captured, &homes);
-        let mut directory = Directory { first: 0, len: padded.len() as u64, crc: checksum(&padded) };
+        let policies = {
+            let policies = self.policies.read();
+            padded.extend(encode_policies(&policies));
+            u32::try_from(policies.len()).unwrap_or(u32::MAX)
+        };
+        let mut directory = Directory { first: 0, len: padded.len() as u64, crc: checksum(&padded), policies };
         if !padded.is_empty() {
             let extent = self.take_extent(grains_of(padded.len()))?;
             taken.push(extent);

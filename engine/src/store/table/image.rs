@@ -2,25 +2,26 @@
 //!
 //! | at | bytes | field |
 //! |---|---|---|
-//! | 0 | 4 | CRC-32C of everything after it, the padding too |
+//! | 0 | 4 | CRC-32C of everything after it, zeros up to a whole grain included |
 //! | 4 | 4 | page id |
 //! | 8 | 4 | bytes from 16 on that are the packed page, compressed or not |
 //! | 12 | 1 | encoding: 0 the packed page as it is, 1 LZ4 (one block), 2 Zstandard (one frame), 3 zlib |
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
-//! A compressed image takes fewer grains than the packed page would.
+//! A compressed image takes fewer grains than the packed page would. With [`Target::Bytes`] a place may be longer than its
+//! image. The rest of the place is zeros, which the checksum does not cover.
 //!
 //! The page table has the checksum, too. So a sound image that is not the one written last is detected, after a lost or
 //! misdirected write. The checksum in the header serves to read a file without its page table.
 
-use super::place::{GRAIN, Location, Place};
+use super::place::{GRAIN, Location, Place, grains_of};
 use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result, TableId};
 use crate::page::Page;
-use crate::store::Compression;
 use crate::store::compress::{Coders, Encoding};
+use crate::store::{Compression, PagePolicy, Target};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -70,7 +71,8 @@ impl<'a> Content<'a> {
 pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<Content<'_>> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
-    if stored != checksum(slice(image, 4, image.len())) || image.len() < IMAGE_HEADER {
+    let end = image_len(get_u32(image, LENGTH) as usize).min(image.len());
+    if stored != checksum(slice(image, 4, end)) || image.len() < IMAGE_HEADER {
         return corrupt("its image has a wrong checksum");
     }
     if get_u32(image, PAGE) != page.0 {
@@ -93,7 +95,7 @@ pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<Content
 pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, Content<'_>)> {
     let header = bytes.get(..IMAGE_HEADER).filter(|header| encoding_of(get_u32(header, MARK)).is_some())?;
     let len = Some(get_u32(header, LENGTH) as usize).filter(|len| *len <= page_size)?;
-    let image = bytes.get(..(IMAGE_HEADER + len).next_multiple_of(GRAIN))?;
+    let image = bytes.get(..image_len(len))?;
     let (page, crc) = (PageId(get_u32(header, PAGE)), get_u32(header, 0));
     open_image(image, page, crc).ok().map(|content| (page, crc, content))
 }
@@ -110,10 +112,30 @@ struct Entry {
     first: u64,
 }
 
-/// The most bytes that a packed page of `len` bytes may have after compression: its image then takes at least a grain less.
-/// `None` if there is no such number.
-pub(super) fn most_compressed(len: usize) -> Option<usize> {
-    ((IMAGE_HEADER + len).checked_sub(1)? / GRAIN * GRAIN).checked_sub(IMAGE_HEADER)
+/// Bytes of an image with a content of `len` bytes.
+fn image_len(len: usize) -> usize {
+    (IMAGE_HEADER + len).next_multiple_of(GRAIN)
+}
+
+/// The most bytes that a packed page of `len` bytes may have after compression with this policy. `None`: the page is not
+/// compressed.
+pub(super) fn most_compressed(policy: PagePolicy, len: usize) -> Option<usize> {
+    let most = match policy {
+        PagePolicy { compression: Compression::None, .. } => return None,
+        // The image then takes at least a grain less.
+        PagePolicy { target: Target::Fit, .. } => image_len(len).checked_sub(GRAIN)?,
+        PagePolicy { target: Target::Bytes(bytes), .. } => bytes as usize,
+    };
+    most.checked_sub(IMAGE_HEADER)
+}
+
+/// Bytes of the place for an image with a content of `len` bytes.
+pub(super) fn place_len(policy: PagePolicy, is_compressed: bool, len: usize, page_size: usize) -> usize {
+    image_len(len).max(match policy.target {
+        Target::Fit => 0,
+        Target::Bytes(bytes) if is_compressed => bytes as usize,
+        Target::Bytes(_) => page_size,
+    })
 }
 
 /// Images to be written together, one after another in a buffer that is reused. They are complete after
@@ -122,6 +144,8 @@ pub(super) fn most_compressed(len: usize) -> Option<usize> {
 pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// For sealed images; then for what was in `bytes`.
+    sealed: Vec<u8>,
     coders: Coders,
     compressed: Vec<u8>,
 }
@@ -146,42 +170,31 @@ impl ImageBatch {
         self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0 });
     }
 
-    /// Compresses the pages as their tables ask for, moves the images together, and fills in their headers. It takes time: call
-    /// it when no page is latched.
-    pub(crate) fn seal(&mut self, compression_of: impl Fn(TableId) -> Compression) {
-        let ImageBatch { bytes, entries, coders, compressed } = self;
-        let mut end = 0;
+    /// Compresses the pages with the policies of their tables, gives each image the length of its place, and fills in the
+    /// headers. It takes time: call it when no page is latched.
+    pub(crate) fn seal(&mut self, page_size: usize, policy_of: impl Fn(TableId) -> PagePolicy) {
+        let ImageBatch { bytes, sealed, entries, coders, compressed } = self;
+        sealed.clear();
         for entry in entries {
-            let content = entry.start + IMAGE_HEADER..entry.start + IMAGE_HEADER + entry.len;
-            let packed = slice(bytes, content.start, content.end);
-            let encoding = match compression_of(Page::new(packed).table()) {
-                Compression::None => None,
-                compression => {
-                    most_compressed(entry.len).and_then(|most| coders.compress(compression, packed, most, compressed))
-                }
-            };
-            let start = end;
-            match encoding {
-                None => bytes.copy_within(content, start + IMAGE_HEADER),
-                Some(_) => {
-                    entry.len = compressed.len();
-                    if let Some(to) = bytes.get_mut(start + IMAGE_HEADER..start + IMAGE_HEADER + entry.len) {
-                        to.copy_from_slice(compressed);
-                    }
-                }
-            }
-            let grains = (IMAGE_HEADER + entry.len).div_ceil(GRAIN);
-            end = start + grains * GRAIN;
-            let image = bytes.get_mut(start..end).unwrap_or_default();
-            image.iter_mut().skip(IMAGE_HEADER + entry.len).for_each(|byte| *byte = 0);
+            let packed = slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
+            let policy = policy_of(Page::new(packed).table());
+            let encoding = most_compressed(policy, entry.len)
+                .and_then(|most| coders.compress(policy.compression, packed, most, compressed));
+            let content = if encoding.is_some() { compressed.as_slice() } else { packed };
+            (entry.start, entry.len) = (sealed.len(), content.len());
+            sealed.resize(entry.start + IMAGE_HEADER, 0);
+            sealed.extend_from_slice(content);
+            let place = place_len(policy, encoding.is_some(), content.len(), page_size);
+            sealed.resize(entry.start + place, 0);
+            let image = sealed.get_mut(entry.start..entry.start + image_len(entry.len)).unwrap_or_default();
             put_u32(image, PAGE, entry.page.0);
             put_u32(image, LENGTH, u32::try_from(entry.len).unwrap_or(u32::MAX));
             put_u32(image, MARK, mark(encoding.unwrap_or(Encoding::Plain)));
             entry.crc = checksum(slice(image, 4, image.len()));
             put_u32(image, 0, entry.crc);
-            (entry.start, entry.grains) = (start, u32::try_from(grains).unwrap_or(u32::MAX));
+            entry.grains = u32::try_from(grains_of(place)).unwrap_or(u32::MAX);
         }
-        bytes.truncate(end);
+        std::mem::swap(bytes, sealed);
     }
 
     /// How many images it has.

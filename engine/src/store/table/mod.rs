@@ -9,6 +9,7 @@ mod checkpoint;
 mod directory;
 pub(super) mod fuzzing;
 mod image;
+mod load;
 mod page_table;
 mod place;
 mod region;
@@ -21,24 +22,22 @@ pub(super) mod trial;
 
 pub(super) use rescue::{PIECE, has_image};
 
-use super::Compression;
+use super::PagePolicy;
 use super::changed::ChangedParts;
 use super::compress::Coders;
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
-use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
-use crate::io::{Disk, WriteKind};
+use crate::io::WriteKind;
 use crate::page::{Page, unpack};
 use allocator::PlaceAllocator;
-use directory::Directory;
 use image::{IMAGE_HEADER, ImageBatch, open_image};
-use page_table::{CHUNK_BYTES, CHUNK_PAGES, Captured, Entry, PageTable, decode_directory};
+use load::{Loaded, Reading, describe_damage, load_table};
+use page_table::{CHUNK_PAGES, Captured, Entry, PageTable};
 use parking_lot::{Mutex, RwLock};
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use rescue::each_image;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
@@ -104,6 +103,9 @@ impl State {
     }
 }
 
+/// The policies of tables that do not have the default one.
+type Policies = HashMap<TableId, PagePolicy>;
+
 /// What reading a page needs.
 #[derive(Debug, Default)]
 struct ReadBuffer {
@@ -118,8 +120,8 @@ pub(crate) struct TableStore {
     pub(super) state: Mutex<State>,
     /// The file's length in bytes; held while it grows or shrinks.
     len: Mutex<u64>,
-    /// How the pages of tables are compressed; those of other tables are not.
-    compressed: RwLock<HashMap<TableId, Compression>>,
+    /// The policies of tables; other tables have the default one.
+    policies: RwLock<Policies>,
     /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
@@ -148,9 +150,9 @@ impl TableStore {
     /// where the file is cut short.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
-        let damaged = load_table(&file, &mut state, Reading::All)?;
+        let Loaded { damaged, policies } = load_table(&file, &mut state, Reading::All)?;
         let damage = damaged.first().map(|chunk| describe_damage(*chunk));
-        Ok(TableStore { damage, ..TableStore::assemble(file, state)? })
+        Ok(TableStore { damage, policies: RwLock::new(policies), ..TableStore::assemble(file, state)? })
     }
 
     fn assemble(file: DatabaseFile, state: State) -> Result<TableStore> {
@@ -159,7 +161,7 @@ impl TableStore {
             file,
             state: Mutex::new(state),
             len: Mutex::new(len),
-            compressed: RwLock::default(),
+            policies: RwLock::default(),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
@@ -211,8 +213,8 @@ impl TableStore {
     /// On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         {
-            let compressed = self.compressed.read();
-            batch.seal(|table| compressed.get(&table).copied().unwrap_or_default());
+            let policies = self.policies.read();
+            batch.seal(self.file.page_size(), |table| policies.get(&table).copied().unwrap_or_default());
         }
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
@@ -305,22 +307,23 @@ impl PageStore for TableStore {
 
     fn has_length(&self, id: PageId, packed: usize) -> Option<bool> {
         let Some(at) = self.location(id) else { return Some(false) };
-        match at.place.grains().cmp(&grains_of(IMAGE_HEADER + packed)) {
-            // It may be compressed.
-            Ordering::Less => None,
-            other => Some(other == Ordering::Equal),
-        }
+        // A place may also be shorter, for a compressed image, or longer, for a target.
+        (at.place.grains() == grains_of(IMAGE_HEADER + packed)).then_some(true)
     }
 
     fn compresses(&self) -> bool {
         true
     }
 
-    fn set_compression(&self, table: TableId, compression: Compression) {
-        let mut compressed = self.compressed.write();
-        match compression {
-            Compression::None => compressed.remove(&table),
-            _ => compressed.insert(table, compression),
+    fn replace_policies(&self, new: &mut dyn Iterator<Item = (TableId, PagePolicy)>) {
+        *self.policies.write() = new.filter(|(_, policy)| *policy != PagePolicy::default()).collect();
+    }
+
+    fn set_policy(&self, table: TableId, policy: PagePolicy) {
+        let mut policies = self.policies.write();
+        match policy == PagePolicy::default() {
+            true => policies.remove(&table),
+            false => policies.insert(table, policy),
         };
     }
 
@@ -410,7 +413,7 @@ impl PageStore for TableStore {
     }
 
     fn damage(&self) -> Option<Error> {
-        self.damage.clone().map(corrupt)
+        self.damage.clone().map(load::corrupt)
     }
 
     fn is_rescued(&self) -> bool {
@@ -468,96 +471,4 @@ fn name(id: PageId, error: Error) -> Error {
         Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
         other => other,
     }
-}
-
-fn corrupt(why: String) -> Error {
-    Error::CorruptMeta { what: "the page table", why }
-}
-
-/// The message for a chunk of the page table whose checksum is wrong.
-fn describe_damage(chunk: usize) -> String {
-    let first = chunk * CHUNK_PAGES;
-    format!("its chunk {chunk}, of pages {first} to {}, has a wrong checksum", first + CHUNK_PAGES - 1)
-}
-
-/// Which damage to a page table is an error.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// Any, except for a chunk with a wrong checksum.
-    All,
-    /// None: damaged parts are left out.
-    WhatIsLeft,
-}
-
-/// Takes a place that the page table names, unless it is beyond the end of the file or another's.
-fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
-    // Before claiming: the free map is as large as what is claimed.
-    if extent.end() > file_end {
-        return Err(corrupt(format!("the file is cut short: {} lies beyond its end", what())));
-    }
-    if !allocator.claim(extent) {
-        return Err(corrupt(format!("{} lies where something else is", what())));
-    }
-    Ok(())
-}
-
-/// Reads the directory and all chunks, and takes every place that they name. Gives the chunks that are damaged.
-fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Result<Vec<usize>> {
-    let (disk, directory) = (file.disk(), Directory::decode(&file.own())?);
-    let mut damaged = Vec::new();
-    if directory.len == 0 {
-        return Ok(damaged);
-    }
-    let (end, lenient) = (disk.size()? / GRAIN as u64, reading == Reading::WhatIsLeft);
-    let high_water = file.meta().high_water;
-    if directory.len > u64::from(high_water).div_ceil(CHUNK_PAGES as u64) * Location::BYTES as u64 {
-        return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
-    }
-    claim(&mut state.allocator, end, directory.extent(), || "its directory".into())?;
-    let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
-    disk.read_at(directory.extent().offset(), &mut bytes)?;
-    if checksum(&bytes) != directory.crc {
-        return Err(corrupt("its directory has a wrong checksum".into()));
-    }
-    let most = grains_of(file.page_size() + IMAGE_HEADER);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    for (index, home) in decode_directory(&bytes)?.into_iter().enumerate() {
-        let Some(home) = home else { continue };
-        let State { table, allocator, .. } = state;
-        let sound = read_chunk(disk, end, index, home, allocator, &mut chunk);
-        if !sound.or_else(|error| if lenient { Ok(false) } else { Err(error) })? {
-            tracing::error!(what = describe_damage(index), "a part of the page table is damaged");
-            damaged.push(index);
-            continue;
-        }
-        table.load_chunk(index, home, &chunk, |id, location| {
-            if id.0 >= high_water {
-                return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
-            }
-            if location.place.grains() > most {
-                return Err(corrupt(format!("the image of page {id} is longer than a page")));
-            }
-            let claimed = claim(allocator, end, location.place.extent(), || format!("page {id}"));
-            // Reading the page reports it.
-            claimed.or_else(|error| if lenient { Ok(()) } else { Err(error) })
-        })?;
-    }
-    Ok(damaged)
-}
-
-/// Reads a chunk of the page table; false if its checksum is wrong.
-fn read_chunk(
-    disk: &dyn Disk,
-    file_end: u64,
-    index: usize,
-    home: Location,
-    allocator: &mut PlaceAllocator,
-    chunk: &mut [u8],
-) -> Result<bool> {
-    if home.place.len() != CHUNK_BYTES {
-        return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
-    }
-    claim(allocator, file_end, home.place.extent(), || format!("its chunk {index}"))?;
-    disk.read_at(home.place.offset(), chunk)?;
-    Ok(checksum(chunk) == home.crc)
 }

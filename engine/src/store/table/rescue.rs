@@ -5,10 +5,11 @@
 //! So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::image::{IMAGE_HEADER, sound_image};
+use super::load::{Loaded, Reading, load_table};
 use super::page_table::{CHUNK_PAGES, Entry};
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
-use super::{Reading, State, TableStore, load_table};
+use super::{State, TableStore};
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
@@ -86,7 +87,7 @@ impl TableStore {
 /// Loads the readable parts of the page table. Returns the missing chunks; `None` if all are missing.
 fn load_what_is_left(file: &DatabaseFile, state: &mut State, damage: &mut Vec<Damage>) -> Option<Vec<usize>> {
     match load_table(file, state, Reading::WhatIsLeft) {
-        Ok(missing) => {
+        Ok(Loaded { damaged: missing, .. }) => {
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
             damage.extend(missing.iter().map(|chunk| {
                 let first = chunk * CHUNK_PAGES;

@@ -1,9 +1,8 @@
 //! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written here.
 
-use super::image::{IMAGE_HEADER, most_compressed};
-use super::place::GRAIN;
-use crate::store::Compression;
+use super::image::{most_compressed, place_len};
 use crate::store::compress::Coders;
+use crate::store::{Compression, PagePolicy};
 use std::time::{Duration, Instant};
 
 /// The coders and buffers of a series of trials.
@@ -17,32 +16,42 @@ pub struct Trial {
 /// The result of one trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialResult {
-    /// Bytes of the page's image in the file. If the page does not become smaller, those of the page as it is.
-    pub stored_bytes: u64,
+    packed: usize,
+    /// Bytes after compression; `None` if they are not fewer.
+    compressed: Option<usize>,
     /// The time that compression takes, with the decompression that checks it.
     pub write_time: Duration,
     /// The time that decompression takes.
     pub read_time: Duration,
 }
 
+impl TrialResult {
+    /// Bytes of the place that the page would get in a file with pages of `page_size` bytes. `policy` has the compression of
+    /// the trial, or none.
+    pub fn place_bytes(&self, policy: PagePolicy, page_size: usize) -> u64 {
+        let most = most_compressed(policy, self.packed);
+        let compressed = self.compressed.filter(|len| most.is_some_and(|most| *len <= most));
+        place_len(policy, compressed.is_some(), compressed.unwrap_or(self.packed), page_size) as u64
+    }
+}
+
 impl Trial {
     /// Compresses a packed page.
     pub fn run(&mut self, compression: Compression, packed: &[u8]) -> TrialResult {
-        let image = |len: usize| (IMAGE_HEADER + len).next_multiple_of(GRAIN) as u64;
-        let as_it_is =
-            TrialResult { stored_bytes: image(packed.len()), write_time: Duration::ZERO, read_time: Duration::ZERO };
-        let Some(most) = most_compressed(packed.len()).filter(|_| compression != Compression::None) else {
-            return as_it_is;
-        };
         let begun = Instant::now();
+        let most = packed.len().saturating_sub(1);
         let encoding = self.coders.compress(compression, packed, most, &mut self.compressed);
-        let write_time = begun.elapsed();
-        let Some(encoding) = encoding else { return TrialResult { write_time, ..as_it_is } };
+        let result = TrialResult {
+            packed: packed.len(),
+            compressed: encoding.map(|_| self.compressed.len()),
+            write_time: begun.elapsed(),
+            read_time: Duration::ZERO,
+        };
+        let Some(encoding) = encoding else { return result };
         self.again.resize(packed.len(), 0);
         let begun = Instant::now();
-        let result = self.coders.decompress(encoding, &self.compressed, &mut self.again);
-        let read_time = begun.elapsed();
-        debug_assert!(result.is_ok_and(|len| len == Some(packed.len())));
-        TrialResult { stored_bytes: image(self.compressed.len()), write_time, read_time }
+        let len = self.coders.decompress(encoding, &self.compressed, &mut self.again);
+        debug_assert!(len.is_ok_and(|len| len == Some(packed.len())));
+        TrialResult { read_time: begun.elapsed(), ..result }
     }
 }

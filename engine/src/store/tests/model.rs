@@ -4,7 +4,9 @@ use super::slots::SlotStore;
 use super::*;
 use crate::base::limits::PAGE_HEADER;
 use crate::store::shadow::ShadowStore;
-use crate::store::{Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, StoreOptions, TableStore};
+use crate::store::{
+    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, PagePolicy, StoreOptions, TableStore, Target,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +30,7 @@ pub(in crate::store) enum Step {
     },
     Compact,
     PersistTable,
-    Compress(Compression),
+    SetPolicy(PagePolicy),
     Reopen,
     Close,
 }
@@ -46,12 +48,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0i64..6, any::<bool>()).prop_map(|(left, reaches)| Step::Fail { left, reaches }),
         2 => Just(Step::Compact),
         1 => Just(Step::PersistTable),
-        2 => proptest::sample::select(&[Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)][..])
-            .prop_map(Step::Compress),
+        2 => policies().prop_map(Step::SetPolicy),
         1 => Just(Step::Reopen),
         1 => Just(Step::Close),
     ];
     proptest::collection::vec(step, 1..80)
+}
+
+fn policies() -> impl Strategy<Value = PagePolicy> {
+    let compression = proptest::sample::select(
+        &[Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)][..],
+    );
+    let target = proptest::sample::select(Target::all(PAGE_SIZE).collect::<Vec<_>>());
+    (compression, target).prop_map(|(compression, target)| PagePolicy { compression, target })
 }
 
 /// A store to be tested.
@@ -200,7 +209,7 @@ impl<S: Subject> ModelRun<S> {
                 }
             }
             Step::PersistTable => self.store.persist_table(),
-            Step::Compress(compression) => self.store.set_compression(SAMPLE_TABLE, *compression),
+            Step::SetPolicy(policy) => self.store.set_policy(SAMPLE_TABLE, *policy),
             Step::Reopen => self.reopen(),
             Step::Close => self.close(),
         }

@@ -6,7 +6,7 @@ use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree, table_key};
 use crate::db::check::salvage;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
-use crate::store::{Compression, ID_SLACK, PageStore};
+use crate::store::{ID_SLACK, PagePolicy, PageStore};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{CATALOG_ROOT, Engine};
 use std::collections::{BTreeMap, HashSet};
@@ -196,7 +196,7 @@ fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
         value_type: value_type.to_owned(),
         key_width: leaf.key_len(),
         value_width: (records == RecordListKind::None).then_some(0),
-        compression: Compression::None,
+        policy: PagePolicy::default(),
         next_key: None,
     })
 }

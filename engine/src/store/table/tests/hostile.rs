@@ -1,6 +1,7 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
+use crate::store::{Compression, Target};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -12,7 +13,9 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
     let pages: Vec<Vec<u8>> = (0..PAGES).map(|id| sample(id, 5, u64::from(id % 7))).collect();
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
     for (id, page) in (0..).zip(&pages) {
-        store.set_compression(SAMPLE_TABLE, compressions[id as usize % compressions.len()]);
+        let target = if id % 3 == 0 { Target::Bytes(1024) } else { Target::Fit };
+        let policy = PagePolicy { compression: compressions[id as usize % compressions.len()], target };
+        store.set_policy(SAMPLE_TABLE, policy);
         store.write(PageId(id), page).unwrap();
     }
     store.finish(store.freeze(), meta()).unwrap();

@@ -3,7 +3,10 @@
 mod hostile;
 mod places;
 
+use super::directory::Directory;
 use super::*;
+use crate::base::checksum::checksum;
+use crate::io::Disk;
 use crate::store::StoreKind;
 use crate::store::superblock::tests::meta;
 use crate::store::tests::{Failing, PAGE_SIZE, SAMPLE_TABLE, disk, sample};

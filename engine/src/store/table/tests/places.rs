@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::store::tests::model::{ModelRun, Step, Subject};
+use crate::store::{Compression, Target};
 
 impl Subject for TableStore {
     const KIND: StoreKind = StoreKind::Table;
@@ -85,5 +86,54 @@ fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
     {
         assert!(matches!(store.reserve(bytes, Lsn(9)), Err(Error::CorruptLog { lsn: Lsn(9), .. })));
         assert!(matches!(store.install(PageId(1), bytes, Lsn(9)), Err(Error::CorruptLog { lsn: Lsn(9), .. })));
+    }
+}
+
+#[test]
+fn policies_are_kept_with_the_page_table() {
+    let disk = disk();
+    let store = create(&disk);
+    let policy = PagePolicy { compression: Compression::Lz4, target: Target::Bytes(1024) };
+    store.set_policy(SAMPLE_TABLE, policy);
+    store.set_policy(TableId(9), policy);
+    store.set_policy(TableId(9), PagePolicy::default());
+    store.finish(store.freeze(), meta()).unwrap();
+    let store = open(&disk).unwrap();
+    assert_eq!(*store.policies.read(), HashMap::from([(SAMPLE_TABLE, policy)]));
+    let page = sample(1, 5, 0);
+    store.write(PageId(1), &page).unwrap();
+    assert_eq!(store.location(PageId(1)).unwrap().place.len(), 1024);
+    store.replace_policies(&mut std::iter::empty());
+    store.write(PageId(1), &page).unwrap();
+    store.finish(store.freeze(), meta()).unwrap();
+    assert_eq!(*open(&disk).unwrap().policies.read(), HashMap::new());
+}
+
+#[test]
+fn a_place_is_as_long_as_the_target_or_as_a_page() {
+    let store = create(&disk());
+    let place = |target, compression, page: &[u8]| {
+        store.set_policy(SAMPLE_TABLE, PagePolicy { compression, target });
+        store.write(PageId(1), page).unwrap();
+        let mut read = vec![0; PAGE_SIZE];
+        assert!(store.read(PageId(1), &mut read).unwrap().is_some() && read == page);
+        store.location(PageId(1)).unwrap().place.len()
+    };
+    let payload = |len: usize, byte: fn(usize) -> u8| {
+        let payload: Vec<u8> = (0..len).map(byte).collect();
+        let mut page = vec![0; PAGE_SIZE];
+        unpack(&crate::page::run_page(PageId(1), SAMPLE_TABLE, PageId::NONE, &payload), &mut page).unwrap();
+        page
+    };
+    let (even, noise) = (payload(3000, |_| 7), payload(3000, |at| ((at * at * 2_654_435_761) >> 13) as u8));
+    for (target, compression, content, expected) in [
+        (Target::Bytes(2048), Compression::Zlib(6), &even, 2048),
+        (Target::Bytes(1024), Compression::Zlib(6), &even, 1024),
+        (Target::Bytes(2048), Compression::Zlib(6), &noise, PAGE_SIZE),
+        (Target::Bytes(2048), Compression::None, &even, PAGE_SIZE),
+        (Target::Fit, Compression::Zlib(6), &even, 512),
+        (Target::Fit, Compression::None, &even, 3072),
+    ] {
+        assert_eq!(place(target, compression, content), expected, "{target} {compression}");
     }
 }

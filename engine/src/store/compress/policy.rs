@@ -1,0 +1,164 @@
+//! [`PagePolicy`]: how the pages of a table are compressed, and which places in the file they get. The bytes of images must
+//! not be in this file.
+
+use super::Compression;
+use crate::base::limits::MAX_PAGE_SIZE;
+use crate::base::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// The length of the places that the pages of a table get in the file. It is an option of a table
+/// ([`TableDef::target`](crate::TableDef::target)).
+///
+/// The text form is `fit`, or a number of bytes such as `4K` or `4096`:
+///
+/// ```
+/// use duramen::db::Target;
+///
+/// assert_eq!("4K".parse::<Target>()?, Target::Bytes(4096));
+/// assert_eq!(Target::Fit.to_string(), "fit");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Target {
+    /// A place is as long as the page needs, in units of 512 bytes. The default.
+    #[default]
+    Fit,
+    /// A page that compresses to this number of bytes or fewer, with 16 bytes of the store, gets a place of this length. Any
+    /// other page is written as it is, to a place of the length of a page. So all places have one of two lengths, as in
+    /// InnoDB. The number is a power of two, at least 1024, and below the page size.
+    Bytes(u32),
+}
+
+/// The least number of bytes of a target.
+const LEAST: u32 = 1024;
+
+impl Target {
+    /// An error if the target is none for pages of this size.
+    fn check(self, page_size: usize) -> Result<()> {
+        match self {
+            Target::Bytes(bytes) if !is_target(bytes) || bytes as usize >= page_size => {
+                Err(refused(&self.to_string(), page_size))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All targets of pages of this size.
+    pub(crate) fn all(page_size: usize) -> impl Iterator<Item = Target> {
+        let sizes =
+            (LEAST.ilog2()..u32::BITS).map(|log| 1u32 << log).take_while(move |size| (*size as usize) < page_size);
+        std::iter::once(Target::Fit).chain(sizes.map(Target::Bytes))
+    }
+
+    /// Its byte in the catalog: the power of two, or 0.
+    fn to_byte(self) -> u8 {
+        match self {
+            Target::Fit => 0,
+            Target::Bytes(bytes) => u8::try_from(bytes.checked_ilog2().unwrap_or(0)).unwrap_or(0),
+        }
+    }
+
+    fn of_byte(byte: u8) -> Option<Target> {
+        match byte {
+            0 => Some(Target::Fit),
+            log => 1u32.checked_shl(log.into()).filter(|bytes| is_target(*bytes)).map(Target::Bytes),
+        }
+    }
+}
+
+fn is_target(bytes: u32) -> bool {
+    bytes.is_power_of_two() && bytes >= LEAST && (bytes as usize) < MAX_PAGE_SIZE
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Target> {
+        let bytes = match text.strip_suffix(['K', 'k']) {
+            _ if text == "fit" => return Ok(Target::Fit),
+            Some(number) => number.parse::<u32>().ok().and_then(|number| number.checked_mul(1024)),
+            None => text.parse().ok(),
+        };
+        bytes.filter(|bytes| is_target(*bytes)).map(Target::Bytes).ok_or_else(|| refused(text, MAX_PAGE_SIZE))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Fit => f.pad("fit"),
+            Target::Bytes(bytes) if bytes.is_multiple_of(1024) => f.pad(&format!("{}K", bytes / 1024)),
+            Target::Bytes(bytes) => f.pad(&bytes.to_string()),
+        }
+    }
+}
+
+fn refused(value: &str, page_size: usize) -> Error {
+    let expected = format!("fit, or a power of two from 1K to {}K", page_size / 2048);
+    Error::Option { option: "target", value: format!("\"{value}\""), expected }
+}
+
+/// How the pages of a table are compressed, and which places they get.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PagePolicy {
+    /// How pages are compressed.
+    pub compression: Compression,
+    /// The length of their places.
+    pub target: Target,
+}
+
+impl PagePolicy {
+    /// Bytes of a policy in the catalog.
+    pub(crate) const BYTES: usize = 4;
+
+    /// An error if it is none for pages of this size, or if this build has no such compression.
+    pub(crate) fn check(self, page_size: usize) -> Result<()> {
+        self.compression.check()?;
+        self.target.check(page_size)
+    }
+
+    /// Its bytes in the catalog: method, level, target, zero.
+    pub(crate) fn to_bytes(self) -> [u8; PagePolicy::BYTES] {
+        let [method, level] = self.compression.to_bytes();
+        [method, level, self.target.to_byte(), 0]
+    }
+
+    /// Decodes a policy from its bytes in the catalog. Returns `None` if they are not valid.
+    pub(crate) fn of_bytes(bytes: [u8; PagePolicy::BYTES]) -> Option<PagePolicy> {
+        let [method, level, target, 0] = bytes else { return None };
+        Some(PagePolicy { compression: Compression::of_bytes([method, level])?, target: Target::of_byte(target)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_decoded_as_they_were_encoded() {
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(22), Compression::Zlib(1)] {
+            for target in [Target::Fit, Target::Bytes(1024), Target::Bytes(32768)] {
+                let policy = PagePolicy { compression, target };
+                assert_eq!(PagePolicy::of_bytes(policy.to_bytes()), Some(policy));
+                assert_eq!(target.to_string().parse::<Target>().unwrap(), target);
+            }
+        }
+        for wrong in [[0, 0, 9, 0], [0, 0, 16, 0], [0, 0, 255, 0], [0, 1, 0, 0], [4, 0, 0, 0], [0, 0, 0, 1]] {
+            assert_eq!(PagePolicy::of_bytes(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_a_power_of_two_below_the_page_size() {
+        for text in ["", "0", "K", "512", "3K", "64K", "4M", "99999999K", "-1"] {
+            assert!(matches!(text.parse::<Target>(), Err(Error::Option { option: "target", .. })), "{text}");
+        }
+        let check =
+            |bytes, page_size| PagePolicy { target: Target::Bytes(bytes), ..PagePolicy::default() }.check(page_size);
+        assert!(check(4096, 8192).is_ok() && check(8192, 8192).is_err() && check(0, 8192).is_err());
+        assert_eq!(Target::all(8192).map(|target| target.to_string()).collect::<Vec<_>>(), ["fit", "1K", "2K", "4K"]);
+        let message = check(8192, 8192).unwrap_err().to_string();
+        assert_eq!(message, "option target cannot be \"8K\": it must be fit, or a power of two from 1K to 4K");
+    }
+}

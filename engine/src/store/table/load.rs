@@ -1,0 +1,113 @@
+//! Loads the page table and the policies of tables when a file is opened.
+
+use super::directory::{Directory, decode_policies};
+use super::image::IMAGE_HEADER;
+use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, decode_directory};
+use super::place::{Extent, GRAIN, Location, grains_of};
+use super::{PlaceAllocator, Policies, State};
+use crate::base::checksum::checksum;
+use crate::base::{Error, Result};
+use crate::io::Disk;
+use crate::store::file::DatabaseFile;
+
+pub(super) fn corrupt(why: String) -> Error {
+    Error::CorruptMeta { what: "the page table", why }
+}
+
+/// The message for a chunk of the page table whose checksum is wrong.
+pub(super) fn describe_damage(chunk: usize) -> String {
+    let first = chunk * CHUNK_PAGES;
+    format!("its chunk {chunk}, of pages {first} to {}, has a wrong checksum", first + CHUNK_PAGES - 1)
+}
+
+/// Which damage to a page table is an error.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Any, except for a chunk with a wrong checksum.
+    All,
+    /// None: damaged parts are left out.
+    WhatIsLeft,
+}
+
+/// Takes a place that the page table names, unless it is beyond the end of the file or another's.
+fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
+    // Before claiming: the free map is as large as what is claimed.
+    if extent.end() > file_end {
+        return Err(corrupt(format!("the file is cut short: {} lies beyond its end", what())));
+    }
+    if !allocator.claim(extent) {
+        return Err(corrupt(format!("{} lies where something else is", what())));
+    }
+    Ok(())
+}
+
+/// What was read beside the page table.
+#[derive(Default)]
+pub(super) struct Loaded {
+    /// The chunks that are damaged.
+    pub(super) damaged: Vec<usize>,
+    pub(super) policies: Policies,
+}
+
+/// Reads the directory and all chunks, and takes every place that they name.
+pub(super) fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Result<Loaded> {
+    let (disk, directory) = (file.disk(), Directory::decode(&file.own())?);
+    let mut loaded = Loaded::default();
+    if directory.len == 0 {
+        return Ok(loaded);
+    }
+    let (end, lenient) = (disk.size()? / GRAIN as u64, reading == Reading::WhatIsLeft);
+    let high_water = file.meta().high_water;
+    if directory.chunks_len() > u64::from(high_water).div_ceil(CHUNK_PAGES as u64) * Location::BYTES as u64 {
+        return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+    }
+    claim(&mut state.allocator, end, directory.extent(), || "its directory".into())?;
+    let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
+    disk.read_at(directory.extent().offset(), &mut bytes)?;
+    if checksum(&bytes) != directory.crc {
+        return Err(corrupt("its directory has a wrong checksum".into()));
+    }
+    let most = grains_of(file.page_size() + IMAGE_HEADER);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let (chunks, policies) = bytes.split_at(usize::try_from(directory.chunks_len()).unwrap_or(0).min(bytes.len()));
+    loaded.policies = decode_policies(policies)?;
+    for (index, home) in decode_directory(chunks)?.into_iter().enumerate() {
+        let Some(home) = home else { continue };
+        let State { table, allocator, .. } = state;
+        let sound = read_chunk(disk, end, index, home, allocator, &mut chunk);
+        if !sound.or_else(|error| if lenient { Ok(false) } else { Err(error) })? {
+            tracing::error!(what = describe_damage(index), "a part of the page table is damaged");
+            loaded.damaged.push(index);
+            continue;
+        }
+        table.load_chunk(index, home, &chunk, |id, location| {
+            if id.0 >= high_water {
+                return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
+            }
+            if location.place.grains() > most {
+                return Err(corrupt(format!("the image of page {id} is longer than a page")));
+            }
+            let claimed = claim(allocator, end, location.place.extent(), || format!("page {id}"));
+            // Reading the page reports it.
+            claimed.or_else(|error| if lenient { Ok(()) } else { Err(error) })
+        })?;
+    }
+    Ok(loaded)
+}
+
+/// Reads a chunk of the page table; false if its checksum is wrong.
+fn read_chunk(
+    disk: &dyn Disk,
+    file_end: u64,
+    index: usize,
+    home: Location,
+    allocator: &mut PlaceAllocator,
+    chunk: &mut [u8],
+) -> Result<bool> {
+    if home.place.len() != CHUNK_BYTES {
+        return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
+    }
+    claim(allocator, file_end, home.place.extent(), || format!("its chunk {index}"))?;
+    disk.read_at(home.place.offset(), chunk)?;
+    Ok(checksum(chunk) == home.crc)
+}
