@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{Compression, DeltaBlocks, StoreKind, Strategy, Target};
+use duramen::db::{Compression, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -163,6 +163,10 @@ pub(crate) struct NewTable {
     /// size gets a place of it, any other page one of a whole page [default: fit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) target: Option<Target>,
+    /// What happens to a leaf of a new table that misses the target: spill, it stays in a place of a whole page; or split, it is
+    /// split in two [default: spill]
+    #[arg(long, value_name = "WAY")]
+    pub(crate) overflow: Option<Overflow>,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
@@ -458,6 +462,9 @@ pub(crate) struct Plan {
     /// The length of the places of their pages in the file: fit, or a size such as 4K [default: fit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) target: Option<Target>,
+    /// What happens to a leaf that misses the target: spill or split [default: spill]
+    #[arg(long, value_name = "WAY")]
+    pub(crate) overflow: Option<Overflow>,
     /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated
     #[arg(long, value_name = "TABLE,TABLE...")]
     pub(crate) group: Vec<String>,

@@ -61,6 +61,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "separators" => "--separators",
         "compression" => "--compress",
         "target" => "--target",
+        "overflow" => "--overflow",
         "auto_increment" => "--auto-increment",
         "key_width" => "the length of keys",
         "value_width" => "the length of values",

@@ -5,7 +5,7 @@
 mod layouts;
 
 use duramen::db::types::{Separators, TableOptions};
-use duramen::db::{Compression, Target};
+use duramen::db::{Compression, Overflow, Target};
 use duramen::{Database, Durability, Result};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -278,10 +278,11 @@ fn bytes_table() -> impl Strategy<Value = Kind> {
     let compression =
         prop::sample::select(vec![Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)]);
     let target = prop::sample::select(vec![Target::Fit, Target::Bytes(1024), Target::Bytes(2048)]);
+    let overflow = Overflow::Split;
     (prop::sample::select(keys.collect::<Vec<_>>()), separators, compression, target).prop_map(
-        |(keys, separators, compression, target)| {
+        move |(keys, separators, compression, target)| {
             let separators = Some(separators);
-            Kind::bytes(TableOptions { keys, separators, compression, target, ..TableOptions::default() })
+            Kind::bytes(TableOptions { keys, separators, compression, target, overflow, ..TableOptions::default() })
         },
     )
 }

@@ -1,8 +1,8 @@
 //! Promise: an analysis says what compression saves, and a compaction gives each table what the strategy chooses, without a
 //! change of any entry.
 
-use duramen::db::{Compression, CompressionPlan, Reason, Strategy, TableAnalysis, Target};
-use duramen::{Database, Error, Result};
+use duramen::db::{Compression, CompressionPlan, Overflow, Reason, Strategy, TableAnalysis, Target};
+use duramen::{Database, Error, Result, TableOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -156,6 +156,45 @@ fn with_a_target_places_have_one_of_two_lengths() -> Result<()> {
     let db = Database::open(&path)?;
     let too_long = plan.target(Target::Bytes(4096));
     assert!(matches!(db.compact_with(&too_long, |_| ()), Err(Error::Option { option: "target", .. })));
+    Ok(())
+}
+
+/// A leaf of noise does not compress. With `split` each leaf ends up in a place of the target.
+#[test]
+fn leaves_that_miss_the_target_are_split() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sizes = Vec::new();
+    for overflow in [Overflow::Spill, Overflow::Split] {
+        let path = folder.path().join(format!("{overflow}.duramen"));
+        let db = Database::builder().page_size(16384).cache(1 << 20).background(false).create(&path)?;
+        let tx = db.begin_write()?;
+        let (compression, target) = (Compression::Lz4, Target::Bytes(8192));
+        let options = TableOptions { compression, target, overflow, ..TableOptions::default() };
+        let mut table = tx.create_untyped("noise", "u32", "bytes", options)?;
+        for key in 0..ENTRIES {
+            // The first part of each value compresses, so that half of a page does, but not all of it.
+            table.put(&key.to_be_bytes(), &[vec![7; 60], noise(key, 140)].concat())?;
+        }
+        drop(table);
+        tx.commit()?;
+        for _ in 0..20 {
+            db.checkpoint()?;
+            while db.maintain()? {}
+        }
+        db.close()?;
+        let db = Database::open(&path)?;
+        assert_eq!(db.verify(|_| ())?.findings, []);
+        let tx = db.begin_read()?;
+        assert_eq!(tx.tables()?[0].overflow, overflow);
+        let table = tx.open_untyped("noise")?;
+        for key in 0..ENTRIES {
+            assert_eq!(table.get(&key.to_be_bytes())?, Some([vec![7; 60], noise(key, 140)].concat()));
+        }
+        let stats = db.stats();
+        sizes.push((stats.pages, stats.live_bytes / stats.pages));
+    }
+    let [(whole, spilled), (halves, met)] = sizes[..] else { panic!("{sizes:?}") };
+    assert!(halves > whole * 5 / 4 && spilled > 12_000 && met < 9000, "{sizes:?}");
     Ok(())
 }
 

@@ -81,7 +81,10 @@ pub fn damage_store(data: &[u8]) -> usize {
         let id = u32::from(step % 16) * 40;
         let [compression, target] = [usize::from(step), usize::from(step) / COMPRESSIONS.len()];
         let compression = COMPRESSIONS[compression % COMPRESSIONS.len()];
-        store.set_policy(TABLE, PagePolicy { compression, target: TARGETS[target % TARGETS.len()] });
+        store.set_policy(
+            TABLE,
+            PagePolicy { compression, target: TARGETS[target % TARGETS.len()], ..PagePolicy::default() },
+        );
         match step {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
             200.. => store.drop_page(PageId(id)),

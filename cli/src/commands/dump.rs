@@ -115,6 +115,7 @@ fn head(table: TableInfo) -> Head {
         codec,
         compression,
         target,
+        overflow,
         next_key,
         separators,
         ..
@@ -130,6 +131,7 @@ fn head(table: TableInfo) -> Head {
         codec: codec.map(|codec| codec.to_string()),
         compression: (compression != Compression::None).then(|| compression.to_string()),
         target: (target != Default::default()).then(|| target.to_string()),
+        overflow: (overflow != Default::default()).then(|| overflow.to_string()),
         auto_increment: next_key.is_some(),
         next_key,
         separators,

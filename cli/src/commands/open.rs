@@ -201,6 +201,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     let layouts = [
         ("--keys", new.keys.map(|given| given.to_string()), table.keys),
         ("--codec", new.codec.map(|given| given.to_string()), table.codec.map_or("none", Codec::name)),
+        ("--overflow", new.overflow.map(|given| given.to_string()), &table.overflow.to_string()),
         ("--target", new.target.map(|given| given.to_string()), &table.target.to_string()),
         ("--compress", new.compress.map(|given| given.to_string()), &table.compression.to_string()),
         ("--separators", new.separators.map(|given| given.to_string()), &table.separators),
@@ -227,6 +228,7 @@ pub(super) fn options(new: &args::NewTable) -> TableOptions {
         separators: new.separators,
         compression: new.compress.unwrap_or_default(),
         target: new.target.unwrap_or_default(),
+        overflow: new.overflow.unwrap_or_default(),
         auto_increment: new.auto_increment,
         ..TableOptions::default()
     }

@@ -1,12 +1,16 @@
-//! The options `--strategy`, `--compress`, `--target` and `--group`.
+//! The options `--strategy`, `--compress`, `--target`, `--overflow` and `--group`.
 
 use crate::args::Plan;
 use crate::failure::{Failure, Result};
-use duramen::db::{Compression, CompressionPlan, Strategy};
+use duramen::db::{Compression, CompressionPlan, Overflow, Strategy, Target};
 
 /// True if there is one of the options.
 pub(super) fn is_given(plan: &Plan) -> bool {
-    plan.strategy.is_some() || plan.compress.is_some() || plan.target.is_some() || !plan.group.is_empty()
+    plan.strategy.is_some()
+        || plan.compress.is_some()
+        || plan.target.is_some()
+        || plan.overflow.is_some()
+        || !plan.group.is_empty()
 }
 
 /// The plan of these options, with this strategy if the options name none.
@@ -22,5 +26,14 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
     };
     let groups = plan.group.iter().map(|tables| tables.split(','));
     let new = CompressionPlan::new(strategy, compression).target(plan.target.unwrap_or_default());
+    let new = new.overflow(plan.overflow.unwrap_or_default());
     Ok(groups.fold(new, CompressionPlan::group))
+}
+
+/// The target of a table and, if pages that miss it are split, that.
+pub(super) fn target_name(target: Target, overflow: Overflow) -> String {
+    match overflow {
+        Overflow::Spill => target.to_string(),
+        Overflow::Split => format!("{target} {overflow}"),
+    }
 }

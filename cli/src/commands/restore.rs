@@ -49,6 +49,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
             separators: Some(head.separators.parse()?),
             compression,
             target,
+            overflow: parsed(head.overflow.as_deref())?,
             auto_increment: head.auto_increment,
             key_width: head.key_width,
             value_width: head.value_width,

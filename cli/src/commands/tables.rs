@@ -1,6 +1,7 @@
 //! `tables`: lists the tables.
 
 use super::open;
+use super::plan::target_name;
 use crate::args::Tables;
 use crate::failure::{Completion, Result};
 use crate::report;
@@ -35,12 +36,13 @@ impl From<TableInfo> for Row {
             codec,
             compression,
             target,
+            overflow,
             separators,
             next_key,
             ..
         } = table;
         let (codec, auto_increment) = (codec.map(Codec::name), next_key.is_some());
-        let (compression, target) = (compression.to_string(), target.to_string());
+        let (compression, target) = (compression.to_string(), target_name(target, overflow));
         Row { name, key_type, value_type, entries, keys, codec, compression, target, separators, auto_increment }
     }
 }

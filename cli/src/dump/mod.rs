@@ -40,6 +40,9 @@ pub(crate) struct Head {
     /// The length of the places of its pages, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
+    /// What happens to pages that miss the target, if it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) overflow: Option<String>,
     /// True if the table assigns keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_increment: bool,
@@ -68,6 +71,7 @@ mod tests {
             codec: None,
             compression: None,
             target: None,
+            overflow: None,
             auto_increment: false,
             next_key: None,
             separators,

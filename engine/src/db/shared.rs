@@ -1,6 +1,7 @@
 //! The state that all handles of an open database share, and closing.
 
 use super::catalog::catalog_tree;
+use super::transaction::read::tree_of;
 use crate::base::{Error, Lsn, Result};
 use crate::io::LockGuard;
 use crate::txn::{Durability, Engine};
@@ -44,7 +45,7 @@ impl Shared {
 
     /// Called after each commit. Wakes the background thread if there is work.
     pub(crate) fn after_commit(&self) {
-        if self.engine.is_checkpoint_due() || self.engine.has_detached() {
+        if self.engine.is_checkpoint_due() || self.engine.has_detached() || self.engine.has_overflowed() {
             self.worker.state.lock().due = true;
             self.worker.wake.notify_one();
         }
@@ -68,6 +69,7 @@ impl Shared {
             self.engine.checkpoint_with_room()?;
         }
         busy |= self.engine.reclaim_step(&catalog_tree(), timeout)?;
+        busy |= self.engine.split_step(timeout, |table| tree_of(&self.engine, table))?;
         self.engine.prune_all();
         Ok(busy)
     }

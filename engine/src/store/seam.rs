@@ -260,6 +260,18 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         let _ = (table, policy);
     }
 
+    /// True if there are pages for [`PageStore::take_to_be_split`].
+    fn has_to_be_split(&self) -> bool {
+        false
+    }
+
+    /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may have been
+    /// changed or freed since.
+    fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
+        let _ = most;
+        Vec::new()
+    }
+
     /// Begins to write pages together.
     fn writer(&self) -> Box<dyn PageWriter + '_>;
 

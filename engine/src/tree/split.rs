@@ -2,7 +2,8 @@
 //! Each split is one step that leaves a valid tree. If the parent has no room for the separator, the parent is split
 //! instead, and the caller starts again.
 
-use super::edit::{child_record, slot_u16};
+use super::edit::{child_record, peek, slot_u16};
+use super::insert::MAX_SPLITS;
 use super::long_key::{is_long, trial_image};
 use super::search::{MAX_LEVEL, Step};
 use super::{PageRead, PageWrite, Tree};
@@ -39,6 +40,33 @@ impl Tree {
     pub(super) fn split_leaf<S: PageWrite>(&self, store: &S, key: &[u8], pending: Option<Pending<'_>>) -> Result<()> {
         let (path, leaf) = self.path_to(store, key)?;
         self.split_page(store, &path, leaf, pending)
+    }
+
+    /// True if the leaf `id` is the one that covers `key`.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn leaf_covers<S: PageRead>(&self, store: &S, id: PageId, key: &[u8]) -> Result<bool> {
+        Ok(self.path_to(store, key)?.1 == id)
+    }
+
+    /// Splits the leaf `id` in two, if it is the leaf that covers `key` and has more than one entry. Returns false if it is not.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn split_leaf_at<S: PageWrite>(&self, store: &S, id: PageId, key: &[u8]) -> Result<bool> {
+        for _ in 0..MAX_SPLITS {
+            let (path, leaf) = self.path_to(store, key)?;
+            let count = peek(store, leaf, |page| page.count())?;
+            if leaf != id || count < 2 {
+                return Ok(false);
+            }
+            self.split_page(store, &path, leaf, None)?;
+            if path.is_empty() || peek(store, leaf, |page| page.count())? < count {
+                return Ok(true);
+            }
+        }
+        Err(Error::corrupt(self.root, "splitting its pages does not split a leaf"))
     }
 
     fn split_page<S: PageWrite>(

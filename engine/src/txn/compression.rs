@@ -15,8 +15,8 @@ impl Engine {
             Err(Error::Option { option, value, expected })
         };
         match policy {
-            PagePolicy { compression: Compression::None, target: Target::Fit } => Ok(()),
-            PagePolicy { compression: Compression::None, target } => refused("target", target.to_string(), "fit"),
+            PagePolicy { compression: Compression::None, target: Target::Fit, .. } => Ok(()),
+            PagePolicy { compression: Compression::None, target, .. } => refused("target", target.to_string(), "fit"),
             PagePolicy { compression, .. } => refused("compression", compression.to_string(), "none"),
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod session;
 pub(crate) mod stores;
 
 use duramen::db::types::TableOptions;
-use duramen::db::{Compression, DEFAULT_FILL, DeltaBlocks, Target};
+use duramen::db::{Compression, DEFAULT_FILL, DeltaBlocks, Overflow, Target};
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -30,7 +30,7 @@ fn create<T>(table: &str, create: impl Fn(TableOptions) -> Result<T>) -> Result<
     let all = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)];
     let compression = all[table.bytes().map(usize::from).sum::<usize>() % all.len()];
     let target = if table.len().is_multiple_of(2) { Target::Bytes(2048) } else { Target::Fit };
-    match create(TableOptions { compression, target, ..options }) {
+    match create(TableOptions { compression, target, overflow: Overflow::Split, ..options }) {
         Err(Error::Option { option: "compression" | "target", .. }) => create(options),
         created => created,
     }

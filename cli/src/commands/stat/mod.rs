@@ -4,6 +4,7 @@
 mod database;
 
 use super::open;
+use super::plan::target_name;
 use crate::args::Stat;
 use crate::failure::{Completion, Failure, Result};
 use crate::report::{self, Parts};
@@ -129,7 +130,18 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
 
 fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
     let TableInfo {
-        name, key_type, value_type, entries, keys, codec, compression, target, separators, next_key, ..
+        name,
+        key_type,
+        value_type,
+        entries,
+        keys,
+        codec,
+        compression,
+        target,
+        overflow,
+        separators,
+        next_key,
+        ..
     } = table;
     let leaves = stats.levels.first().copied().unwrap_or_default();
     let inner: u64 = stats.levels.iter().skip(1).map(|level| level.pages).sum();
@@ -142,7 +154,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         keys,
         codec: codec.map(Codec::name),
         compression: compression.to_string(),
-        target: target.to_string(),
+        target: target_name(target, overflow),
         separators,
         auto_increment: next_key.is_some(),
         entries,

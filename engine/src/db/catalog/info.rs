@@ -4,7 +4,7 @@ use super::TableEntry;
 use crate::db::types::Separators;
 use crate::page::Codec;
 use crate::page::SeparatorRule;
-use crate::store::{Compression, PagePolicy, Target};
+use crate::store::{Compression, Overflow, PagePolicy, Target};
 
 /// A table's name, types, size and layout.
 ///
@@ -43,6 +43,8 @@ pub struct TableInfo {
     pub compression: Compression,
     /// The length of the places that its pages get in the file.
     pub target: Target,
+    /// What happens to pages that miss the target.
+    pub overflow: Overflow,
     /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
     /// assigned the last one.
     pub next_key: Option<u64>,
@@ -64,6 +66,7 @@ impl TableInfo {
             codec: entry.tree.layout.leaf.codec(),
             compression: entry.policy.compression,
             target: entry.policy.target,
+            overflow: entry.policy.overflow,
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => Separators::Full,
@@ -76,6 +79,6 @@ impl TableInfo {
 
     /// How its pages are compressed, and which places they get.
     pub(crate) fn policy(&self) -> PagePolicy {
-        PagePolicy { compression: self.compression, target: self.target }
+        PagePolicy { compression: self.compression, target: self.target, overflow: self.overflow }
     }
 }

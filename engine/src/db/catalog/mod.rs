@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; 0), and for a table that assigns its keys the next key, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; overflow: 0 spill, 1 split), and for a table that assigns its keys the next key, u64 |
 
 pub(super) mod entry_rules;
 pub(super) mod info;
@@ -157,7 +157,7 @@ pub(crate) fn corrupt(why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Compression, Target};
+    use crate::store::{Compression, Overflow, Target};
     use proptest::prelude::*;
 
     fn entry() -> TableEntry {
@@ -169,7 +169,11 @@ mod tests {
             value_type: "u64".into(),
             key_width: None,
             value_width: Some(8),
-            policy: PagePolicy { compression: Compression::Zstd(9), target: Target::Bytes(2048) },
+            policy: PagePolicy {
+                compression: Compression::Zstd(9),
+                target: Target::Bytes(2048),
+                overflow: Overflow::Split,
+            },
             next_key: None,
         }
     }

@@ -100,9 +100,12 @@ impl Database {
     /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
     pub(super) fn choices(&self, plan: &CompressionPlan) -> Result<HashMap<String, PagePolicy>> {
         if let Strategy::Selective { .. } = plan.strategy {
-            let policy = |table: &TableAnalysis| PagePolicy { compression: table.choice, target: table.choice_target };
-            let tables = self.analyze(plan, |_| ())?;
-            return Ok(tables.iter().map(|table| (table.table.clone(), policy(table))).collect());
+            let analyzed = self.analyze(plan, |_| ())?;
+            let policy = |table: &TableAnalysis| match table.choice {
+                Compression::None => PagePolicy { target: table.choice_target, ..PagePolicy::default() },
+                _ => plan.policy,
+            };
+            return Ok(analyzed.iter().map(|table| (table.table.clone(), policy(table))).collect());
         }
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
@@ -213,7 +216,7 @@ impl Trials {
 /// The policy of a table if the strategy does not choose it. Places of an uncompressed table keep their length.
 fn uncompressed_policy(table: &TableInfo) -> PagePolicy {
     match table.policy() {
-        policy @ PagePolicy { compression: Compression::None, .. } => policy,
+        PagePolicy { compression: Compression::None, target, .. } => PagePolicy { target, ..PagePolicy::default() },
         _ => PagePolicy::default(),
     }
 }
@@ -226,7 +229,7 @@ fn policies(planned: PagePolicy, page_size: usize) -> Vec<PagePolicy> {
     if planned.compression != Compression::None && !methods.contains(&planned.compression) {
         methods.push(planned.compression);
     }
-    let of = |compression| Target::all(page_size).map(move |target| PagePolicy { compression, target });
+    let of = |compression| Target::all(page_size).map(move |target| PagePolicy { compression, target, ..planned });
     methods.into_iter().flat_map(of).collect()
 }
 

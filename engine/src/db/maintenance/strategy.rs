@@ -2,7 +2,7 @@
 //! Compression", sections 3 and 4. Decides from the sizes of sampled pages. Reading pages must not be in this file.
 
 use crate::base::{Error, Result};
-use crate::store::{Compression, PagePolicy, Target};
+use crate::store::{Compression, Overflow, PagePolicy, Target};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -115,6 +115,13 @@ impl CompressionPlan {
     #[must_use]
     pub fn target(mut self, target: Target) -> CompressionPlan {
         self.policy.target = target;
+        self
+    }
+
+    /// Sets what happens to pages of these tables that miss the target. The default is [`Overflow::Spill`].
+    #[must_use]
+    pub fn overflow(mut self, overflow: Overflow) -> CompressionPlan {
+        self.policy.overflow = overflow;
         self
     }
 

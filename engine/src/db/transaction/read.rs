@@ -1,6 +1,6 @@
 //! Read transactions. Each has a consistent snapshot. It never waits for a writer, and no writer waits for it.
 
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Error, Lsn, Result, TableId};
 use crate::db::catalog::info::TableInfo;
 use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::db::shared::Handle;
@@ -158,6 +158,15 @@ pub(in crate::db) fn each_table(
         }
     }
     Ok(())
+}
+
+/// The tree of a table in the newest catalog; `None` if there is no such table.
+pub(in crate::db) fn tree_of(engine: &Engine, table: TableId) -> Result<Option<Tree>> {
+    let mut found = None;
+    each_table(engine, Lsn::MAX, |_, entry| {
+        found = found.or(Some(entry.tree).filter(|tree| tree.table == table));
+    })?;
+    Ok(found)
 }
 
 /// Fails if a table does not have keys of type `K` and values of type `V`.

@@ -3,7 +3,7 @@
 use super::options::{KeyLayout, Separators, TableOptions};
 use super::value::{Key, Value};
 use crate::page::Codec;
-use crate::store::{Compression, Target};
+use crate::store::{Compression, Overflow, Target};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -42,6 +42,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
                 separators: None,
                 compression: Compression::None,
                 target: Target::Fit,
+                overflow: Overflow::Spill,
                 auto_increment: false,
                 key_width: None,
                 value_width: None,
@@ -141,6 +142,22 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     #[must_use]
     pub const fn target(mut self, target: Target) -> TableDef<'n, K, V> {
         self.options.target = target;
+        self
+    }
+
+    /// Sets what happens to pages that miss the target, if the table is created.
+    ///
+    /// ```
+    /// use duramen::{TableDef, db::{Compression, Overflow, Target}};
+    /// const PATHS: TableDef<&str, ()> = TableDef::new("paths")
+    ///     .compression(Compression::Zlib(6))
+    ///     .target(Target::Bytes(4096))
+    ///     .overflow(Overflow::Split);
+    /// assert_eq!(PATHS.options().overflow, Overflow::Split);
+    /// ```
+    #[must_use]
+    pub const fn overflow(mut self, overflow: Overflow) -> TableDef<'n, K, V> {
+        self.options.overflow = overflow;
         self
     }
 

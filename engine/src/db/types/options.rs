@@ -3,7 +3,7 @@
 use crate::base::Error;
 pub use crate::page::KeyLayout;
 use crate::page::{BlockRule, Codec, SeparatorRule};
-use crate::store::{Compression, PagePolicy, Target};
+use crate::store::{Compression, Overflow, PagePolicy, Target};
 use std::fmt;
 use std::str::FromStr;
 
@@ -52,6 +52,8 @@ pub struct TableOptions {
     pub compression: Compression,
     /// The length of the places that the pages of the table get in the file.
     pub target: Target,
+    /// What happens to pages that miss the target.
+    pub overflow: Overflow,
     /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or `u64`.
     pub auto_increment: bool,
     /// The length of every key in bytes, for a type that a program has defined and of which only the name is known
@@ -67,7 +69,7 @@ impl TableOptions {
 
     /// How pages are compressed, and which places they get.
     pub(crate) fn policy(&self) -> PagePolicy {
-        PagePolicy { compression: self.compression, target: self.target }
+        PagePolicy { compression: self.compression, target: self.target, overflow: self.overflow }
     }
 }
 

@@ -7,7 +7,7 @@ mod policy;
 mod tests;
 
 pub(in crate::store) use coders::Coders;
-pub use policy::{PagePolicy, Target};
+pub use policy::{Overflow, PagePolicy, Target};
 
 use crate::base::{Error, Result};
 use std::fmt;

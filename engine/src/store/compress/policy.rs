@@ -1,4 +1,5 @@
-//! [`PagePolicy`]: how the pages of a table are compressed, and which places in the file they get. The bytes of images must
+//! [`PagePolicy`]: how the pages of a table are compressed, which places in the file they get, and what happens to pages that
+//! miss the target. The bytes of images must
 //! not be in this file.
 
 use super::Compression;
@@ -26,8 +27,55 @@ pub enum Target {
     Fit,
     /// A page that compresses to this number of bytes or fewer, with 16 bytes of the store, gets a place of this length. Any
     /// other page is written as it is, to a place of the length of a page. So all places have one of two lengths, as in
-    /// InnoDB. The number is a power of two, at least 1024, and below the page size.
+    /// InnoDB. The number is a power of two, at least 1024, and below the page size. [`Overflow`] says what else happens to a
+    /// page that misses it.
     Bytes(u32),
+}
+
+/// What happens to a page that does not compress to its [`Target`]. It is an option of a table
+/// ([`TableDef::overflow`](crate::TableDef::overflow)).
+///
+/// The text form is `spill` or `split`:
+///
+/// ```
+/// use duramen::db::Overflow;
+///
+/// assert_eq!("split".parse::<Overflow>()?, Overflow::Split);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Overflow {
+    /// It stays in a place of the length of a page. The default.
+    #[default]
+    Spill,
+    /// If it is a leaf, the background thread, or [`Database::maintain`](crate::Database::maintain), splits it in two soon after
+    /// it was written, as InnoDB does. The file is then smaller for some data, and writes are slower.
+    Split,
+}
+
+impl FromStr for Overflow {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Overflow> {
+        match text {
+            "spill" => Ok(Overflow::Spill),
+            "split" => Ok(Overflow::Split),
+            _ => Err(Error::Option {
+                option: "overflow",
+                value: format!("\"{text}\""),
+                expected: "spill or split".into(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Overflow::Spill => "spill",
+            Overflow::Split => "split",
+        })
+    }
 }
 
 /// The least number of bytes of a target.
@@ -106,6 +154,8 @@ pub struct PagePolicy {
     pub compression: Compression,
     /// The length of their places.
     pub target: Target,
+    /// What happens to pages that miss the target.
+    pub overflow: Overflow,
 }
 
 impl PagePolicy {
@@ -118,16 +168,22 @@ impl PagePolicy {
         self.target.check(page_size)
     }
 
-    /// Its bytes in the catalog: method, level, target, zero.
+    /// Its bytes in the catalog: method, level, target, overflow.
     pub(crate) fn to_bytes(self) -> [u8; PagePolicy::BYTES] {
         let [method, level] = self.compression.to_bytes();
-        [method, level, self.target.to_byte(), 0]
+        [method, level, self.target.to_byte(), u8::from(self.overflow == Overflow::Split)]
     }
 
     /// Decodes a policy from its bytes in the catalog. Returns `None` if they are not valid.
     pub(crate) fn of_bytes(bytes: [u8; PagePolicy::BYTES]) -> Option<PagePolicy> {
-        let [method, level, target, 0] = bytes else { return None };
-        Some(PagePolicy { compression: Compression::of_bytes([method, level])?, target: Target::of_byte(target)? })
+        let [method, level, target, overflow] = bytes;
+        let overflow = match overflow {
+            0 => Overflow::Spill,
+            1 => Overflow::Split,
+            _ => return None,
+        };
+        let (compression, target) = (Compression::of_bytes([method, level])?, Target::of_byte(target)?);
+        Some(PagePolicy { compression, target, overflow })
     }
 }
 
@@ -139,12 +195,15 @@ mod tests {
     fn policies_are_decoded_as_they_were_encoded() {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd(22), Compression::Zlib(1)] {
             for target in [Target::Fit, Target::Bytes(1024), Target::Bytes(32768)] {
-                let policy = PagePolicy { compression, target };
-                assert_eq!(PagePolicy::of_bytes(policy.to_bytes()), Some(policy));
+                for overflow in [Overflow::Spill, Overflow::Split] {
+                    let policy = PagePolicy { compression, target, overflow };
+                    assert_eq!(PagePolicy::of_bytes(policy.to_bytes()), Some(policy));
+                    assert_eq!(overflow.to_string().parse::<Overflow>().unwrap(), overflow);
+                }
                 assert_eq!(target.to_string().parse::<Target>().unwrap(), target);
             }
         }
-        for wrong in [[0, 0, 9, 0], [0, 0, 16, 0], [0, 0, 255, 0], [0, 1, 0, 0], [4, 0, 0, 0], [0, 0, 0, 1]] {
+        for wrong in [[0, 0, 9, 0], [0, 0, 16, 0], [0, 0, 255, 0], [0, 1, 0, 0], [4, 0, 0, 0], [0, 0, 0, 2]] {
             assert_eq!(PagePolicy::of_bytes(wrong), None, "{wrong:?}");
         }
     }

@@ -19,9 +19,9 @@ use super::place::{GRAIN, Location, Place, grains_of};
 use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result, TableId};
-use crate::page::Page;
+use crate::page::{Page, PageKind};
 use crate::store::compress::{Coders, Encoding};
-use crate::store::{Compression, PagePolicy, Target};
+use crate::store::{Compression, Overflow, PagePolicy, Target};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -110,6 +110,7 @@ struct Entry {
     grains: u32,
     crc: u32,
     first: u64,
+    is_to_be_split: bool,
 }
 
 /// Bytes of an image with a content of `len` bytes.
@@ -130,12 +131,31 @@ pub(super) fn most_compressed(policy: PagePolicy, len: usize) -> Option<usize> {
 }
 
 /// Bytes of the place for an image with a content of `len` bytes.
-pub(super) fn place_len(policy: PagePolicy, is_compressed: bool, len: usize, page_size: usize) -> usize {
-    image_len(len).max(match policy.target {
-        Target::Fit => 0,
-        Target::Bytes(bytes) if is_compressed => bytes as usize,
-        Target::Bytes(_) => page_size,
-    })
+pub(super) fn place_len(policy: PagePolicy, len: usize, page_size: usize) -> usize {
+    match policy.target {
+        Target::Fit => image_len(len),
+        Target::Bytes(bytes) if meets(policy, len) => bytes as usize,
+        Target::Bytes(_) => image_len(len).max(page_size),
+    }
+}
+
+/// True if an image with a content of `len` bytes meets the target of the policy. Without compression none does.
+fn meets(policy: PagePolicy, len: usize) -> bool {
+    match policy {
+        PagePolicy { target: Target::Fit, .. } => true,
+        PagePolicy { compression: Compression::None, .. } => false,
+        PagePolicy { target: Target::Bytes(bytes), .. } => IMAGE_HEADER + len <= bytes as usize,
+    }
+}
+
+/// True if a page that was not compressed to its target is to be split. `packed` is the page.
+fn is_to_be_split(policy: PagePolicy, packed: &[u8]) -> bool {
+    let page = Page::new(packed);
+    policy.overflow == Overflow::Split
+        && policy.compression != Compression::None
+        && !meets(policy, packed.len())
+        && page.kind() == PageKind::Leaf
+        && page.count() > 1
 }
 
 /// Images to be written together, one after another in a buffer that is reused. They are complete after
@@ -167,7 +187,7 @@ impl ImageBatch {
         pack(&mut self.bytes);
         let len = self.bytes.len() - start - IMAGE_HEADER;
         self.bytes.resize(start + (IMAGE_HEADER + len).next_multiple_of(GRAIN), 0);
-        self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0 });
+        self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
     }
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, and fills in the
@@ -180,11 +200,12 @@ impl ImageBatch {
             let policy = policy_of(Page::new(packed).table());
             let encoding = most_compressed(policy, entry.len)
                 .and_then(|most| coders.compress(policy.compression, packed, most, compressed));
+            entry.is_to_be_split = encoding.is_none() && is_to_be_split(policy, packed);
             let content = if encoding.is_some() { compressed.as_slice() } else { packed };
             (entry.start, entry.len) = (sealed.len(), content.len());
             sealed.resize(entry.start + IMAGE_HEADER, 0);
             sealed.extend_from_slice(content);
-            let place = place_len(policy, encoding.is_some(), content.len(), page_size);
+            let place = place_len(policy, content.len(), page_size);
             sealed.resize(entry.start + place, 0);
             let image = sealed.get_mut(entry.start..entry.start + image_len(entry.len)).unwrap_or_default();
             put_u32(image, PAGE, entry.page.0);
@@ -214,6 +235,11 @@ impl ImageBatch {
             let place = Place::new(entry.first, u64::from(entry.grains))?;
             Some((entry.page, Location { place, crc: entry.crc }))
         })
+    }
+
+    /// The pages that missed their targets and are to be split.
+    pub(crate) fn to_be_split(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.entries.iter().filter(|entry| entry.is_to_be_split).map(|entry| entry.page)
     }
 
     /// The page of each image and its length in grains.

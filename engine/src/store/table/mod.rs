@@ -38,7 +38,7 @@ use page_table::{CHUNK_PAGES, Captured, Entry, PageTable};
 use parking_lot::{Mutex, RwLock};
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use rescue::each_image;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
 
@@ -46,6 +46,9 @@ const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
 /// Grains between two images that are read together: so few take less time than another request.
 const CLOSE: u64 = 32;
+
+/// The most pages to be split that are remembered. Others stay as they are until they are written again.
+const MOST_TO_BE_SPLIT: usize = 1 << 16;
 
 /// Why images are written: whether log records name their places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +125,8 @@ pub(crate) struct TableStore {
     len: Mutex<u64>,
     /// The policies of tables; other tables have the default one.
     policies: RwLock<Policies>,
+    /// Leaves that missed the targets of their tables and are to be split.
+    to_be_split: Mutex<BTreeSet<PageId>>,
     /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
@@ -162,6 +167,7 @@ impl TableStore {
             state: Mutex::new(state),
             len: Mutex::new(len),
             policies: RwLock::default(),
+            to_be_split: Mutex::default(),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
@@ -237,10 +243,22 @@ impl TableStore {
             }
         }
         drop(state);
+        if written.is_ok() {
+            self.note_to_be_split(batch);
+        }
         if written.is_ok() && purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
             self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
         written
+    }
+
+    fn note_to_be_split(&self, batch: &ImageBatch) {
+        let mut pages = batch.to_be_split().peekable();
+        if pages.peek().is_some() {
+            let mut all = self.to_be_split.lock();
+            let room = MOST_TO_BE_SPLIT.saturating_sub(all.len());
+            all.extend(pages.take(room));
+        }
     }
 
     /// Writes runs of bytes at their grains, which have been taken.
@@ -313,6 +331,15 @@ impl PageStore for TableStore {
 
     fn compresses(&self) -> bool {
         true
+    }
+
+    fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
+        let mut all = self.to_be_split.lock();
+        std::iter::from_fn(|| all.pop_first()).take(most).collect()
+    }
+
+    fn has_to_be_split(&self) -> bool {
+        !self.to_be_split.lock().is_empty()
     }
 
     fn replace_policies(&self, new: &mut dyn Iterator<Item = (TableId, PagePolicy)>) {

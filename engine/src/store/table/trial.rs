@@ -31,7 +31,7 @@ impl TrialResult {
     pub fn place_bytes(&self, policy: PagePolicy, page_size: usize) -> u64 {
         let most = most_compressed(policy, self.packed);
         let compressed = self.compressed.filter(|len| most.is_some_and(|most| *len <= most));
-        place_len(policy, compressed.is_some(), compressed.unwrap_or(self.packed), page_size) as u64
+        place_len(policy, compressed.unwrap_or(self.packed), page_size) as u64
     }
 }
 

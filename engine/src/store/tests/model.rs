@@ -5,7 +5,8 @@ use super::*;
 use crate::base::limits::PAGE_HEADER;
 use crate::store::shadow::ShadowStore;
 use crate::store::{
-    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, PagePolicy, StoreOptions, TableStore, Target,
+    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, TableStore,
+    Target,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,12 @@ fn policies() -> impl Strategy<Value = PagePolicy> {
         &[Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)][..],
     );
     let target = proptest::sample::select(Target::all(PAGE_SIZE).collect::<Vec<_>>());
-    (compression, target).prop_map(|(compression, target)| PagePolicy { compression, target })
+    let overflow = proptest::sample::select(&[Overflow::Spill, Overflow::Split][..]);
+    (compression, target, overflow).prop_map(|(compression, target, overflow)| PagePolicy {
+        compression,
+        target,
+        overflow,
+    })
 }
 
 /// A store to be tested.

@@ -6,5 +6,6 @@ pub(super) mod page_ids;
 pub(super) mod page_set;
 pub(super) mod reclaim;
 pub(super) mod shrink;
+mod split_overflowed;
 mod unlogged;
 pub(super) mod withheld;

@@ -14,7 +14,8 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
     for (id, page) in (0..).zip(&pages) {
         let target = if id % 3 == 0 { Target::Bytes(1024) } else { Target::Fit };
-        let policy = PagePolicy { compression: compressions[id as usize % compressions.len()], target };
+        let policy =
+            PagePolicy { compression: compressions[id as usize % compressions.len()], target, ..PagePolicy::default() };
         store.set_policy(SAMPLE_TABLE, policy);
         store.write(PageId(id), page).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::tests::model::{ModelRun, Step, Subject};
-use crate::store::{Compression, Target};
+use crate::store::{Compression, Overflow, Target};
 
 impl Subject for TableStore {
     const KIND: StoreKind = StoreKind::Table;
@@ -93,7 +93,7 @@ fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
 fn policies_are_kept_with_the_page_table() {
     let disk = disk();
     let store = create(&disk);
-    let policy = PagePolicy { compression: Compression::Lz4, target: Target::Bytes(1024) };
+    let policy = PagePolicy { compression: Compression::Lz4, target: Target::Bytes(1024), overflow: Overflow::Split };
     store.set_policy(SAMPLE_TABLE, policy);
     store.set_policy(TableId(9), policy);
     store.set_policy(TableId(9), PagePolicy::default());
@@ -113,7 +113,7 @@ fn policies_are_kept_with_the_page_table() {
 fn a_place_is_as_long_as_the_target_or_as_a_page() {
     let store = create(&disk());
     let place = |target, compression, page: &[u8]| {
-        store.set_policy(SAMPLE_TABLE, PagePolicy { compression, target });
+        store.set_policy(SAMPLE_TABLE, PagePolicy { compression, target, ..PagePolicy::default() });
         store.write(PageId(1), page).unwrap();
         let mut read = vec![0; PAGE_SIZE];
         assert!(store.read(PageId(1), &mut read).unwrap().is_some() && read == page);
