@@ -93,9 +93,21 @@ fn commits_that_the_log_has_lost_do_not_come_back_in_part() -> Result<()> {
 fn lose(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, step: usize) -> Result<()> {
     let volume = Arc::new(MemoryVolume::new());
     let db = options().store(store).delta(delta).create_on(volume.clone(), NAME)?;
-    put(&db, TABLE, 0..KEYS, 1)?;
+    put(&db, TABLE, 0..KEYS, 7)?;
     put(&db, OTHER, 0..KEYS, 1)?;
     db.checkpoint()?;
+    if delta.blocks > 0 {
+        // Durable deltas, which are more than one in a chain.
+        for part in 0..2 {
+            put(&db, TABLE, (part..KEYS).step_by(2), 7)?;
+            db.checkpoint()?;
+            put(&db, TABLE, (0..KEYS).skip(part as usize).step_by(2), 1)?;
+            db.checkpoint()?;
+        }
+    } else {
+        put(&db, TABLE, 0..KEYS, 1)?;
+        db.checkpoint()?;
+    }
     put(&db, OTHER, 0..1, 2)?;
     let (segment, len) = end_of_log(&volume)?;
     put(&db, TABLE, (0..KEYS).step_by(step), 9)?;

@@ -424,6 +424,12 @@ impl Error {
         }
     }
 
+    /// The error of a sync. It is never [`Error::Full`]: a full device then has lost what was written, and freeing space does
+    /// not bring it back.
+    pub(crate) fn sync(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        Error::Io { action, path: path.into(), source }
+    }
+
     /// Wraps an error of the operating system; a full device gives [`Error::Full`].
     ///
     /// ```

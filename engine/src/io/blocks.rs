@@ -3,6 +3,9 @@
 /// The size of a device block in bytes. A file in memory allocates, locks and trims whole blocks.
 pub(crate) const BLOCK: usize = 4096;
 
+/// The size of a sector in bytes: the least that a device writes as a whole.
+pub(crate) const SECTOR: usize = 512;
+
 /// The part of a request that lies in one block.
 pub(super) struct Part {
     /// The number of the block.

@@ -64,9 +64,9 @@ impl Disk for FileDisk {
     fn sync(&self) -> Result<()> {
         let resizes = self.resizes.load(Ordering::Acquire);
         if self.synced_resizes.load(Ordering::Acquire) >= resizes {
-            return self.file.sync_data().map_err(|e| self.io("cannot sync", e));
+            return self.file.sync_data().map_err(|e| Error::sync("cannot sync", &self.path, e));
         }
-        self.file.sync_all().map_err(|e| self.io("cannot sync", e))?;
+        self.file.sync_all().map_err(|e| Error::sync("cannot sync", &self.path, e))?;
         self.synced_resizes.fetch_max(resizes, Ordering::AcqRel);
         Ok(())
     }

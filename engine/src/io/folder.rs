@@ -198,7 +198,7 @@ impl Volume for FileVolume {
     }
 
     fn sync(&self) -> Result<()> {
-        self.handle.sync_all().map_err(|e| Error::io("cannot sync the folder", self.path(""), e))
+        self.handle.sync_all().map_err(|e| Error::sync("cannot sync the folder", self.path(""), e))
     }
 
     fn lock(&self, name: &str, exclusive: bool) -> Result<Locked> {

@@ -12,7 +12,7 @@ mod overlay;
 mod trim_support;
 mod write_kind;
 
-pub(crate) use blocks::BLOCK;
+pub(crate) use blocks::{BLOCK, SECTOR};
 pub use counted::Written;
 pub(crate) use counted::{CountedDisk, CountedVolume, WriteCounts};
 pub use file::FileDisk;

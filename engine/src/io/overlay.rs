@@ -1,6 +1,7 @@
 //! A volume on top of another volume, which it never changes. Writes are kept in memory and hide the bytes below. It
 //! shows the effect of a change on files that must not change. This file must not know what the files contain.
 
+use super::blocks::SECTOR;
 use super::blocks::{BLOCK, parts};
 use super::{Disk, Locked, MemoryVolume, OpenMode, Volume, WriteKind};
 use crate::base::{Error, Result};
@@ -10,9 +11,6 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The smallest unit of a read error in bytes: a device that cannot read one sector may still read the next.
-const SECTOR: usize = 512;
 
 /// The changes of a file.
 #[derive(Debug)]
@@ -63,6 +61,7 @@ pub(crate) fn read_what_can_be(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
     if disk.read_at(offset, buf).is_ok() {
         return;
     }
+    // A device that cannot read one sector may still read the next.
     for (at, sector) in (offset..).step_by(SECTOR).zip(buf.chunks_mut(SECTOR)) {
         if disk.read_at(at, sector).is_err() {
             sector.fill(0);

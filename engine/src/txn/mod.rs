@@ -30,6 +30,7 @@ pub use durability::Durability;
 pub(crate) use engine::{Engine, WriterGuard};
 pub(crate) use log_slot::LogSlot;
 pub use metrics::Metrics;
+pub(crate) use open_close::catalog_is_gone;
 pub(crate) use read::cursor::{Cursor, View};
 pub(crate) use read::leaves::{Latched, Part};
 pub(crate) use redo::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};

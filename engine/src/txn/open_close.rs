@@ -15,14 +15,20 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 impl Engine {
-    /// Creates the catalog if the database is new, completes an unfinished large transaction, and finds the subtrees
-    /// that are to be freed.
-    pub(crate) fn finish_opening(&self, catalog: &Tree, redone: Redone, recovered: bool) -> Result<()> {
+    /// Creates the catalog if the creation of the database was interrupted before it, completes an unfinished large
+    /// transaction, and finds the subtrees that are to be freed. `is_new`: no checkpoint has been taken yet.
+    ///
+    /// # Errors
+    /// [`Error::CorruptMeta`] if the database had a catalog and it is gone.
+    pub(crate) fn finish_opening(&self, catalog: &Tree, redone: Redone, recovered: bool, is_new: bool) -> Result<()> {
         if let Err(stopped) = self.check_poison() {
             // A transaction that is applied in part must not be seen.
             return redone.unfinished.map_or(Ok(()), |_| Err(stopped));
         }
         if !self.pool.exists(CATALOG_ROOT) {
+            if !is_new {
+                return Err(catalog_is_gone());
+            }
             self.create_catalog(catalog)?;
         }
         if let Some(transaction) = &redone.unfinished {
@@ -95,4 +101,11 @@ impl Engine {
         store.close(meta)?;
         self.log()?.remove_all()
     }
+}
+
+/// The error if a database that has had a checkpoint has no catalog.
+pub(crate) fn catalog_is_gone() -> Error {
+    let why =
+        format!("page {CATALOG_ROOT}, its root, is not in the file: the file was cut short, or a write of it was lost");
+    Error::CorruptMeta { what: "the catalog", why }
 }

@@ -121,10 +121,11 @@ impl Builder {
                 (db, None) => db.close()?,
                 (_, Some(cause)) => return Err(cause),
             }
+            // What the store has learned before the recovery is not believed.
             old = open()?;
+            old.store.use_closed_state();
         }
         old.remove_log(volume.clone(), name)?;
-        old.store.use_closed_state();
         let old = old.into_reader(self, None);
         let options = self.or_options_of(&old.stats());
         let creation = Creation::beside(&options, volume.clone(), name, &*lock)?;

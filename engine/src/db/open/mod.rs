@@ -13,7 +13,9 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::store::{self, Backing, Meta, PageStore, Pool};
-use crate::txn::{CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, ids_per_map, map_damaged};
+use crate::txn::{
+    CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, catalog_is_gone, ids_per_map, map_damaged,
+};
 use creation::FIRST_LSN;
 use options::Builder;
 use std::collections::BTreeSet;
@@ -150,7 +152,7 @@ impl Builder {
         }
         engine.withhold(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed)?;
-        engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean)?;
+        engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean, is_new(&meta))?;
         let mut policies = Vec::new();
         match each_table(&engine, Lsn::MAX, |_, entry| policies.push((entry.tree.table, entry.policy))) {
             Ok(()) => engine.replace_policies(policies),
@@ -185,9 +187,13 @@ impl Builder {
         if opened.needs_recovery(volume, name)? {
             return Err(Error::NeedsRecovery { path: opened.path });
         }
-        opened.store.use_closed_state();
         Ok(opened.into_reader(self, None))
     }
+}
+
+/// True if no checkpoint of the database has been taken yet.
+fn is_new(meta: &Meta) -> bool {
+    meta.redo == FIRST_LSN
 }
 
 /// The log of a database, for reading. For writing, the caller sets the shape.
@@ -234,13 +240,24 @@ impl Opened {
         Opened { path, lock, meta, store, slot, pool }
     }
 
-    /// True if the database was not closed.
+    /// True if the database was not closed. Reads no page of a database that needs a recovery: what the store finds before
+    /// it knows the log may be wrong.
+    ///
+    /// # Errors
+    /// [`Error::CorruptMeta`] if the database had a catalog and it is gone.
     pub(in crate::db) fn needs_recovery(&self, volume: Arc<dyn Volume>, name: &str) -> Result<bool> {
-        // There is no catalog if the creation was interrupted before it.
-        let unfinished = !self.pool.exists(CATALOG_ROOT) && self.store.damage().is_none();
         // If the log continues after a superblock that needs no log, a newer superblock is damaged.
         let config = log_config(volume, name, &self.meta);
-        Ok(!self.meta.clean || unfinished || log_continues(&config, next_epoch(&self.meta))?)
+        if !self.meta.clean || log_continues(&config, next_epoch(&self.meta))? {
+            return Ok(true);
+        }
+        self.store.use_closed_state();
+        match self.pool.exists(CATALOG_ROOT) || self.store.damage().is_some() {
+            true => Ok(false),
+            // There is no catalog if the creation was interrupted before it.
+            false if is_new(&self.meta) => Ok(true),
+            false => Err(catalog_is_gone()),
+        }
     }
 
     /// Removes the log segments that an earlier process has left of a closed database, durably.

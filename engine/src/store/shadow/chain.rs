@@ -4,11 +4,13 @@
 //! resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
 
 use super::choice::Known;
-use super::delta::{Block, Delta, Order, is_next};
+use super::delta::{Block, Delta, Order, is_first, is_next};
 use super::half::Half;
 use super::slot::{Geometry, Stamp};
 use super::states::Used;
+use crate::base::bytes::slice;
 use crate::base::{Lsn, PageId};
+use crate::io::SECTOR;
 use crate::store::ChangedParts;
 
 /// The image in the slot that the deltas change.
@@ -16,6 +18,15 @@ use crate::store::ChangedParts;
 pub(super) struct Base {
     pub(super) stamp: Stamp,
     pub(super) lsn: Lsn,
+    /// See [`super::choice::Choice::void_turn`].
+    pub(super) void_turn: Option<u8>,
+}
+
+impl Base {
+    /// An image beside which no other image is void.
+    pub(super) fn of(stamp: Stamp, lsn: Lsn) -> Base {
+        Base { stamp, lsn, void_turn: None }
+    }
 }
 
 /// What the delta blocks of a page come to.
@@ -64,10 +75,41 @@ impl Chain {
         let mut chain = Chain::default();
         if !walk.apply_cumulative(&mut chain)? {
             walk.apply_all(&mut chain);
+            walk.check_overwritten()?;
         }
         walk.judge_others(&mut chain)?;
         Ok(chain)
     }
+}
+
+/// Applies the deltas of a page whose state is known. Returns the parts in which the page differs from the image in the slot,
+/// if the delta is cumulative. What is in the other blocks does not matter. An error says what is wrong.
+pub(super) fn apply_used(
+    geometry: &Geometry,
+    id: PageId,
+    half: Half<'_>,
+    base: Base,
+    used: Used,
+    page: &mut [u8],
+) -> Result<ChangedParts, String> {
+    let mut parts = ChangedParts::NONE;
+    for (index, order) in used.in_order(half.count()) {
+        let Block::Sound(delta) = geometry.look_delta(half.block(index), id) else {
+            return Err(format!("delta block {index} does not match its checksum"));
+        };
+        let is_last = delta.order == order && is_ours(&delta, base);
+        let applied = if is_last { geometry.apply_delta(half.block(index), page) } else { None };
+        let applied = applied.ok_or("the delta block that was written last is lost")?;
+        if matches!(order, Order::Cumulative(_)) {
+            parts = applied;
+        }
+    }
+    Ok(parts)
+}
+
+/// Written for this image in the slot, as far as the fields of the delta say.
+fn is_ours(delta: &Delta, base: Base) -> bool {
+    delta.stamp.turn == base.stamp.turn && delta.stamp.generation >= base.stamp.generation && delta.lsn >= base.lsn
 }
 
 struct Walk<'a> {
@@ -82,11 +124,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Written for the image in the slot, as far as its fields say.
     fn is_ours(&self, delta: &Delta) -> bool {
-        delta.stamp.turn == self.base.stamp.turn
-            && delta.stamp.generation >= self.base.stamp.generation
-            && delta.lsn >= self.base.lsn
+        is_ours(delta, self.base)
     }
 
     fn is_unsynced(&self, delta: &Delta) -> bool {
@@ -149,6 +188,25 @@ impl Walk<'_> {
         }
     }
 
+    /// No cumulative delta counts. If one is void because the log has lost its change, it may have overwritten a durable one:
+    /// then the image in the slot is too old. The first delta of an image overwrites none.
+    fn check_overwritten(&self) -> Result<(), String> {
+        let void = |block: &Block| match block {
+            Block::Sound(delta) if self.is_ours(delta) && self.known.has_lost(delta.stamp, delta.lsn) => {
+                match delta.order {
+                    Order::Cumulative(number) => Some(is_first(number)),
+                    Order::After(_) => None,
+                }
+            }
+            _ => None,
+        };
+        let mut voids = self.blocks.iter().filter_map(void).peekable();
+        if voids.peek().is_some() && !voids.any(|is_first| is_first) && !self.known.lenient {
+            return Err("its delta block has a change that the log has lost".into());
+        }
+        Ok(())
+    }
+
     /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace it.
     fn judge_others(&self, chain: &mut Chain) -> Result<(), String> {
         for (index, block) in self.blocks.iter().enumerate() {
@@ -160,19 +218,36 @@ impl Walk<'_> {
                     true => chain.spoilt.push(index),
                     false => return Err(format!("delta block {index} belongs to one that is lost")),
                 },
+                Block::Sound(delta) if Some(delta.stamp.turn) == self.base.void_turn && !self.known.lenient => {
+                    return Err(format!("delta block {index} has a change that the log has lost"));
+                }
                 Block::Sound(_) => chain.stale = true,
                 Block::Damaged(_) if self.known.lenient => {}
-                Block::Damaged(delta) if self.may_be_torn(delta, chain.used) => chain.spoilt.push(index),
+                Block::Damaged(delta) if self.may_be_torn(index, delta, chain.used) => chain.spoilt.push(index),
                 Block::Damaged(_) => return Err(format!("delta block {index} is damaged")),
             }
         }
         Ok(())
     }
 
-    /// True if a damaged block certainly had no delta that a sync has made durable and that is newer than those in use.
-    fn may_be_torn(&self, delta: &Delta, used: Used) -> bool {
-        let was_next = self.is_ours(delta) && !self.is_unsynced(delta) && used.is_followed_by(delta.order);
-        (self.known.in_log || self.known.lost.is_some()) && !was_next
+    /// True if a damaged block may be a delta whose write was cut off. Its first sector, with the header, is then zeros, that
+    /// of an older delta, or that of the delta that was being written. Nothing that a sync has made durable and that is
+    /// newer than the deltas in use looks like that.
+    fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
+        let is_zeros = slice(self.half.block(index), 0, SECTOR).iter().all(|byte| *byte == 0);
+        let is_void = self.known.has_lost(delta.stamp, delta.lsn);
+        let Base { stamp, lsn, .. } = self.base;
+        let is_of_older_image = (delta.stamp.turn != stamp.turn || delta.stamp.generation < stamp.generation)
+            && delta.stamp.generation <= stamp.generation
+            && (delta.lsn <= lsn || is_void);
+        let is_replaced = self.is_ours(delta) && used.replaces(delta.order);
+        let is_in_place = match delta.order {
+            Order::After(before) => usize::from(before) == index,
+            Order::Cumulative(_) => index < 2,
+        };
+        let was_being_written =
+            delta.stamp.turn == stamp.turn && self.known.may_be_unsynced(delta.stamp, delta.lsn) && is_in_place;
+        self.known.is_recovering() && (is_zeros || is_of_older_image || is_replaced || was_being_written)
     }
 }
 
@@ -186,7 +261,7 @@ mod tests {
     use crate::store::tests::sample_of;
 
     const ID: PageId = PageId(3);
-    const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100) };
+    const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
     const KNOWN: Known =
         Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, lenient: false };
@@ -263,12 +338,18 @@ mod tests {
 
     #[test]
     fn a_torn_end_is_cleared_and_a_damaged_end_refused() {
-        for at in [0, 9, 14, 300, 2000] {
+        for at in [0, 300, 2000] {
             let mut cell = Cell::chain(&[5, 6, 6]);
             cell.spoil(2, at);
             assert_eq!(cell.found(KNOWN, 2), (Used::Chain(2), vec![1], vec![2]), "byte {at}");
             assert!(cell.is_refused(CLOSED), "byte {at}");
         }
+        // Its first sector was not written.
+        let mut cell = Cell::chain(&[5, 6, 6]);
+        let start = cell.geometry.slot() + 2 * BLOCK;
+        cell.bytes[start..start + SECTOR].fill(0);
+        cell.bytes[start + SECTOR] = 1;
+        assert_eq!(cell.found(KNOWN, 2), (Used::Chain(2), vec![1], vec![2]));
         // It says that a sync has made it durable.
         let mut cell = Cell::chain(&[5, 5]);
         cell.spoil(1, 300);
@@ -311,23 +392,86 @@ mod tests {
     #[test]
     fn the_newest_cumulative_delta_counts() {
         let mut cell = Cell::new();
-        for (number, generation) in [(0, 5), (1, 5), (2, 5), (3, 5), (0, 6)] {
+        for (number, generation) in [(0, 5), (1, 5), (2, 5), (3, 5), (4, 6)] {
             cell.write(usize::from(number) % 2, 0, generation, Order::Cumulative(number));
         }
-        assert_eq!(cell.found(CLOSED, 5), (Used::Cumulative(0), vec![0], vec![]));
+        assert_eq!(cell.found(CLOSED, 5), (Used::Cumulative(4), vec![0], vec![]));
         let mut torn = Cell { bytes: cell.bytes.clone(), pages: cell.pages.clone(), ..cell };
         torn.spoil(0, 300);
         assert_eq!(torn.found(KNOWN, 4), (Used::Cumulative(3), vec![], vec![0]));
         assert!(torn.is_refused(CLOSED));
         // The older one is not needed, and where it is damaged nobody knows which is the newer one.
         cell.spoil(1, 300);
-        assert_eq!(cell.found(KNOWN, 5), (Used::Cumulative(0), vec![0], vec![1]));
+        assert_eq!(cell.found(KNOWN, 5), (Used::Cumulative(4), vec![0], vec![1]));
         assert!(cell.is_refused(CLOSED));
         let mut synced = Cell::new();
         synced.write(0, 0, 5, Order::Cumulative(0));
         synced.write(1, 0, 5, Order::Cumulative(1));
         synced.spoil(1, 300);
         assert!(synced.is_refused(KNOWN));
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_header_of_a_durable_delta_is_damage() {
+        // Redo begins after the delta, and the log has lost its end.
+        let before_redo = Known { redo: Lsn(1000), ..KNOWN };
+        let lost = Known { in_log: false, lost: Some((6, Lsn(150))), ..before_redo };
+        let mut cumulative = Cell::new();
+        cumulative.write(0, 0, 5, Order::Cumulative(0));
+        cumulative.write(1, 0, 5, Order::Cumulative(1));
+        for (mut cell, last) in [(Cell::chain(&[5, 5]), 1), (cumulative, 1)] {
+            for bit in 0..8 * 48 {
+                let at = cell.geometry.slot() + last * BLOCK + bit / 8;
+                cell.bytes[at] ^= 1 << (bit % 8);
+                for known in [before_redo, lost, CLOSED] {
+                    assert!(cell.is_refused(known), "bit {bit}, {known:?}");
+                }
+                cell.bytes[at] ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_that_may_be_older_than_the_checkpoint_is_refused() {
+        let lost = Known { lost: Some((6, Lsn(101))), ..KNOWN };
+        // Two durable deltas were overwritten by two that the log has lost.
+        let mut cell = Cell::new();
+        for (number, generation) in [(0, 5), (1, 5), (2, 6), (3, 6)] {
+            cell.write(usize::from(number) % 2, 0, generation, Order::Cumulative(number));
+        }
+        assert!(cell.is_refused(lost));
+        // No delta was durable before these.
+        let mut cell = Cell::new();
+        cell.write(2, 0, 6, Order::Cumulative(8));
+        let (slot, block) = (cell.geometry.slot(), cell.geometry.slot() + 2 * BLOCK);
+        cell.bytes.copy_within(block..block + BLOCK, slot);
+        cell.clear(2);
+        assert_eq!(cell.found(Known { lost: Some((6, Lsn(100))), ..KNOWN }, 0), (Used::None, vec![], vec![0]));
+        // A newer image, which the log has lost, had a delta where this image may have had one.
+        let mut cell = Cell::chain(&[5]);
+        cell.write(3, 1, 6, Order::After(0));
+        let last = cell.geometry.slot() + 3 * BLOCK;
+        let void = Stamp { turn: 10, rewrites: 0, generation: 6 };
+        cell.geometry.seal_delta(&mut cell.bytes[last..last + BLOCK], ID, void, Order::After(0));
+        let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
+        let base = Base { void_turn: Some(10), ..BASE };
+        assert!(Chain::apply(&cell.geometry, ID, half, base, &KNOWN, &mut cell.pages[0].clone()).is_err());
+    }
+
+    #[test]
+    fn only_the_deltas_in_use_are_applied_to_a_known_page() {
+        let mut cell = Cell::new();
+        for (number, generation) in [(0, 5), (1, 6)] {
+            cell.write(usize::from(number) % 2, 0, generation, Order::Cumulative(number));
+        }
+        let read = |used| {
+            let mut page = cell.pages[0].clone();
+            let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
+            apply_used(&cell.geometry, ID, half, BASE, used, &mut page).map(|_| page)
+        };
+        assert!(read(Used::None).unwrap() == cell.pages[0] && read(Used::Cumulative(0)).unwrap() == cell.pages[1]);
+        assert!(read(Used::Cumulative(1)).unwrap() == cell.pages[2]);
+        assert!(read(Used::Cumulative(2)).is_err() && read(Used::Chain(1)).is_err());
     }
 
     #[test]

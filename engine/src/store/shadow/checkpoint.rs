@@ -1,5 +1,6 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
+use super::cuts::APART;
 use super::own::Own;
 use super::slot::Side;
 use super::states::Kind;
@@ -63,15 +64,21 @@ impl ShadowStore {
         let generation = {
             // The lock waits for the writes of the old generation, so that the sync includes all of its images.
             let mut generation = self.generation.write();
-            *generation += 1;
             let mut guard = self.state.lock();
             let state = &mut *guard;
+            check_failed_writes(state)?;
+            let first = state.synced_generation.max(state.cuts.generation());
+            if *generation >= first.saturating_add(APART - 1) {
+                let cause = "too many checkpoints have failed: close the database and open it again".into();
+                return Err(Error::Poisoned { cause });
+            }
+            *generation += 1;
             state.frozen.extend(&state.unsynced);
             *generation
         };
         self.sync_written(&alone)?;
         drop(alone);
-        self.check_failed_writes()?;
+        check_failed_writes(&self.state.lock())?;
         let pages = self.state.lock().pages.pages();
         let own = Own { generation, pages, ..Own::decode(change.own())? };
         change.write(meta, own.encode())?;
@@ -84,20 +91,6 @@ impl ShadowStore {
         drop(change);
         self.trim_all();
         Ok(())
-    }
-
-    /// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this
-    /// image, so it is needed until the page is written again.
-    fn check_failed_writes(&self) -> Result<()> {
-        let state = self.state.lock();
-        let is_spoilt = |id: &&PageId| {
-            let now = state.pages.get(**id);
-            now.kind() == Kind::Present && !now.is_synced()
-        };
-        match state.failed.iter().find(is_spoilt) {
-            Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),
-            None => Ok(()),
-        }
     }
 
     /// Trims what nobody needs.
@@ -142,6 +135,19 @@ impl ShadowStore {
             _ => cell,
         });
         state.pages.set(id, now.trimmed());
+    }
+}
+
+/// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this image,
+/// so it is needed until the page is written again.
+fn check_failed_writes(state: &State) -> Result<()> {
+    let is_spoilt = |id: &&PageId| {
+        let now = state.pages.get(**id);
+        now.kind() == Kind::Present && !now.is_synced()
+    };
+    match state.failed.iter().find(is_spoilt) {
+        Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),
+        None => Ok(()),
     }
 }
 

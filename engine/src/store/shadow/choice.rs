@@ -1,9 +1,10 @@
 //! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
-use super::cuts::Cuts;
+use super::cuts::{APART, Cuts};
 use super::slot::{Content, Side, Stamp};
 use super::states::PageState;
 use crate::base::Lsn;
+use std::ops::Range;
 
 /// What is known of a page beside its slots.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +25,26 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Of a page whose state is known: what else is beside its slot does not matter.
-    pub(super) const STORED: Known =
+    /// Of a page in a survey: every delta that fits the slot is believed.
+    pub(super) const SURVEY: Known =
         Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, lenient: true };
+
+    /// True if a recovery may have to repeat the last write of the page.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.in_log || self.lost.is_some()
+    }
+
+    /// The generations that may not be synced: those of the process that has died.
+    fn unsynced_generations(&self) -> Range<u32> {
+        self.generation..self.generation.max(self.cuts.generation()).saturating_add(APART)
+    }
+
+    /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not be
+    /// synced, and the log has its change or has lost it.
+    pub(super) fn may_be_unsynced(&self, stamp: Stamp, lsn: Lsn) -> bool {
+        let has_change = self.in_log && lsn >= self.redo || self.lost.is_some_and(|(_, end)| lsn > end);
+        self.unsynced_generations().contains(&stamp.generation) && has_change
+    }
 
     /// True if an image or a delta has a change that the log has lost.
     pub(super) fn has_lost(&self, stamp: Stamp, lsn: Lsn) -> bool {
@@ -53,6 +71,8 @@ pub(super) struct Choice {
     pub(super) other: Other,
     /// True if it is possible that no sync has made the image durable yet.
     pub(super) unsynced: bool,
+    /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
+    pub(super) void_turn: Option<u8>,
 }
 
 /// Chooses between the slots; an error says what is wrong.
@@ -70,7 +90,8 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
         (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
-            Ok(found(side(image), stamp, known, Other::Spoilt))
+            let Content::Image { stamp: void, .. } = other else { return Err("its slots are damaged".into()) };
+            Ok(Choice { void_turn: Some(void.turn), ..found(side(image), stamp, known, Other::Spoilt) })
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
@@ -102,7 +123,7 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
 }
 
 fn none(other: Other) -> Choice {
-    Choice { state: PageState::EMPTY, other, unsynced: false }
+    Choice { state: PageState::EMPTY, other, unsynced: false, void_turn: None }
 }
 
 /// An image was written last of all only after the one in the other slot was synced, or where nobody needs that one. So an
@@ -110,14 +131,18 @@ fn none(other: Other) -> Choice {
 fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
-    Choice { state: if unsynced || other == Other::Empty { state } else { state.synced() }, other, unsynced }
+    let state = if unsynced || other == Other::Empty { state } else { state.synced() };
+    Choice { state, other, unsynced, void_turn: None }
 }
 
 /// True if a slot without an image certainly does not contain the rest of a complete image that was newer than `image`.
 /// The slot then contains one of two things: the rest of an older image that was partly trimmed, or a torn image. The
 /// sectors of a torn image are partly new and partly those of the older image.
 fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bool {
-    let Content::Damaged { named, lsn } = other else { return true };
+    let Content::Damaged { named, lsn, is_foreign } = other else { return true };
+    if is_foreign {
+        return false;
+    }
     let is_before = |old: Stamp| {
         old.generation < image.generation
             || old.generation == image.generation && Stamp::next_turn(old.turn) == image.turn
@@ -130,8 +155,8 @@ fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bo
     let may_be_torn = |lsn: Lsn| {
         lsn <= image_lsn || known.in_log && lsn >= known.redo || known.lost.is_some_and(|(_, end)| lsn > end)
     };
-    (known.in_log || known.lost.is_some())
-        && named.is_none_or(|stamp| is_before(stamp) || stamp.generation >= known.generation)
+    known.is_recovering()
+        && named.is_none_or(|stamp| is_before(stamp) || known.unsynced_generations().contains(&stamp.generation))
         && lsn.is_none_or(may_be_torn)
 }
 
@@ -148,7 +173,7 @@ mod tests {
 
     fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> Content {
         let named = named.map(|(turn, generation)| Stamp { turn, rewrites: 0, generation });
-        Content::Damaged { named, lsn: lsn.map(Lsn) }
+        Content::Damaged { named, lsn: lsn.map(Lsn), is_foreign: false }
     }
 
     /// The same for both orders of the slots: the side in which the first of the two lies, and the choice.

@@ -11,7 +11,7 @@ const MOST: usize = 32;
 const CUT: usize = 12;
 /// Generations between those of a process that has died and those of the process that recovers: more than checkpoints
 /// that the dead process may have begun after its last superblock.
-const APART: u32 = 256;
+pub(super) const APART: u32 = 256;
 
 /// Images and deltas of earlier generations with a greater LSN are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

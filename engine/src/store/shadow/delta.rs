@@ -32,20 +32,29 @@ const ZERO: usize = 15;
 const BITS: usize = 16;
 const CUMULATIVE: u8 = 128;
 
-/// Numbers of cumulative deltas are less than this. The two low bits order them; [`REWRITTEN`] does not.
-pub(super) const NUMBERS: u8 = 8;
-/// A bit of such a number. It changes when a delta that is not synced is overwritten by the next one.
-pub(super) const REWRITTEN: u8 = 4;
-const ORDERED: u8 = REWRITTEN - 1;
+/// A bit of the number of a cumulative delta. It changes when a delta that is not synced is overwritten by the next one. The
+/// other bits order the deltas of an image: the first one has 0, and later ones have 1 to 4 in turn.
+pub(super) const REWRITTEN: u8 = 8;
+const LAST: u8 = 4;
 
 /// The number of the cumulative delta after a synced one.
 pub(super) fn next_number(number: u8) -> u8 {
-    (number + 1) & ORDERED
+    number % REWRITTEN % LAST + 1
 }
 
 /// True if `next` is the number of a cumulative delta after one with `number`.
 pub(super) fn is_next(number: u8, next: u8) -> bool {
-    next & ORDERED == next_number(number)
+    next % REWRITTEN == next_number(number)
+}
+
+/// True if no delta was durable before this one.
+pub(super) fn is_first(number: u8) -> bool {
+    number.is_multiple_of(REWRITTEN)
+}
+
+/// True if a cumulative delta may have this number.
+pub(super) fn is_number(number: u8) -> bool {
+    number < 2 * REWRITTEN && number % REWRITTEN <= LAST
 }
 
 /// What a delta is applied to.
@@ -183,7 +192,7 @@ impl Geometry {
         let is_sound = self.delta_checksum(block, id) == get_u32(block, 0)
             && segments.is_some()
             && stamp.turn < TURNS
-            && !matches!(order, Order::Cumulative(NUMBERS..))
+            && !matches!(order, Order::Cumulative(number) if !is_number(number))
             && get_u8(block, ZERO) == 0;
         if is_sound { Block::Sound(delta) } else { Block::Damaged(delta) }
     }

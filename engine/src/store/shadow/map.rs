@@ -48,6 +48,11 @@ impl MapPlace {
         self.pages.div_ceil(PAGES) as usize
     }
 
+    /// Bytes of a file that ends with this map.
+    pub(super) fn file_len(self, geometry: &Geometry) -> u64 {
+        self.range(geometry, 0..self.blocks()).end
+    }
+
     /// Where some of its blocks are in the file.
     fn range(self, geometry: &Geometry, blocks: Range<usize>) -> Range<u64> {
         let start = geometry.cell_of(PageId(self.pages)).start;

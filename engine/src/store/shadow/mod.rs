@@ -137,9 +137,17 @@ impl std::fmt::Debug for ShadowStore {
 
 impl ShadowStore {
     /// Opens what is in the file. Nothing is read but its length.
+    ///
+    /// # Errors
+    /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was cut short.
     pub(super) fn open(file: DatabaseFile) -> Result<ShadowStore> {
         let own = Own::decode(&file.own())?;
         let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
+        let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
+        if file.meta().clean && len < whole {
+            let why = format!("it was closed with {whole} bytes and has {len}: it was cut short");
+            return Err(Error::CorruptMeta { what: "the file", why });
+        }
         // A long file with few blocks must not cost memory.
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
         let pages = own.map.map_or(room, |map| room.min(map.pages));

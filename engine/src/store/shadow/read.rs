@@ -1,7 +1,7 @@
 //! Reading pages, and what is learned of a page when it is first read: which slot and which deltas count.
 
 use super::ShadowStore;
-use super::chain::{Base, Chain};
+use super::chain::{self, Base, Chain};
 use super::choice::{Choice, Known, Other, choose};
 use super::half::Half;
 use super::slot::{Content, Side, Stamp};
@@ -81,7 +81,7 @@ impl ShadowStore {
         let about = self.state.lock().known_of(id);
         self.with_buffer(|cell| {
             let found = self.look(id, about, cell, page)?;
-            if found.must_be_written() && about.in_log && !self.rescued {
+            if found.must_be_written() && about.is_recovering() && !self.rescued {
                 return Ok((self.write_again(id, about, cell, page)?, None));
             }
             let now = self.learn(id, found.state());
@@ -102,7 +102,7 @@ impl ShadowStore {
         if found.state().kind() == Kind::Present {
             let side = found.state().side();
             let half = Half::of_cell(cell, side, self.geometry.slot());
-            if found.choice.unsynced && found.chain.used == Used::None {
+            if found.choice.unsynced {
                 self.put(WriteKind::Page, self.geometry.offset(id, side), half.slot())?;
             }
             for &index in &found.chain.unsynced {
@@ -153,8 +153,8 @@ impl ShadowStore {
         let chain = match content {
             Content::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
                 page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
-                Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, &about, page)
-                    .map_err(|what| Error::corrupt(id, what))?
+                let base = Base { stamp, lsn, void_turn: choice.void_turn };
+                Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
             }
             _ => Chain::without_base(&self.geometry, id, half),
         };
@@ -173,7 +173,7 @@ impl ShadowStore {
         if !has_at_least(true) {
             return Err(Error::corrupt(id, "the image that was written outside the log is lost"));
         }
-        if !has_at_least(false) {
+        if !has_at_least(false) && choice.other != Other::Empty {
             // The log needs this image. The image in the other slot belongs to an earlier page with the same id.
             choice.state = choice.state.synced().trimmed();
             choice.other = Other::Spoilt;
@@ -218,17 +218,14 @@ impl ShadowStore {
                 stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
             };
             let base = match self.geometry.look(half.slot(), id) {
-                Content::Image { stamp, lsn } if is_last(stamp) => Base { stamp, lsn },
+                Content::Image { stamp, lsn } if is_last(stamp) => Base::of(stamp, lsn),
                 Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
                 _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
             };
             page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
-            let chain = Chain::apply(&self.geometry, id, half, base, &Known::STORED, page)
+            let parts = chain::apply_used(&self.geometry, id, half, base, state.used(), page)
                 .map_err(|what| Error::corrupt(id, what))?;
-            if chain.used != state.used() {
-                return Err(Error::corrupt(id, "the delta block that was written last is lost"));
-            }
-            Page::check(page, id).map(|_| chain.parts)
+            Page::check(page, id).map(|_| parts)
         })
     }
 }

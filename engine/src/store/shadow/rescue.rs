@@ -55,7 +55,7 @@ impl ShadowStore {
             let half = Half::new(bytes, side, self.geometry.slot());
             let Content::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return };
             let mut page = half.slot().get(..self.geometry.page()).unwrap_or_default().to_vec();
-            let applied = Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, &Known::STORED, &mut page);
+            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &Known::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);

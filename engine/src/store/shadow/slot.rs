@@ -15,7 +15,7 @@ use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::limits::{SLOT_TRAILER, check_page_size};
 use crate::base::{Lsn, PageId};
-use crate::io::BLOCK;
+use crate::io::{BLOCK, SECTOR};
 use crate::page::Page;
 use crate::store::superblock::FRONT;
 use std::ops::Range;
@@ -77,8 +77,8 @@ pub(super) enum Content {
     /// The rest of a slot that was being trimmed: its first and its last block are gone.
     Trimmed,
     /// Anything else. `named` is what its trailer says, if it is one of this database, and `lsn` what its header says, if that
-    /// is the page's.
-    Damaged { named: Option<Stamp>, lsn: Option<Lsn> },
+    /// is the page's. `is_foreign`: one of the two is neither zeros nor that of an image of the page.
+    Damaged { named: Option<Stamp>, lsn: Option<Lsn>, is_foreign: bool },
 }
 
 /// Where slots are, and what their trailers have in common.
@@ -212,7 +212,9 @@ impl Geometry {
         if is_ours && page.id() == id && self.checksum(slot) == get_u32(trailer, 0) {
             return Content::Image { stamp, lsn: page.lsn() };
         }
-        Content::Damaged { named: is_ours.then_some(stamp), lsn: (page.id() == id).then(|| page.lsn()) }
+        let is_own_page = page.id() == id;
+        let is_foreign = !is_own_page && !is_zero(slice(slot, 0, SECTOR)) || !is_ours && !is_zero(trailer);
+        Content::Damaged { named: is_ours.then_some(stamp), lsn: is_own_page.then(|| page.lsn()), is_foreign }
     }
 
     /// Of all that the checksum covers.

@@ -6,11 +6,11 @@
 //! | 2 | the slot that was written last |
 //! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
 //! | 4 | what is not needed of the page waits to be trimmed |
-//! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 27 a
-//! cumulative delta with this number less 20 |
+//! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 24 a
+//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25 |
 //! | 10..16 | turn of the image that was written last |
 
-use super::delta::{NUMBERS, Order, is_next};
+use super::delta::{Order, REWRITTEN, is_next};
 use super::slot::{REWRITES, Side, Stamp, TURNS};
 use crate::base::PageId;
 
@@ -22,6 +22,8 @@ const USED: u32 = 5;
 const USED_BITS: u16 = 31 << USED;
 const CHAIN: u16 = 16;
 const CUMULATIVE: u16 = 20;
+const REWRITTEN_CUMULATIVE: u16 = 25;
+const END: u16 = 30;
 const TURN: u32 = 10;
 
 /// Whether a page has an image.
@@ -81,13 +83,20 @@ impl Used {
         }
     }
 
-    /// Whether a delta may be the one after these.
-    pub(super) fn is_followed_by(self, order: Order) -> bool {
+    /// The blocks of these deltas with their orders, in the order in which they are applied. A page has `most` delta blocks.
+    pub(super) fn in_order(self, most: usize) -> impl Iterator<Item = (usize, Order)> {
+        let (chain, cumulative) = match self {
+            Used::None => (0, None),
+            Used::Chain(count) => (count, None),
+            Used::Cumulative(number) => (0, Some((Used::cumulative_block(number, most), Order::Cumulative(number)))),
+        };
+        (0..chain).map(|index| (usize::from(index), Order::After(index))).chain(cumulative)
+    }
+
+    /// True if these deltas contain a durable delta with this order.
+    pub(super) fn replaces(self, order: Order) -> bool {
         match (self, order) {
-            (Used::None, Order::Cumulative(_)) => true,
-            (Used::Chain(count), Order::After(index)) => index == count,
-            (Used::None, Order::After(index)) => index == 0,
-            (Used::Cumulative(number), Order::Cumulative(next)) => is_next(number, next),
+            (Used::Cumulative(number), Order::Cumulative(before)) => is_next(before, number),
             _ => false,
         }
     }
@@ -162,7 +171,10 @@ impl PageState {
         match (self.0 & USED_BITS) >> USED {
             0 => Used::None,
             count @ 1..=CHAIN => Used::Chain(count.to_le_bytes()[0]),
-            number @ CUMULATIVE.. => Used::Cumulative((number - CUMULATIVE).to_le_bytes()[0] % NUMBERS),
+            code @ CUMULATIVE..REWRITTEN_CUMULATIVE => Used::Cumulative((code - CUMULATIVE).to_le_bytes()[0]),
+            code @ REWRITTEN_CUMULATIVE..END => {
+                Used::Cumulative((code - REWRITTEN_CUMULATIVE).to_le_bytes()[0] | REWRITTEN)
+            }
             _ => Used::None,
         }
     }
@@ -190,7 +202,8 @@ impl PageState {
         let bits = match used {
             Used::None => 0,
             Used::Chain(count) => u16::from(count),
-            Used::Cumulative(number) => CUMULATIVE + u16::from(number),
+            Used::Cumulative(number) if number < REWRITTEN => CUMULATIVE + u16::from(number),
+            Used::Cumulative(number) => REWRITTEN_CUMULATIVE + u16::from(number - REWRITTEN),
         };
         PageState(self.0 & !(USED_BITS | SYNCED) | bits << USED)
     }

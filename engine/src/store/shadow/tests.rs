@@ -78,8 +78,8 @@ fn a_chain_begins_beside_a_synced_slot_and_ends_with_the_next_slot() {
 fn a_cumulative_delta_is_written_over_the_last_one_only_if_that_is_not_synced() {
     let (store, mut page) = store_of(1);
     let mut changed = ChangedParts::NONE;
-    // 4 is added to the number of a delta that has overwritten one.
-    let numbers = [(0, false), (4, true), (1, false), (5, true), (2, true), (3, true), (0, false)];
+    // 8 is added to the number of a delta that has overwritten one.
+    let numbers = [(0, false), (8, true), (1, false), (9, true), (2, true), (3, true), (4, true), (1, false)];
     for (number, is_synced) in numbers {
         assert_eq!(store.change(&mut page, &mut changed), Used::Cumulative(number));
         if is_synced {
@@ -115,8 +115,8 @@ fn a_recovery_clears_a_torn_delta_and_writes_again_what_it_believes() {
     let before = recovering.stats().written_bytes;
     recovering.read(ID, &mut page).unwrap();
     assert!(page == whole && recovering.state_of(ID).used() == Used::Chain(1));
-    // The delta that counts, and zeros.
-    assert_eq!(recovering.stats().written_bytes - before, 2 * BLOCK as u64);
+    // The slot, the delta that counts, and zeros.
+    assert_eq!(recovering.stats().written_bytes - before, 3 * BLOCK as u64);
     assert_eq!(recovering.state.lock().unsynced, [ID]);
     assert!(reopened().read(ID, &mut page).unwrap().is_some() && page == whole);
 }
@@ -200,5 +200,25 @@ fn no_page_is_written_where_a_superblock_has_a_map() {
         let mut read = vec![0; page.len()];
         assert!(store.read(PageId(map.pages), &mut read).unwrap().is_some() && read == page);
         assert!(store.read(PageId(map.pages + 1), &mut read).unwrap().is_none(), "bytes of the map");
+    }
+}
+
+/// The bytes that were there may have been the newest image.
+#[test]
+fn bytes_of_something_else_in_a_slot_are_damage() {
+    for (at, what) in [(0, "the header of another page"), (1, "the trailer of another page")] {
+        let disk: Arc<dyn Disk> = disk();
+        let (store, page) = store_on(disk.clone(), 0);
+        let other = store.state_of(ID).side().other();
+        let foreign = sample_of(store.geometry.page(), ID.0 + 1, 10, SEED);
+        let (start, end) = (store.geometry.offset(ID, other), store.geometry.slot() as u64);
+        match at {
+            0 => disk.write_at(start, &foreign).unwrap(),
+            _ => disk.write_at(start + end - BLOCK as u64, &[7; BLOCK]).unwrap(),
+        }
+        let reopened = ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
+        let mut read = vec![0; page.len()];
+        let result = reopened.read(ID, &mut read);
+        assert!(matches!(result, Err(Error::Corrupt { page, .. }) if page == ID), "{what}: {result:?}");
     }
 }

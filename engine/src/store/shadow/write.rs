@@ -173,9 +173,21 @@ impl ShadowStore {
         {
             return Ok(found.choice.state.synced().target());
         }
-        // Nothing in the cell is needed.
-        self.clear(self.geometry.cell_of(id))?;
+        self.empty(self.geometry.cell_of(id))?;
         Ok(PageState::EMPTY.target())
+    }
+
+    /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be full,
+    /// and [`ShadowStore::ensure_room`] counts one slot for a page.
+    fn empty(&self, cell: Range<u64>) -> Result<()> {
+        if let Err(error) = self.file.disk().trim(cell.start, cell.end - cell.start) {
+            tracing::warn!(%error, "the device did not trim");
+        }
+        let is_empty = self.with_buffer(|bytes| {
+            self.read_part(cell.clone(), bytes)?;
+            Ok(bytes.iter().all(|byte| *byte == 0))
+        })?;
+        if is_empty { Ok(()) } else { self.clear(cell) }
     }
 
     /// Writes zeros over slots or delta blocks.

@@ -19,7 +19,7 @@ use super::place::{GRAIN, Location, Place, grains_of};
 use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result, TableId};
-use crate::page::{Page, PageKind};
+use crate::page::Page;
 use crate::store::compress::{Coders, Encoding};
 use crate::store::{Compression, Overflow, PagePolicy, Target};
 
@@ -154,7 +154,7 @@ fn is_to_be_split(policy: PagePolicy, packed: &[u8]) -> bool {
     policy.overflow == Overflow::Split
         && policy.compression != Compression::None
         && !meets(policy, packed.len())
-        && page.kind() == PageKind::Leaf
+        && page.is_leaf()
         && page.count() > 1
 }
 

@@ -316,6 +316,10 @@ impl<S: Subject> ModelRun<S> {
             }
         };
         assert!(self.durable.iter().any(fits), "neither the last checkpoint nor the one that failed");
+        if !was_closed {
+            // A close may have failed after its first superblock. The database is open again.
+            self.store.file().write_meta(meta_of(S::KIND)).unwrap();
+        }
         self.pages = found.clone();
         self.durable = vec![found];
     }

@@ -14,7 +14,7 @@ use super::space::page_set::PageSet;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
 use crate::page::{self, Page, PageOp};
-use crate::store::{ID_SLACK, PageStore, Pool, WriteGuard};
+use crate::store::{ID_SLACK, PageStore, PlaceBytes, Pool, WriteGuard};
 use crate::txn::stats::Recovery;
 use logical::{LogicalTransaction, Pieces};
 use record::{LOGICAL, OPERATIONS, Record};
@@ -111,6 +111,14 @@ impl<'a> Redo<'a> {
                         let first = page.0.saturating_add(from);
                         freed.add(first..first.saturating_add(count));
                     }
+                    Record::Operation { page, op: PageOp::SetBits { from, count } } if !store.reuses_ids_at_once() => {
+                        let first = page.0.saturating_add(from);
+                        if let Some(id) = freed.first_of(first..first.saturating_add(count)) {
+                            let what =
+                                format!("it uses page {id} again, which it has freed: a later superblock is lost");
+                            return Err(Error::CorruptLog { lsn, what });
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -191,7 +199,8 @@ impl<'a> Redo<'a> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
             transaction.named().try_for_each(|page| self.note_page(page, batch.start))?;
             if batch.end > self.table_lsn {
-                for (page, place) in transaction.places() {
+                let is_kept = |(page, _): &(PageId, PlaceBytes)| !self.found.freed.contains(*page);
+                for (page, place) in transaction.places().filter(is_kept) {
                     self.store.install(page, place, batch.start)?;
                 }
             }

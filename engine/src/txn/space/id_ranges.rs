@@ -28,6 +28,15 @@ impl IdRanges {
         self.0.range(..=id.0).next_back().is_some_and(|(_, end)| id.0 < *end)
     }
 
+    /// The first of these ids that is in the set.
+    pub(crate) fn first_of(&self, ids: Range<u32>) -> Option<PageId> {
+        let first = match self.contains(PageId(ids.start)) {
+            true => ids.start,
+            false => *self.0.range(ids.start..).next()?.0,
+        };
+        ids.contains(&first).then_some(PageId(first))
+    }
+
     /// All ids, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = PageId> {
         self.0.iter().flat_map(|(start, end)| *start..*end).map(PageId)
@@ -50,6 +59,10 @@ mod tests {
             }
             prop_assert!(ranges.iter().eq(ids.iter().copied()));
             prop_assert!((0..240).map(PageId).all(|id| ranges.contains(id) == ids.contains(&id)));
+            for start in 0..240 {
+                let first = ids.range(PageId(start)..PageId(start + 9)).next().copied();
+                prop_assert_eq!(ranges.first_of(start..start + 9), first);
+            }
             prop_assert!(ranges.0.iter().zip(ranges.0.keys().skip(1)).all(|((_, end), next)| end < next));
         }
     }
