@@ -15,6 +15,7 @@ mod page;
 pub mod progress;
 mod random;
 mod stats;
+pub mod tpcc;
 mod value;
 pub mod writes;
 

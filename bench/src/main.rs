@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic, codecs, integers, keys, writes};
+use duramen_bench::{Result, basic, codecs, integers, keys, tpcc, writes};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -19,6 +19,7 @@ enum Command {
     Integers(integers::Args),
     Keys(Box<keys::Args>),
     Writes(Box<writes::Args>),
+    Tpcc(Box<tpcc::Args>),
     /// Makes the figures of a paper again
     #[command(subcommand)]
     Figures(Figures),
@@ -37,6 +38,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Integers(args) => integers::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Writes(args) => writes::run(args),
+        Command::Tpcc(args) => tpcc::run(args),
         Command::Figures(Figures::Keys(args)) => keys::figures::run(args),
         Command::Figures(Figures::Writes(args)) => writes::figures::run(args),
     }

@@ -26,7 +26,7 @@ mod volume;
 
 pub use crash::{Cut, CutChoice};
 pub use death::{Death, Manner};
-pub use drive::{DeviceModel, DriveCounts, DriveVolume, Traffic};
+pub use drive::{CallCost, DeviceModel, DriveCounts, DriveVolume, Traffic};
 pub use fault::{Fault, Trigger};
 pub use hooked::{HookedVolume, Hooks};
 pub use image::{DEVICE_BLOCK, SECTOR};

@@ -2,7 +2,7 @@
 
 use duramen::Database;
 use duramen::io::{Disk, MemoryVolume, OpenMode, Volume, WriteKind};
-use duramen_sim::{DeviceModel, DriveVolume};
+use duramen_sim::{CallCost, DeviceModel, DriveVolume};
 use flate2::{Compress, Compression, FlushCompress};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -105,6 +105,17 @@ fn what_a_file_has_when_it_is_opened_takes_space_and_is_not_written() {
 }
 
 #[test]
+fn a_drive_without_compression_stores_every_block_as_it_is() {
+    let drive = DriveVolume::new(Arc::new(MemoryVolume::new())).without_compression();
+    let disk = drive.open("file", OpenMode::CreateNew).unwrap();
+    disk.write_as(WriteKind::Page, 0, &[7; 3 * BLOCK]).unwrap();
+    disk.trim(0, BLOCK as u64).unwrap();
+    let written = drive.counts().all_written();
+    assert_eq!((written.logical_bytes, written.physical_bytes), (3 * 4096, 3 * 4096));
+    assert_eq!(drive.stored_bytes("file").unwrap(), 2 * 4096);
+}
+
+#[test]
 fn what_is_not_counted_takes_space_all_the_same() {
     let (drive, disk) = drive();
     drive.set_counting(false);
@@ -126,14 +137,10 @@ fn device_time_is_the_sum_of_calls_blocks_bytes_and_seeks() {
     let device = DeviceModel {
         name: "test",
         compresses: true,
-        read_call: 1.0,
-        write_call: 10.0,
-        seek: 100.0,
+        read: CallCost { call: 1.0, seek: 100.0, byte: 2.0, parallel: 2.0 },
+        write: CallCost { call: 10.0, seek: 100.0, byte: 3.0, parallel: 2.0 },
         block: 1000.0,
         bus_byte: 0.5,
-        read_byte: 2.0,
-        write_byte: 3.0,
-        parallel: 2,
     };
     let (drive, disk) = drive();
     disk.write_as(WriteKind::Page, 0, &random(7, BLOCK)).unwrap(); // a seek

@@ -18,7 +18,7 @@ pub mod types;
 pub use crate::base::Damage;
 pub use crate::log::LogShape;
 pub use crate::store::superblock::MAGIC as FILE_MAGIC;
-pub use crate::store::{Compression, DeltaBlocks, Overflow, StoreKind, Target, WriteTotals};
+pub use crate::store::{Compression, CompressionTotals, DeltaBlocks, Overflow, StoreKind, Target, WriteTotals};
 pub use crate::tree::{LevelStats, TreeStats};
 pub use crate::txn::{DatabaseStats, Metrics, Recovery};
 pub use catalog::info::TableInfo;

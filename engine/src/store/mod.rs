@@ -31,7 +31,7 @@ mod tests;
 mod totals;
 
 pub use changed::ChangedParts;
-pub use compress::{Compression, Overflow, PagePolicy, Target};
+pub use compress::{Compression, CompressionTotals, Overflow, PagePolicy, Target};
 pub use file::DatabaseFile;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};

@@ -14,11 +14,11 @@
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
 //! [`PageStore::drop_page`] for a page that is being written.
 
-use super::PagePolicy;
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::superblock::Meta;
+use super::{CompressionTotals, PagePolicy};
 use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use std::ops::Deref;
@@ -386,6 +386,14 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
 
     /// Calls `visit` with every sound image in the file: the newest ones, and old ones that are not yet overwritten.
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()>;
+
+    /// Bytes of the place of a page in the file; `None` if the store has no image of it.
+    fn place_bytes(&self, id: PageId) -> Option<u64>;
+
+    /// The pages that were compressed and decompressed, and the time of that.
+    fn compression(&self) -> CompressionTotals {
+        CompressionTotals::default()
+    }
 
     /// How small changes of pages are written, if the store has delta blocks.
     fn delta(&self) -> Option<DeltaBlocks> {

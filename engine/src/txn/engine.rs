@@ -59,6 +59,8 @@ pub(crate) struct Engine {
     /// The number of times that page ids were released. If it has not changed, a link that a cursor has noted still
     /// leads to the same page.
     pub(super) released: AtomicU64,
+    /// Leaves that were split because they missed the targets of their tables.
+    pub(super) overflow_splits: AtomicU64,
     /// Ids that were freed and must not be used again yet.
     pub(super) withheld: Withheld,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
@@ -95,6 +97,7 @@ impl Engine {
             lazy: AtomicU64::new(0),
             detached: Mutex::default(),
             released: AtomicU64::new(0),
+            overflow_splits: AtomicU64::new(0),
             withheld: Withheld::default(),
             maps: Mutex::default(),
             poisoned: AtomicBool::new(false),

@@ -1,7 +1,8 @@
 //! [`Metrics`]: what a database has written and how much data its users have put. The counting is in `io` and `store`.
 
 use super::engine::Engine;
-use crate::store::{StoreKind, WriteTotals};
+use crate::store::{CompressionTotals, StoreKind, WriteTotals};
+use std::sync::atomic::Ordering;
 
 /// The bytes that a database has written, and the sizes of its file. `Database::metrics` returns them. The counters are
 /// always on and take no locks.
@@ -48,6 +49,8 @@ pub struct Metrics {
     pub page_bytes: u64,
     /// Bytes of changes in the delta blocks in use, estimated from a sample of the pages. 0 for the page store `table`.
     pub delta_bytes: u64,
+    /// The work of page compression since the database was opened.
+    pub compression: CompressionTotals,
 }
 
 impl Metrics {
@@ -76,6 +79,10 @@ impl Engine {
             allocated_bytes: file.allocated(),
             page_bytes: stats.pages.saturating_mul(self.full_page_size() as u64),
             delta_bytes: store.delta_bytes(),
+            compression: CompressionTotals {
+                split: self.overflow_splits.load(Ordering::Relaxed),
+                ..store.compression()
+            },
         }
     }
 

@@ -4,33 +4,37 @@
 use super::counts::{DriveCounts, Traffic};
 use super::file::BLOCK;
 
+/// The cost of the calls in one direction. Times are in seconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CallCost {
+    /// The time of a call.
+    pub call: f64,
+    /// The additional time of a call that does not continue where the call before ended.
+    pub seek: f64,
+    /// The time of a byte on the medium.
+    pub byte: f64,
+    /// How many calls overlap at most. It is not a whole number where calls at the same time share a part of the device.
+    pub parallel: f64,
+}
+
 /// A device. Times are in seconds.
 ///
-/// A call takes a fixed time; the time of a seek, if it does not continue where the call before ended; the time to
-/// compress each block; and the time of the medium for each stored byte. Calls at the same time overlap in all of this,
-/// but not on the bus, which every byte passes before it is compressed.
+/// A call takes the time of its direction and the time to compress each block. Calls at the same time overlap in all of
+/// this, but not on the bus, which every byte passes before it is compressed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DeviceModel {
     /// The name in reports.
     pub name: &'static str,
     /// True if the device compresses. Otherwise the bytes on the medium are those before compression.
     pub compresses: bool,
-    /// The time of a call that reads.
-    pub read_call: f64,
-    /// The time of a call that writes or syncs.
-    pub write_call: f64,
-    /// The additional time of a call that does not continue where the call before ended.
-    pub seek: f64,
+    /// The calls that read.
+    pub read: CallCost,
+    /// The calls that write or sync.
+    pub write: CallCost,
     /// The time to compress or expand a block of 4 KiB.
     pub block: f64,
     /// The time of a byte on the bus.
     pub bus_byte: f64,
-    /// The time to read a byte from the medium.
-    pub read_byte: f64,
-    /// The time to write a byte to the medium.
-    pub write_byte: f64,
-    /// The maximum number of calls at the same time.
-    pub parallel: u32,
 }
 
 impl DeviceModel {
@@ -40,53 +44,39 @@ impl DeviceModel {
     pub const COMPRESSING: DeviceModel = DeviceModel {
         name: "compressing",
         compresses: true,
-        read_call: 80e-6,
-        write_call: 0.0,
-        seek: 0.0,
+        read: CallCost { call: 80e-6, seek: 0.0, byte: 0.0, parallel: 64.0 },
+        write: CallCost { call: 0.0, seek: 0.0, byte: 1e-3 / 16384.0, parallel: 64.0 },
         block: 5e-6,
         bus_byte: 1.0 / 3.2e9,
-        read_byte: 0.0,
-        write_byte: 1e-3 / 16384.0,
-        parallel: 64,
     };
-    /// A SATA solid-state drive.
+    /// The SATA solid-state drive of the paper on selective compression, fitted to its tables 2 and 3. It reads 4 KiB at
+    /// random in 171 us, and in 12.8 us if 32 calls are in the queue; it writes 4 KiB in 49.9 us and 34.6 us.
     pub const SATA_SSD: DeviceModel = DeviceModel {
         name: "sata-ssd",
         compresses: false,
-        read_call: 100e-6,
-        write_call: 60e-6,
-        seek: 0.0,
+        read: CallCost { call: 163e-6, seek: 0.0, byte: 0.0, parallel: 32.0 },
+        write: CallCost { call: 34.2e-6, seek: 0.0, byte: 1.95e-9, parallel: 1.57 },
         block: 0.0,
-        bus_byte: 1.0 / 550e6,
-        read_byte: 0.0,
-        write_byte: 1.0 / 350e6,
-        parallel: 32,
+        bus_byte: 1.88e-9,
     };
-    /// A hard disk of 7,200 revolutions a minute.
+    /// The hard disk of the same paper, of 7,200 revolutions a minute, fitted to the same tables. It reads 4 KiB at random
+    /// in 6.8 ms, and in 3.4 ms if 32 calls are in the queue; its cache makes writes as fast as that.
     pub const HARD_DISK: DeviceModel = DeviceModel {
         name: "hard-disk",
         compresses: false,
-        read_call: 0.1e-3,
-        write_call: 0.1e-3,
-        seek: 12.7e-3,
+        read: CallCost { call: 0.0, seek: 6.8e-3, byte: 5.9e-9, parallel: 2.0 },
+        write: CallCost { call: 0.0, seek: 3.4e-3, byte: 6.0e-9, parallel: 1.0 },
         block: 0.0,
         bus_byte: 1.0 / 600e6,
-        read_byte: 1.0 / 200e6,
-        write_byte: 1.0 / 200e6,
-        parallel: 1,
     };
     /// An NVMe solid-state drive without compression.
     pub const NVME_SSD: DeviceModel = DeviceModel {
         name: "nvme-ssd",
         compresses: false,
-        read_call: 80e-6,
-        write_call: 20e-6,
-        seek: 0.0,
+        read: CallCost { call: 80e-6, seek: 0.0, byte: 0.0, parallel: 128.0 },
+        write: CallCost { call: 20e-6, seek: 0.0, byte: 1.0 / 1.2e9, parallel: 128.0 },
         block: 0.0,
         bus_byte: 1.0 / 3.2e9,
-        read_byte: 0.0,
-        write_byte: 1.0 / 1.2e9,
-        parallel: 128,
     };
     /// All devices.
     pub const ALL: [DeviceModel; 4] =
@@ -99,15 +89,43 @@ impl DeviceModel {
 
     /// Like [`DeviceModel::seconds`], for other counts.
     pub fn seconds_of(&self, read: Traffic, written: Traffic, syncs: u64, queue_depth: u32) -> f64 {
-        let medium = |traffic: Traffic| match self.compresses {
-            true => traffic.physical_bytes as f64,
-            false => traffic.logical_bytes as f64,
-        };
-        let logical = (read.logical_bytes + written.logical_bytes) as f64;
-        let calls = read.calls as f64 * self.read_call + (written.calls + syncs) as f64 * self.write_call;
-        let seeks = (read.seeks + written.seeks) as f64 * self.seek;
-        let media = medium(read) * self.read_byte + medium(written) * self.write_byte;
-        let overlapping = calls + seeks + media + logical / BLOCK as f64 * self.block;
-        logical * self.bus_byte + overlapping / f64::from(queue_depth.clamp(1, self.parallel))
+        self.direction(&self.read, read, read.calls, queue_depth)
+            + self.direction(&self.write, written, written.calls + syncs, queue_depth)
+    }
+
+    fn direction(&self, cost: &CallCost, traffic: Traffic, calls: u64, queue_depth: u32) -> f64 {
+        let medium = if self.compresses { traffic.physical_bytes } else { traffic.logical_bytes };
+        let blocks = traffic.logical_bytes as f64 / BLOCK as f64;
+        let overlapping = calls as f64 * cost.call
+            + traffic.seeks as f64 * cost.seek
+            + medium as f64 * cost.byte
+            + blocks * self.block;
+        traffic.logical_bytes as f64 * self.bus_byte + overlapping / f64::from(queue_depth.max(1)).min(cost.parallel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes a second of random calls of 4 KiB.
+    fn speed(device: &DeviceModel, is_read: bool, queue_depth: u32) -> f64 {
+        let some = Traffic { calls: 1, seeks: 1, logical_bytes: BLOCK, ..Traffic::default() };
+        let (read, written) = if is_read { (some, Traffic::default()) } else { (Traffic::default(), some) };
+        BLOCK as f64 / device.seconds_of(read, written, 0, queue_depth) / 1e6
+    }
+
+    #[test]
+    fn the_drives_of_the_paper_are_as_fast_as_its_tables_say() {
+        let table_3 =
+            [(&DeviceModel::SATA_SSD, [23.9, 82.1, 318.9, 118.3]), (&DeviceModel::HARD_DISK, [0.6, 1.2, 1.2, 1.1])];
+        for (device, [read, write, read_32, write_32]) in table_3 {
+            for (is_read, depth, paper) in
+                [(true, 1, read), (false, 1, write), (true, 32, read_32), (false, 32, write_32)]
+            {
+                let ours = speed(device, is_read, depth);
+                assert!((ours / paper - 1.0).abs() < 0.1, "{} {is_read} {depth}: {ours} and {paper}", device.name);
+            }
+        }
     }
 }

@@ -33,6 +33,8 @@ struct Blocks {
     stored: Vec<u16>,
     /// Blocks of the log that were written since the last sync.
     unsynced: BTreeSet<u64>,
+    /// True if blocks are not compressed.
+    stores_whole: bool,
     zlib: Compress,
     compressed: Vec<u8>,
 }
@@ -49,13 +51,17 @@ fn touched(offset: u64, len: u64) -> Range<u64> {
 }
 
 impl Blocks {
-    fn new() -> Blocks {
+    fn new(stores_whole: bool) -> Blocks {
         let (zlib, compressed) = (Compress::new(Compression::fast(), true), vec![0; 2 * BLOCK_LEN]);
-        Blocks { stored: Vec::new(), unsynced: BTreeSet::new(), zlib, compressed }
+        Blocks { stored: Vec::new(), unsynced: BTreeSet::new(), stores_whole, zlib, compressed }
     }
 
-    /// Stores a block and returns its compressed size.
+    /// Stores a block and returns its size on the drive.
     fn store(&mut self, block: u64, bytes: &[u8; BLOCK_LEN]) -> Result<u64> {
+        if self.stores_whole {
+            self.set(block, BLOCK as u16);
+            return Ok(BLOCK);
+        }
         self.zlib.reset();
         let done = self.zlib.compress(bytes, &mut self.compressed, FlushCompress::Finish);
         done.map_err(|error| Error::io("cannot compress", "a block", std::io::Error::other(error)))?;
@@ -115,8 +121,8 @@ fn read_block(disk: &dyn Disk, block: u64, bytes: &mut [u8; BLOCK_LEN]) -> Resul
 impl DriveFile {
     /// A file with the content of `disk`. Blocks of zeros need no space. The others are compressed when their size is
     /// needed.
-    pub(super) fn load(disk: &dyn Disk) -> Result<DriveFile> {
-        let mut blocks = Blocks::new();
+    pub(super) fn load(disk: &dyn Disk, traits: Traits) -> Result<DriveFile> {
+        let mut blocks = Blocks::new(traits.stores_whole);
         let mut bytes = [0; BLOCK_LEN];
         for block in touched(0, disk.size()?) {
             read_block(disk, block, &mut bytes)?;
@@ -149,6 +155,8 @@ pub(super) struct Traits {
     pub(super) sync_time: Duration,
     /// True if blocks are written atomically.
     pub(super) atomic_blocks: bool,
+    /// True if blocks are not compressed.
+    pub(super) stores_whole: bool,
 }
 
 impl DriveDisk {

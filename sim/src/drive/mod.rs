@@ -17,7 +17,7 @@ mod cost;
 mod counts;
 mod file;
 
-pub use cost::DeviceModel;
+pub use cost::{CallCost, DeviceModel};
 pub use counts::{DriveCounts, Traffic};
 
 use counts::Meter;
@@ -51,6 +51,12 @@ impl DriveVolume {
         DriveVolume { traits: Traits { atomic_blocks: true, ..self.traits }, ..self }
     }
 
+    /// Makes the drive store every block as it is, as most drives do. Nothing is compressed, so it is much faster.
+    #[must_use]
+    pub fn without_compression(self) -> DriveVolume {
+        DriveVolume { traits: Traits { stores_whole: true, ..self.traits }, ..self }
+    }
+
     /// Makes each sync of a file take this time, so that commits of other threads collect during it.
     #[must_use]
     pub fn with_sync_time(self, sync_time: Duration) -> DriveVolume {
@@ -82,7 +88,7 @@ impl DriveVolume {
         let file = match files.get(name) {
             Some(file) => file.clone(),
             None => {
-                let file = Arc::new(DriveFile::load(&*inner)?);
+                let file = Arc::new(DriveFile::load(&*inner, self.traits)?);
                 files.insert(name.to_owned(), file.clone());
                 file
             }

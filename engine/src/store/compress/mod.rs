@@ -1,13 +1,17 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An [`Encoding`]
-//! names the method with which a page was written. `coders` compresses and decompresses. Where the bytes are in the file must not be in this folder.
+//! names the method with which a page was written. `coders` compresses and decompresses, and `totals` counts. Where the
+//! bytes are in the file must not be in this folder.
 
 mod coders;
 mod policy;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 pub(in crate::store) use coders::Coders;
 pub use policy::{Overflow, PagePolicy, Target};
+pub(in crate::store) use totals::CompressionCounters;
+pub use totals::CompressionTotals;
 
 use crate::base::{Error, Result};
 use std::fmt;

@@ -378,6 +378,10 @@ impl PageStore for ShadowStore {
         ShadowStore::delta_bytes(self)
     }
 
+    fn place_bytes(&self, id: PageId) -> Option<u64> {
+        self.exists(id).then_some(self.geometry.slot() as u64)
+    }
+
     fn stats(&self) -> StoreStats {
         let len = self.room.lock().len();
         let pages = self.state.lock().pages.pages();

@@ -20,8 +20,9 @@ use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result, TableId};
 use crate::page::Page;
-use crate::store::compress::{Coders, Encoding};
+use crate::store::compress::{Coders, CompressionCounters, Encoding};
 use crate::store::{Compression, Overflow, PagePolicy, Target};
+use std::time::Instant;
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -47,6 +48,10 @@ pub(crate) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
+    pub(crate) fn is_compressed(self) -> bool {
+        self.encoding != Encoding::Plain
+    }
+
     /// The packed page. If it is compressed, `out` gets it; no page has more than `page_size` bytes. `None` if the bytes are
     /// none.
     ///
@@ -192,14 +197,23 @@ impl ImageBatch {
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, and fills in the
     /// headers. It takes time: call it when no page is latched.
-    pub(crate) fn seal(&mut self, page_size: usize, policy_of: impl Fn(TableId) -> PagePolicy) {
+    pub(crate) fn seal(
+        &mut self,
+        page_size: usize,
+        policy_of: impl Fn(TableId) -> PagePolicy,
+        counters: &CompressionCounters,
+    ) {
         let ImageBatch { bytes, sealed, entries, coders, compressed } = self;
         sealed.clear();
         for entry in entries {
             let packed = slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
             let policy = policy_of(Page::new(packed).table());
-            let encoding = most_compressed(policy, entry.len)
-                .and_then(|most| coders.compress(policy.compression, packed, most, compressed));
+            let encoding = most_compressed(policy, entry.len).and_then(|most| {
+                let started = Instant::now();
+                let encoding = coders.compress(policy.compression, packed, most, compressed);
+                counters.note_compressed(encoding.is_some(), started);
+                encoding
+            });
             entry.is_to_be_split = encoding.is_none() && is_to_be_split(policy, packed);
             let content = if encoding.is_some() { compressed.as_slice() } else { packed };
             (entry.start, entry.len) = (sealed.len(), content.len());

@@ -22,12 +22,12 @@ pub(super) mod trial;
 
 pub(super) use rescue::{PIECE, has_image};
 
-use super::PagePolicy;
 use super::changed::ChangedParts;
-use super::compress::Coders;
+use super::compress::{Coders, CompressionCounters};
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
+use super::{CompressionTotals, PagePolicy};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::io::WriteKind;
 use crate::page::{Page, unpack};
@@ -41,6 +41,7 @@ use rescue::each_image;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
+use std::time::Instant;
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -132,6 +133,7 @@ pub(crate) struct TableStore {
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
+    compression: CompressionCounters,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
     /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
@@ -171,6 +173,7 @@ impl TableStore {
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
+            compression: CompressionCounters::default(),
             persists: AtomicBool::new(false),
             damage: None,
             rescued: false,
@@ -206,7 +209,12 @@ impl TableStore {
         let ReadBuffer { image, packed, coders } = buffer;
         image.resize(at.place.len(), 0);
         self.file.disk().read_at(at.place.offset(), image)?;
-        let packed = open_image(image, id, at.crc)?.packed(coders, self.file.page_size(), packed)?;
+        let content = open_image(image, id, at.crc)?;
+        let started = content.is_compressed().then(Instant::now);
+        let packed = content.packed(coders, self.file.page_size(), packed)?;
+        if let Some(started) = started {
+            self.compression.note_decompressed(started);
+        }
         packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
     }
 
@@ -220,7 +228,8 @@ impl TableStore {
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         {
             let policies = self.policies.read();
-            batch.seal(self.file.page_size(), |table| policies.get(&table).copied().unwrap_or_default());
+            let policy_of = |table: TableId| policies.get(&table).copied().unwrap_or_default();
+            batch.seal(self.file.page_size(), policy_of, &self.compression);
         }
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
@@ -437,6 +446,14 @@ impl PageStore for TableStore {
         let (page, grain, header) = (self.file.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
         let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
         (whole / page).max(fill * 0.8)
+    }
+
+    fn place_bytes(&self, id: PageId) -> Option<u64> {
+        self.location(id).map(|at| at.place.len() as u64)
+    }
+
+    fn compression(&self) -> CompressionTotals {
+        self.compression.totals()
     }
 
     fn damage(&self) -> Option<Error> {

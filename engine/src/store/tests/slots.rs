@@ -209,6 +209,10 @@ impl PageStore for SlotStore {
         Ok(())
     }
 
+    fn place_bytes(&self, id: PageId) -> Option<u64> {
+        self.exists(id).then_some(self.file.page_size() as u64)
+    }
+
     fn stats(&self) -> StoreStats {
         let pages = self.state.lock().pages.len() as u64;
         StoreStats {

@@ -286,10 +286,6 @@ impl<'a> Redo<'a> {
             self.found.skipped += 1;
             return Ok(());
         }
-        if is_format {
-            // The image of a page that no commit has had need not be durable.
-            page.forget_base();
-        }
         let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
             // Other pages were checked when they were read; content that comes from the log has not been.
             if fits && is_format {

@@ -8,6 +8,7 @@ use crate::tree::Tree;
 use crate::txn::commit::applier::Applier;
 use crate::txn::durability::Durability;
 use crate::txn::engine::Engine;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The most leaves that one batch splits.
@@ -92,6 +93,7 @@ impl Engine {
         let applier = Applier::new(self, start, BatchBuffer::new());
         for Candidate { id, tree, key } in candidates {
             tree.split_leaf_at(&applier, *id, key)?;
+            self.overflow_splits.fetch_add(1, Ordering::Relaxed);
         }
         self.append_batch(applier.finish(), start)
     }

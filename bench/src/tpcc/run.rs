@@ -1,0 +1,209 @@
+//! Loads a database, runs transactions, and measures both. What is printed must not be decided here.
+
+use super::data::Population;
+use super::load::Loader;
+use super::schema::{GROUPS, Scale, Storage, Table};
+use super::terminals::{Times, Work};
+use super::transactions::Shop;
+use super::{Args, DiskKind, consistency};
+use crate::Result;
+use crate::clock::process_seconds;
+use duramen::Database;
+use duramen::db::{CompressionTotals, Strategy, TableAnalysis};
+use duramen::io::{FileVolume, MemoryVolume, Volume};
+use duramen_sim::{DriveCounts, DriveVolume};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+const NAME: &str = "tpcc.duramen";
+/// The cache is the data divided by this: 2 GB of 90 GB in the paper.
+const CACHE_PART: u64 = 45;
+
+/// What a part of the run took.
+#[derive(Clone, Copy)]
+pub(super) struct Phase {
+    pub(super) wall_seconds: f64,
+    pub(super) cpu_seconds: f64,
+    pub(super) counts: DriveCounts,
+    pub(super) compression: CompressionTotals,
+}
+
+/// A table with its indexes.
+pub(super) struct Size {
+    pub(super) name: &'static str,
+    pub(super) is_compressed: bool,
+    pub(super) pages: u64,
+    /// Bytes that it would have without compression: those of an entry in a database of one warehouse, times the entries.
+    pub(super) uncompressed: u64,
+    /// Bytes of the places of its pages.
+    pub(super) stored: u64,
+}
+
+/// What was measured.
+pub(super) struct Measured {
+    pub(super) load: Phase,
+    pub(super) work: Phase,
+    pub(super) times: Vec<Times>,
+    pub(super) sizes: Vec<Size>,
+    pub(super) cache: u64,
+}
+
+/// What a database of one warehouse, without compression, says of larger ones.
+struct Sample {
+    /// Bytes of an entry of each table.
+    entry_bytes: HashMap<Table, f64>,
+    compressed: HashSet<Table>,
+}
+
+/// Runs the whole benchmark.
+pub(super) fn measure(args: &Args) -> Result<Measured> {
+    let storage = args.storage();
+    let population = Population { seed: args.seed, scale: args.scale() };
+    eprintln!("loading one warehouse as a sample");
+    let sample = Sample::of(args, &storage, population)?;
+    let cache =
+        args.cache.map_or_else(|| sample.bytes(args.warehouses, &population.scale) / CACHE_PART, |cache| cache.0);
+    let folder = match args.disk {
+        DiskKind::Metered => None,
+        DiskKind::File => Some(match &args.dir {
+            Some(dir) => tempfile::tempdir_in(dir)?,
+            None => tempfile::tempdir_in(".")?,
+        }),
+    };
+    let below: Arc<dyn Volume> = match &folder {
+        None => Arc::new(MemoryVolume::new()),
+        Some(folder) => Arc::new(FileVolume::for_file(&folder.path().join(NAME))?.0),
+    };
+    let drive = DriveVolume::new(below);
+    let drive = Arc::new(if args.device.model().compresses { drive } else { drive.without_compression() });
+    let builder = Database::builder().page_size(args.page_size.0 as usize).cache(cache as usize);
+    let db = builder.create_on(drive.clone(), NAME)?;
+    let loader =
+        Loader { population, warehouses: args.warehouses, storage: &storage, compressed: sample.compressed.clone() };
+    let load = phase(&db, &drive, || loader.load(&db, |table| eprintln!("loading {table}")))?;
+    db.close()?;
+
+    let db = builder.open_on(drive.clone(), NAME)?;
+    let shop = Shop {
+        db,
+        encoding: args.rows,
+        scale: population.scale,
+        warehouses: args.warehouses,
+        writers: AtomicU64::new(0),
+    };
+    work(args, &shop, &drive, args.warmup, 1)?;
+    let mut times = Vec::new();
+    let measured = phase(&shop.db, &drive, || {
+        times = work(args, &shop, &drive, args.seconds, 2)?;
+        Ok(())
+    })?;
+    eprintln!("checking the consistency conditions");
+    consistency::check(&shop)?;
+    let sizes = sizes(&shop, &storage, &sample)?;
+    shop.db.close()?;
+    Ok(Measured { load, work: measured, times, sizes, cache })
+}
+
+/// Runs transactions for some seconds of the clock: that of the wall, or that of the device if it is slower.
+fn work(args: &Args, shop: &Shop, drive: &DriveVolume, seconds: u32, salt: u64) -> Result<Vec<Times>> {
+    let work = Work {
+        shop,
+        mix: args.mix,
+        connections: args.connections,
+        terminals: args.terminals,
+        seed: args.seed ^ salt << 48,
+    };
+    let (before, started) = (drive.counts(), Instant::now());
+    let device = args.device.model();
+    work.run(|| {
+        let wall = started.elapsed().as_secs_f64();
+        let device = match args.disk {
+            DiskKind::Metered => device.seconds(&drive.counts().since(&before), args.queue_depth),
+            DiskKind::File => 0.0,
+        };
+        wall.max(device) >= f64::from(seconds)
+    })
+}
+
+fn phase(db: &Database, drive: &DriveVolume, work: impl FnOnce() -> Result<()>) -> Result<Phase> {
+    let (counts, compression) = (drive.counts(), db.metrics().compression);
+    let (started, cpu) = (Instant::now(), process_seconds());
+    work()?;
+    Ok(Phase {
+        wall_seconds: started.elapsed().as_secs_f64(),
+        cpu_seconds: process_seconds() - cpu,
+        counts: drive.counts().since(&counts),
+        compression: db.metrics().compression.since(&compression),
+    })
+}
+
+impl Sample {
+    fn of(args: &Args, storage: &Storage, population: Population) -> Result<Sample> {
+        let uncompressed = Storage { strategy: Strategy::None, ..*storage };
+        let loader = Loader { population, warehouses: 1, storage: &uncompressed, compressed: HashSet::new() };
+        let builder = Database::builder().page_size(args.page_size.0 as usize);
+        let db = builder.create_on(Arc::new(MemoryVolume::new()), NAME)?;
+        loader.load(&db, |_| ())?;
+        let analyses = db.analyze(&storage.plan(), |_| ())?;
+        let entries = |table: Table| Ok::<_, duramen::Error>(db.begin_read()?.open_untyped(table.name())?.len());
+        let mut sample = Sample { entry_bytes: HashMap::new(), compressed: HashSet::new() };
+        for table in Table::ALL {
+            let analysis = of_table(&analyses, table)?;
+            sample.entry_bytes.insert(table, analysis.bytes as f64 / entries(table)?.max(1) as f64);
+            if analysis.reason.compresses() {
+                sample.compressed.insert(table);
+            }
+        }
+        Ok(sample)
+    }
+
+    /// Bytes of a database without compression.
+    fn bytes(&self, warehouses: u32, scale: &Scale) -> u64 {
+        let of = |(table, bytes): (&Table, &f64)| {
+            let warehouses = if *table == Table::Item { 1 } else { warehouses };
+            bytes * table.entries(scale) as f64 * f64::from(warehouses)
+        };
+        self.entry_bytes.iter().map(of).sum::<f64>() as u64
+    }
+}
+
+fn of_table(analyses: &[TableAnalysis], table: Table) -> Result<&TableAnalysis> {
+    let found = analyses.iter().find(|analysis| analysis.table == table.name());
+    found.ok_or_else(|| format!("table {} was not analyzed", table.name()).into())
+}
+
+/// The sizes of all tables with their indexes.
+fn sizes(shop: &Shop, storage: &Storage, sample: &Sample) -> Result<Vec<Size>> {
+    let analyses = shop.db.analyze(&storage.plan(), |_| ())?;
+    let tx = shop.db.begin_read()?;
+    GROUPS
+        .iter()
+        .map(|group| {
+            let is_compressed = group.tables.iter().any(|table| sample.compressed.contains(table));
+            let mut size = Size { name: group.name, is_compressed, pages: 0, uncompressed: 0, stored: 0 };
+            for &table in group.tables {
+                let analysis = of_table(&analyses, table)?;
+                let entries = tx.open_untyped(table.name())?.len();
+                let entry_bytes = sample.entry_bytes.get(&table).copied().unwrap_or(0.0);
+                size.pages += analysis.pages;
+                size.stored += analysis.stored_bytes;
+                size.uncompressed += (entry_bytes * entries as f64) as u64;
+            }
+            Ok(size)
+        })
+        .collect()
+}
+
+impl Measured {
+    /// The share of the uncompressed database that compression saves.
+    pub(super) fn saved(&self) -> f64 {
+        saved(self.sizes.iter().map(|size| size.stored).sum(), self.sizes.iter().map(|size| size.uncompressed).sum())
+    }
+}
+
+/// The share of bytes that is saved.
+pub(super) fn saved(stored: u64, uncompressed: u64) -> f64 {
+    if uncompressed == 0 { 0.0 } else { 1.0 - stored as f64 / uncompressed as f64 }
+}

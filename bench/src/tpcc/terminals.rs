@@ -1,0 +1,141 @@
+//! The terminals: which transactions run, for how long, and how long each takes. What a transaction does must not be here.
+
+use super::Mix;
+use super::transactions::{Kind, Outcome, Shop, Terminal};
+use crate::Result;
+use crate::random::Random;
+use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the clock of the device is looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+impl Mix {
+    /// The share of each transaction in [`Kind::ALL`], in thousandths.
+    fn shares(self) -> [usize; 5] {
+        match self {
+            Mix::Standard => [450, 430, 40, 40, 40],
+            Mix::Read => [10, 10, 10, 485, 485],
+        }
+    }
+
+    fn pick(self, random: &mut Random) -> usize {
+        let mut number = random.below(1000);
+        for (at, share) in self.shares().into_iter().enumerate() {
+            match number.checked_sub(share) {
+                None => return at,
+                Some(rest) => number = rest,
+            }
+        }
+        0
+    }
+}
+
+/// What the transactions of a kind took.
+#[derive(Clone)]
+pub(super) struct Times {
+    pub(super) count: u64,
+    pub(super) rolled_back: u64,
+    /// Microseconds of each.
+    pub(super) latencies: Histogram<u64>,
+    /// The time that they waited for other transactions that write.
+    pub(super) waited: Duration,
+}
+
+impl Times {
+    fn new() -> Result<Times> {
+        Ok(Times { count: 0, rolled_back: 0, latencies: Histogram::new(3)?, waited: Duration::ZERO })
+    }
+
+    fn note(&mut self, outcome: Outcome, time: Duration) {
+        self.count += 1;
+        self.rolled_back += u64::from(outcome.rolled_back);
+        self.waited += outcome.waited;
+        // A histogram of this kind grows as it must.
+        self.latencies.saturating_record(time.as_micros() as u64);
+    }
+
+    fn add(&mut self, other: &Times) -> Result<()> {
+        self.count += other.count;
+        self.rolled_back += other.rolled_back;
+        self.waited += other.waited;
+        Ok(self.latencies.add(&other.latencies)?)
+    }
+}
+
+/// Who works, and with what.
+pub(super) struct Work<'a> {
+    pub(super) shop: &'a Shop,
+    pub(super) mix: Mix,
+    pub(super) connections: u32,
+    pub(super) terminals: u32,
+    pub(super) seed: u64,
+}
+
+impl Work<'_> {
+    /// Runs transactions in all connections until `is_over`. Returns the times of each kind.
+    pub(super) fn run(&self, is_over: impl Fn() -> bool) -> Result<Vec<Times>> {
+        let stop = AtomicBool::new(false);
+        let results: Vec<Result<Vec<Times>>> = std::thread::scope(|scope| {
+            let connect = |number: u32| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let done = self.connection(number, stop);
+                    if done.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    done
+                })
+            };
+            let threads: Vec<_> = (0..self.connections).map(connect).collect();
+            while !is_over() && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(TICK);
+            }
+            stop.store(true, Ordering::Relaxed);
+            threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread has panicked")?).collect()
+        });
+        let mut all = Kind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
+        for times in results {
+            for (sum, of) in all.iter_mut().zip(times?) {
+                sum.add(&of)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn connection(&self, number: u32, stop: &AtomicBool) -> Result<Vec<Times>> {
+        let mut random = Random::new(self.seed ^ u64::from(number) << 32);
+        let mut all = Kind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
+        while !stop.load(Ordering::Relaxed) {
+            let terminal = random.below((self.shop.warehouses * self.terminals) as usize) as u32;
+            let terminal = Terminal {
+                warehouse: terminal / self.terminals + 1,
+                district: terminal % self.terminals % self.shop.scale.districts + 1,
+            };
+            let at = self.mix.pick(&mut random);
+            let started = Instant::now();
+            let outcome = self.shop.run(Kind::ALL[at], terminal, &mut random)?;
+            all[at].note(outcome, started.elapsed());
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_has_the_shares_of_table_1() {
+        for mix in [Mix::Standard, Mix::Read] {
+            assert_eq!(mix.shares().iter().sum::<usize>(), 1000);
+            let mut random = Random::new(3);
+            let mut counts = [0usize; 5];
+            (0..100_000).for_each(|_| counts[mix.pick(&mut random)] += 1);
+            for (count, share) in counts.into_iter().zip(mix.shares()) {
+                assert!(count.abs_diff(share * 100) < 600, "{counts:?}");
+            }
+        }
+    }
+}
