@@ -101,7 +101,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     })?;
     eprintln!("checking the consistency conditions");
     consistency::check(&shop)?;
-    let sizes = sizes(&shop, &storage, &sample)?;
+    let sizes = sizes(&shop, &sample)?;
     shop.db.close()?;
     Ok(Measured { load, work: measured, times, sizes, cache })
 }
@@ -147,11 +147,11 @@ impl Sample {
         let db = builder.create_on(Arc::new(MemoryVolume::new()), NAME)?;
         loader.load(&db, |_| ())?;
         let analyses = db.analyze(&storage.plan(), |_| ())?;
-        let entries = |table: Table| Ok::<_, duramen::Error>(db.begin_read()?.open_untyped(table.name())?.len());
         let mut sample = Sample { entry_bytes: HashMap::new(), compressed: HashSet::new() };
         for table in Table::ALL {
             let analysis = of_table(&analyses, table)?;
-            sample.entry_bytes.insert(table, analysis.bytes as f64 / entries(table)?.max(1) as f64);
+            let stats = db.table_stats(table.name())?;
+            sample.entry_bytes.insert(table, stats.stored_bytes as f64 / stats.entries().max(1) as f64);
             if analysis.reason.compresses() {
                 sample.compressed.insert(table);
             }
@@ -175,21 +175,19 @@ fn of_table(analyses: &[TableAnalysis], table: Table) -> Result<&TableAnalysis> 
 }
 
 /// The sizes of all tables with their indexes.
-fn sizes(shop: &Shop, storage: &Storage, sample: &Sample) -> Result<Vec<Size>> {
-    let analyses = shop.db.analyze(&storage.plan(), |_| ())?;
-    let tx = shop.db.begin_read()?;
+fn sizes(shop: &Shop, sample: &Sample) -> Result<Vec<Size>> {
+    shop.db.checkpoint()?;
     GROUPS
         .iter()
         .map(|group| {
             let is_compressed = group.tables.iter().any(|table| sample.compressed.contains(table));
             let mut size = Size { name: group.name, is_compressed, pages: 0, uncompressed: 0, stored: 0 };
             for &table in group.tables {
-                let analysis = of_table(&analyses, table)?;
-                let entries = tx.open_untyped(table.name())?.len();
+                let stats = shop.db.table_stats(table.name())?;
                 let entry_bytes = sample.entry_bytes.get(&table).copied().unwrap_or(0.0);
-                size.pages += analysis.pages;
-                size.stored += analysis.stored_bytes;
-                size.uncompressed += (entry_bytes * entries as f64) as u64;
+                size.pages += stats.levels.iter().map(|level| level.pages).sum::<u64>();
+                size.stored += stats.stored_bytes;
+                size.uncompressed += (entry_bytes * stats.entries() as f64) as u64;
             }
             Ok(size)
         })

@@ -18,6 +18,10 @@ pub trait BulkSink {
     fn allocate(&mut self) -> Result<PageId>;
     /// Writes the packed content of a page. Each allocated page is written once, in any order.
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
+    /// The part of its usual bytes to which the next leaf is filled, above 0 and up to 1. It may change after each write.
+    fn leaf_part(&self) -> f32 {
+        1.0
+    }
 }
 
 /// The result of a bulk load.
@@ -312,15 +316,28 @@ impl<K: BulkSink> BulkLoader<K> {
         let trial = if is_long(separator.len(), self.page_size) { self.fence(level, height, count) } else { separator };
         let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let front = builder.used();
-        if !self.fill(&mut builder, level, count) || builder.used() <= front || self.target <= front {
+        let target = self.target_at(height);
+        if !self.fill(&mut builder, level, count) || builder.used() <= front || target <= front {
             return count;
         }
-        let guess = count * (self.target - front) / (builder.used() - front);
+        let guess = count * (target - front) / (builder.used() - front);
         let guess = guess.min(level.items.len().saturating_sub(1));
         let trial = self.fence(level, height, guess);
         let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
-        let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= self.target;
+        let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= target;
         if fits { guess } else { count }
+    }
+
+    /// The number of bytes to which a page is filled.
+    fn target_at(&self, height: usize) -> usize {
+        if height > 0 {
+            return self.target;
+        }
+        let part = self.sink.leaf_part().clamp(0.1, 1.0);
+        // The product is not greater than a page, so the cast loses only the fraction.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        let target = (self.target as f32 * part) as usize;
+        target
     }
 
     /// The image of an item's key as a fence.
@@ -332,12 +349,13 @@ impl<K: BulkSink> BulkLoader<K> {
     /// The number of items that fit in one page, up to the target, under this upper fence. At least [`least`].
     fn fitting(&self, height: usize, upper: Option<&[u8]>) -> usize {
         let Some(level) = self.levels.get(height) else { return 0 };
+        let target = self.target_at(height);
         let mut builder = self.builder(height, upper, PageId::NONE, PageId::NONE);
         for index in 0..level.items.len() {
             if !builder.push(level.key(index), level.record(index)) {
                 return index;
             }
-            if builder.used() > self.target && index >= least(height) {
+            if builder.used() > target && index >= least(height) {
                 return index;
             }
         }

@@ -88,6 +88,9 @@ pub struct TreeStats {
     pub large_records: u64,
     /// Bytes of the large values. A tree does not know them: 0 unless the layer above sets it.
     pub large_value_bytes: u64,
+    /// Bytes of the places of all these pages in the file. A tree does not know them: 0 in memory, or unless the layer
+    /// above sets it.
+    pub stored_bytes: u64,
     /// All problems; empty for a sound tree.
     pub problems: Vec<Problem>,
 }

@@ -177,13 +177,16 @@ impl Database {
         let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
         let entry = shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()?;
         let entry = entry.ok_or_else(|| Error::NoTable { table: name.to_owned() })?;
-        let mut large = Vec::new();
+        let (mut large, mut stored_bytes) = (Vec::new(), 0);
+        let store = shared.engine.page_store();
         let mut visit = |visit: Visit<'_>| match visit {
             Visit::Large { record, .. } => large.push(large::len(record.bytes)),
-            Visit::Page(_) | Visit::Heap { .. } => {}
+            Visit::Page(page) | Visit::Heap { page, .. } => {
+                stored_bytes += store.as_ref().and_then(|store| store.place_bytes(page)).unwrap_or(0);
+            }
         };
         let stats = entry.tree.verify(&shared.engine.pages(), &mut visit)?;
-        Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), ..stats })
+        Ok(TreeStats { large_value_bytes: large.into_iter().flatten().sum(), stored_bytes, ..stats })
     }
 }
 

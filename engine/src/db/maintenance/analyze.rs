@@ -86,7 +86,6 @@ impl Database {
                 pages: scaled(sample.plain.len() as u64, scale),
                 sampled: sample.plain.len() as u64,
                 bytes: scaled(sample.plain.iter().sum(), scale),
-                stored_bytes: scaled(sample.stored, scale),
                 current: table.compression,
                 current_target: table.target,
                 methods: methods.map(method).collect(),
@@ -147,7 +146,7 @@ impl Database {
         progress: &mut dyn FnMut(AnalyzeProgress),
     ) -> Result<Sampled> {
         let engine = &self.shared().engine;
-        let empty = Sample { plain: Vec::new(), stored: 0, methods: vec![MethodSample::default(); policies.len()] };
+        let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); policies.len()] };
         let mut samples = vec![empty; tables.len()];
         let Some(store) = engine.page_store() else { return Ok(Sampled { samples, scale: 1.0 }) };
         let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
@@ -159,7 +158,6 @@ impl Database {
             let at = table.and_then(|table| tables.iter().position(|id| *id == table));
             let place = at.and_then(|at| samples.get_mut(at).zip(uncompressed.get(at)));
             if let Some((sample, uncompressed)) = place {
-                sample.stored += store.place_bytes(id).unwrap_or(0);
                 trials.add(&page, *uncompressed, policies, sample);
             }
             if pages % STEP == 0 || pages == of {

@@ -1,6 +1,7 @@
 //! Bulk loads: builds a new table bottom-up from entries in key order, without the log. This is the fastest way to fill
 //! a table, and gives the fullest pages.
 
+use super::target_fill::TargetFill;
 use crate::base::limits::max_record;
 use crate::base::{PageId, Result};
 use crate::db::catalog::TableEntry;
@@ -8,7 +9,7 @@ use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::spec::{TableSpec, record_list};
 use crate::db::transaction::write::{Adopted, WriteTransaction};
 use crate::db::types::TableOptions;
-use crate::page::Record;
+use crate::page::{Page, Record};
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{Engine, large};
@@ -33,11 +34,18 @@ pub const DEFAULT_FILL: f32 = 0.95;
 pub(crate) struct Sink<'t> {
     engine: &'t Engine,
     adopted: &'t Mutex<Vec<Adopted>>,
+    fill: TargetFill,
 }
 
 impl<'t> Sink<'t> {
     pub(crate) fn new(tx: &'t WriteTransaction) -> Sink<'t> {
-        Sink { engine: &tx.shared.engine, adopted: &tx.adopted }
+        Sink::for_policy(tx, PagePolicy::default())
+    }
+
+    /// The same, for the leaves of a table with this policy.
+    pub(crate) fn for_policy(tx: &'t WriteTransaction, policy: PagePolicy) -> Sink<'t> {
+        let engine = &tx.shared.engine;
+        Sink { engine, adopted: &tx.adopted, fill: TargetFill::new(policy, engine.page_size()) }
     }
 }
 
@@ -54,7 +62,15 @@ impl BulkSink for Sink<'_> {
         if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
             adopted.1 = place;
         }
+        if self.fill.is_adaptive() && Page::new(packed).is_leaf() {
+            let place = self.engine.page_store().and_then(|store| store.place_bytes(id));
+            self.fill.note(place.unwrap_or(0));
+        }
         Ok(())
+    }
+
+    fn leaf_part(&self) -> f32 {
+        self.fill.part()
     }
 }
 
@@ -283,7 +299,13 @@ impl WriteTransaction {
     fn load(&self, name: &str, entry: TableEntry, rules: EntryRules, fill: f32) -> BulkTable<'_> {
         let engine = &self.shared.engine;
         let Tree { layout, table, .. } = entry.tree;
-        let loader = BulkLoader::new(Sink::new(self), engine.page_size(), layout, table, engine.best_fill(fill));
+        let loader = BulkLoader::new(
+            Sink::for_policy(self, entry.policy),
+            engine.page_size(),
+            layout,
+            table,
+            engine.best_fill(fill),
+        );
         let load = Load { tx: self, name: name.to_owned(), finished: false };
         BulkTable { load, rules, entry, loader, bytes: 0 }
     }

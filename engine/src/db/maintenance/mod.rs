@@ -6,6 +6,7 @@ pub(super) mod bulk;
 pub(super) mod compact;
 pub(super) mod convert;
 pub(super) mod strategy;
+mod target_fill;
 
 use super::shared::{Shared, WorkerState};
 use crate::base::Result;

@@ -222,8 +222,6 @@ pub struct TableAnalysis {
     pub sampled: u64,
     /// Bytes of its pages in the file without compression, estimated.
     pub bytes: u64,
-    /// Bytes of the places of its pages in the file now, estimated.
-    pub stored_bytes: u64,
     /// How it is compressed now.
     pub current: Compression,
     /// The length of its places now.
@@ -243,8 +241,6 @@ pub struct TableAnalysis {
 pub(super) struct Sample {
     /// Bytes of each page in the file without compression.
     pub(super) plain: Vec<u64>,
-    /// Bytes of the places of these pages now.
-    pub(super) stored: u64,
     /// The same with each compression that is measured.
     pub(super) methods: Vec<MethodSample>,
 }
@@ -326,7 +322,7 @@ mod tests {
     /// Pages of 16 grains, compressed to these many.
     fn sample(stored: &[u64]) -> Sample {
         let methods = vec![MethodSample { stored: stored.to_vec(), ..MethodSample::default() }];
-        Sample { plain: vec![16; stored.len()], stored: 0, methods }
+        Sample { plain: vec![16; stored.len()], methods }
     }
 
     #[test]

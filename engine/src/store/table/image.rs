@@ -20,7 +20,7 @@ use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result, TableId};
 use crate::page::Page;
-use crate::store::compress::{Coders, CompressionCounters, Encoding};
+use crate::store::compress::{Coders, CompressionRecord, Encoding};
 use crate::store::{Compression, Overflow, PagePolicy, Target};
 use std::time::Instant;
 
@@ -201,17 +201,21 @@ impl ImageBatch {
         &mut self,
         page_size: usize,
         policy_of: impl Fn(TableId) -> PagePolicy,
-        counters: &CompressionCounters,
+        record: &CompressionRecord,
     ) {
         let ImageBatch { bytes, sealed, entries, coders, compressed } = self;
         sealed.clear();
         for entry in entries {
             let packed = slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
-            let policy = policy_of(Page::new(packed).table());
-            let encoding = most_compressed(policy, entry.len).and_then(|most| {
+            let table = Page::new(packed).table();
+            let policy = policy_of(table);
+            // A page that is to be split if it misses its target is always tried.
+            let is_tried = || policy.overflow == Overflow::Split || record.attempts.is_worthwhile(table);
+            let encoding = most_compressed(policy, entry.len).filter(|_| is_tried()).and_then(|most| {
                 let started = Instant::now();
                 let encoding = coders.compress(policy.compression, packed, most, compressed);
-                counters.note_compressed(encoding.is_some(), started);
+                record.attempts.note(table, encoding.is_some());
+                record.counters.note_compressed(encoding.is_some(), started);
                 encoding
             });
             entry.is_to_be_split = encoding.is_none() && is_to_be_split(policy, packed);

@@ -23,7 +23,7 @@ pub(super) mod trial;
 pub(super) use rescue::{PIECE, has_image};
 
 use super::changed::ChangedParts;
-use super::compress::{Coders, CompressionCounters};
+use super::compress::{Coders, CompressionRecord};
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
@@ -133,7 +133,7 @@ pub(crate) struct TableStore {
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
-    compression: CompressionCounters,
+    compression: CompressionRecord,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
     /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
@@ -173,7 +173,7 @@ impl TableStore {
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
-            compression: CompressionCounters::default(),
+            compression: CompressionRecord::default(),
             persists: AtomicBool::new(false),
             damage: None,
             rescued: false,
@@ -213,7 +213,7 @@ impl TableStore {
         let started = content.is_compressed().then(Instant::now);
         let packed = content.packed(coders, self.file.page_size(), packed)?;
         if let Some(started) = started {
-            self.compression.note_decompressed(started);
+            self.compression.counters.note_decompressed(started);
         }
         packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
     }
@@ -356,6 +356,7 @@ impl PageStore for TableStore {
     }
 
     fn set_policy(&self, table: TableId, policy: PagePolicy) {
+        self.compression.attempts.forget(table);
         let mut policies = self.policies.write();
         match policy == PagePolicy::default() {
             true => policies.remove(&table),
@@ -453,7 +454,7 @@ impl PageStore for TableStore {
     }
 
     fn compression(&self) -> CompressionTotals {
-        self.compression.totals()
+        self.compression.counters.totals()
     }
 
     fn damage(&self) -> Option<Error> {
