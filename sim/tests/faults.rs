@@ -1,4 +1,4 @@
-//! What each fault does, seen through the traits that the engine uses.
+//! Tests the effect of each fault through the traits that the engine uses.
 
 use duramen::Error;
 use duramen::io::{Disk, OpenMode, Volume};
@@ -33,7 +33,7 @@ fn a_failed_sync_loses_for_good_what_reads_still_show() {
         volume.inject(Fault::FailSync, Trigger::once());
         assert!(matches!(disk.sync(), Err(Error::Io { .. })));
         assert_eq!(content(&volume, "f"), [2; 4096]);
-        // A second sync succeeds and must not be taken for a proof that the first one's writes are there.
+        // A second sync succeeds. It does not prove that the writes before the failed sync are durable.
         disk.write_at(4096, &[3; 10]).unwrap();
         disk.sync().unwrap();
         let found = after_cut(&volume, "f");
@@ -45,7 +45,7 @@ fn a_failed_sync_loses_for_good_what_reads_still_show() {
 }
 
 #[test]
-fn syncs_fail_from_then_on_until_the_trigger_is_taken_away() {
+fn syncs_fail_until_the_trigger_is_removed() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "db", b"x");
     let log = durable(&volume, "db-log", b"x");
@@ -112,7 +112,7 @@ fn a_full_device_takes_what_fits_and_a_reservation_keeps_its_word() {
     assert_eq!(disk.size().unwrap(), 4096);
     let full = disk.write_at(4096, &[2; 4 * 4096]);
     assert!(matches!(full, Err(Error::Full { path }) if path == volume.path("f")));
-    assert_eq!(disk.size().unwrap(), 4 * 4096, "one block reserved, two free");
+    assert_eq!(disk.size().unwrap(), 4 * 4096, "the size is not one reserved block and two free ones");
     disk.write_at(0, &[3; 4096]).unwrap();
     let other = volume.open("g", OpenMode::CreateNew).unwrap();
     assert!(matches!(other.write_at(0, b"x"), Err(Error::Full { .. })));
@@ -127,7 +127,7 @@ fn a_full_device_takes_what_fits_and_a_reservation_keeps_its_word() {
 }
 
 #[test]
-fn reserved_space_is_there_for_its_writes_when_nothing_else_is() {
+fn reserved_space_is_available_when_the_device_is_full() {
     let volume = FailingVolume::new(1);
     let disk = volume.open("f", OpenMode::CreateNew).unwrap();
     volume.limit_space(Some(8 * 4096));
@@ -154,7 +154,7 @@ fn each_block_of_a_trimmed_range_reads_as_zeros_or_as_it_was() {
         blocks.inspect(|block| assert!(block.iter().all(|&byte| byte == block[0]))).map(|b| b[0]).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds, [0, 1], "some are trimmed and some are not");
+    assert_eq!(kinds, [0, 1], "all blocks are in the same state");
 }
 
 #[test]
@@ -170,12 +170,12 @@ fn rot_changes_what_is_durable_and_leaves_what_is_pending() {
     assert_eq!(kept, content(&volume, "f"));
     volume.rot("f", 100..8192, 3).unwrap();
     let differing = content(&volume, "f").iter().zip(&kept).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
-    assert!([1, 3].contains(&differing), "three flips, of which two may be of the same bit");
+    assert!([1, 3].contains(&differing), "three flips change 1 or 3 bits, because two may flip the same bit");
     assert!(matches!(volume.flip_bits("gone", 0, 1), Err(Error::NotFound { .. })));
 }
 
 #[test]
-fn without_power_every_call_fails_and_the_history_is_the_one_before() {
+fn without_power_every_call_fails_and_adds_no_event() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", b"abc");
     disk.write_at(0, b"x").unwrap();

@@ -1,4 +1,4 @@
-//! The records: keys that look random, and values of which half are zeros and half look random.
+//! The records: keys that look random, and values of which one half is zeros and the other half looks random.
 
 use crate::random::Random;
 
@@ -23,7 +23,7 @@ impl Keys {
         self.0[rank]
     }
 
-    /// All keys in random order.
+    /// Returns all keys in random order.
     pub(super) fn shuffled(&self, random: &mut Random) -> Vec<u64> {
         let mut keys = self.0.clone();
         random.shuffle(&mut keys);
@@ -31,7 +31,7 @@ impl Keys {
     }
 }
 
-/// Fills a value: zeros, then bytes that look random.
+/// Fills a value with zeros, followed by bytes that look random.
 pub(super) fn fill(value: &mut [u8], random: &mut Random) {
     let zeros = value.len() / 2;
     value[..zeros].fill(0);
@@ -41,11 +41,11 @@ pub(super) fn fill(value: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Which parts of the keys have been overwritten: leaves have about as many keys each.
+/// Counts the overwrites of each leaf. The key range is divided among the leaves evenly.
 pub(super) struct Rewritten {
     keys: usize,
     times: Vec<u8>,
-    /// Leaves that were not rewritten twice.
+    /// The number of leaves that have not been rewritten twice.
     left: usize,
 }
 
@@ -55,7 +55,7 @@ impl Rewritten {
         Rewritten { keys, times: vec![0; leaves], left: leaves }
     }
 
-    /// Notes an overwrite; false once all leaves have been rewritten twice.
+    /// Notes an overwrite. Returns false once all leaves have been rewritten twice.
     pub(super) fn note(&mut self, rank: usize) -> bool {
         let leaf = rank * self.times.len() / self.keys;
         if let Some(times) = self.times.get_mut(leaf)
@@ -84,7 +84,7 @@ mod tests {
     fn every_leaf_is_rewritten_twice_before_it_says_so() {
         let mut rewritten = Rewritten::new(4, 2);
         assert_eq!([0, 1, 0, 2, 3, 3].map(|rank| rewritten.note(rank)), [true, true, true, true, false, false]);
-        // Leaves do not divide the keys evenly.
+        // The number of keys is not a multiple of the number of leaves.
         let mut rewritten = Rewritten::new(10, 7);
         assert_eq!((0..20).filter(|n| rewritten.note(n % 10)).count(), 19, "the last key completes it");
     }

@@ -1,5 +1,5 @@
-//! `duramen-bench writes`: write amplification under random overwrites (B-minus-tree paper, section 4). What the figures
-//! mean is in `docs/benchmarks/writes.md`.
+//! `duramen-bench writes`: write amplification under random overwrites (B-minus-tree paper, section 4).
+//! `docs/benchmarks/writes.md` explains the numbers.
 
 mod data;
 pub mod figures;
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Measures what random overwrites write to a drive that compresses, by kind
+/// Measures the bytes that random overwrites write to a drive that compresses, by kind
 #[derive(clap::Args, Clone, Debug)]
 #[command(args_override_self = true)]
 pub struct Args {
-    /// How many records
+    /// The number of records
     #[arg(long, default_value_t = 460_800)]
     records: usize,
-    /// Bytes of a record, of which 8 are its key
+    /// Bytes of a record, including the 8 bytes of its key
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]
     record_size: u32,
     /// Bytes of a page, such as 8KiB
@@ -42,22 +42,22 @@ pub struct Args {
     /// Delta blocks of the store `shadow`: THRESHOLD,SEGMENT,BLOCKS or off
     #[arg(long, default_value_t = DeltaBlocks::default())]
     delta: DeltaBlocks,
-    /// The shape of the log
+    /// The layout of the log
     #[arg(long, value_enum, default_value_t = Log::Packed)]
     log: Log,
     /// When the log is flushed: commit, interval:SECONDSs, or none
     #[arg(long, default_value = "interval:60s")]
     flush: Flush,
-    /// Where the contents are; both are metered
+    /// Where the drive keeps its contents; both kinds count the bytes written
     #[arg(long, value_enum, default_value_t = DiskKind::Metered)]
     disk: DiskKind,
-    /// The folder under which the file is made [default: the current one]
+    /// The folder in which the file is created [default: the current folder]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Where random keys, values and orders begin
+    /// The seed of random keys, values and orders
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How the result is printed
+    /// The format of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -67,20 +67,20 @@ pub struct Args {
 enum Store {
     /// Copy on write with a page table.
     Table,
-    /// Two slots a page, written in turn, and delta blocks.
+    /// Two slots for each page, written in turn, and delta blocks.
     Shadow,
 }
 
-/// The shape of the log.
+/// The layout of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Log {
-    /// Commits one after the other.
+    /// Commits are adjacent.
     Packed,
-    /// Each flush in blocks of its own.
+    /// Each flush begins a new block.
     Sparse,
 }
 
-/// Where the contents of the drive are.
+/// The place of the drive's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum DiskKind {
     /// In memory.
@@ -89,21 +89,21 @@ enum DiskKind {
     File,
 }
 
-/// How a result is printed.
+/// The format of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
-    /// For people.
+    /// A table for people.
     Table,
-    /// One object, for programs.
+    /// One JSON object for programs.
     Json,
 }
 
-/// When the log is flushed.
+/// The time of log flushes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flush {
     /// With each commit.
     Commit,
-    /// So often.
+    /// At this interval.
     Interval(Duration),
     /// When pages are written.
     None,
@@ -118,7 +118,7 @@ impl FromStr for Flush {
             ("commit", _) => Ok(Flush::Commit),
             ("none", _) => Ok(Flush::None),
             (_, Some(seconds @ 1..)) => Ok(Flush::Interval(Duration::from_secs(seconds))),
-            _ => Err("it is none of commit, interval:60s (any number of seconds), none".to_owned()),
+            _ => Err("it is not one of commit, interval:60s (any number of seconds), none".to_owned()),
         }
     }
 }
@@ -136,7 +136,7 @@ impl std::fmt::Display for Flush {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// What the engine says, or that it answers wrong.
+/// Errors of the engine, and an error for wrong results of the engine.
 pub fn run(args: &Args) -> Result<()> {
     if args.records < 1000 {
         return Err("--records must be at least 1000".into());
@@ -156,7 +156,7 @@ mod tests {
         args: Args,
     }
 
-    /// Options as they are typed.
+    /// Parses options as a user types them.
     pub(super) fn args(options: &[&str]) -> Args {
         let options = std::iter::once("").chain(options.iter().copied());
         Program::try_parse_from(options).unwrap_or_else(|error| panic!("{error}")).args

@@ -1,4 +1,4 @@
-//! What the benchmark of writes prints.
+//! Prints the results of the benchmark of writes.
 
 use super::run::{Measured, Work};
 use super::{Args, Format};
@@ -10,7 +10,7 @@ use duramen::io::WriteKind;
 use duramen_sim::{DeviceModel, Traffic};
 use serde_json::{Map, Value, json};
 
-/// Calls that the drive is given at a time.
+/// The number of calls that the drive executes at the same time.
 const QUEUE_DEPTH: u32 = 4;
 
 /// Prints the result.
@@ -23,7 +23,7 @@ pub(super) fn print(args: &Args, measured: &Measured) -> Result<()> {
     Ok(())
 }
 
-/// The result as an object.
+/// Returns the result as an object.
 pub(super) fn object(args: &Args, measured: &Measured) -> Value {
     let Measured { overwrites, reads, scans, leaves, frames, evictions, beta, stored_bytes, file_bytes, .. } = measured;
     let counts = &overwrites.counts;
@@ -56,7 +56,7 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
     })
 }
 
-/// What is measured.
+/// Returns the parameters of the workload.
 pub(super) fn workload(args: &Args) -> Value {
     json!({
         "records": args.records, "record_size": args.record_size, "page_size": args.page_size.0,
@@ -83,7 +83,7 @@ fn work(work: &Work) -> Value {
     })
 }
 
-/// The same for people.
+/// Returns the same as a table for people.
 fn table(object: &Value) -> String {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY);

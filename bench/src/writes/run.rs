@@ -1,4 +1,4 @@
-//! Populates a database, overwrites it at random, and measures. What is printed must not be decided here.
+//! Populates a database, overwrites it at random, and measures. The form of the output must not be decided here.
 
 use super::data::{Keys, Rewritten, fill};
 use super::{Args, DiskKind, Flush, Log, Store};
@@ -17,27 +17,27 @@ const NAME: &str = "writes.duramen";
 const TABLE: &str = "records";
 /// Bytes of a key.
 const KEY: usize = 8;
-/// Records of a commit while populating.
+/// The number of records in a commit while populating.
 const COMMIT: usize = 1000;
-/// Reads, and scans of as many records.
+/// The number of reads, and the number of scans, each of `SCANNED` records.
 const READS: usize = 20_000;
 const SCANS: usize = 2_000;
 pub(super) const SCANNED: usize = 100;
-/// Overwrites for each leaf before the workload begins.
+/// The number of overwrites for each leaf before the measured workload begins.
 const SPREAD: usize = 40;
-/// Bytes that are copied at a time: a block of a file in memory.
+/// The number of bytes that are copied at a time: a block of a file in memory.
 const PART: usize = 4096;
-/// How long a sync takes where several threads commit, so that their commits gather.
+/// The duration of a sync if several threads commit, so that it covers several commits.
 const SYNC: Duration = Duration::from_micros(200);
 
-/// What some operations did to the drive.
+/// The effects of some operations on the drive.
 pub(super) struct Work {
     pub(super) operations: usize,
     pub(super) seconds: f64,
     pub(super) counts: DriveCounts,
 }
 
-/// What was measured.
+/// The results of a measurement.
 pub(super) struct Measured {
     pub(super) overwrites: Work,
     pub(super) reads: Work,
@@ -45,11 +45,11 @@ pub(super) struct Measured {
     pub(super) leaves: u64,
     pub(super) frames: u64,
     pub(super) evictions: u64,
-    /// Syncs of the log that evictions needed.
+    /// The number of log syncs that evictions needed.
     pub(super) forced_log_syncs: u64,
     /// Bytes of delta blocks for each byte of pages.
     pub(super) beta: f64,
-    /// Bytes that the file takes on the drive, and its length.
+    /// The bytes that the file takes on the drive, and its length.
     pub(super) stored_bytes: u64,
     pub(super) file_bytes: u64,
 }
@@ -73,7 +73,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     overwrite_on(args, &keys, drive)
 }
 
-/// A drive with the options of a run. It does not count yet.
+/// Returns a drive with the options of a run. It does not count yet.
 fn drive(args: &Args, below: Arc<dyn Volume>) -> Arc<DriveVolume> {
     let gathers = args.threads > 1 && args.flush == Flush::Commit;
     let sync_time = if gathers { SYNC } else { Duration::ZERO };
@@ -82,20 +82,20 @@ fn drive(args: &Args, below: Arc<dyn Volume>) -> Arc<DriveVolume> {
     Arc::new(drive)
 }
 
-/// Measures with the database that is on the drive.
+/// Runs the workload on the database that is on the drive, and measures it.
 fn overwrite_on(args: &Args, keys: &Keys, drive: Arc<DriveVolume>) -> Result<Measured> {
     let db = builder(args).open_on(drive.clone(), NAME)?;
     Bench { args, keys, drive, db }.measure()
 }
 
-/// A database that was populated once, for several runs that each change a copy.
+/// A populated database, for several runs that each change a copy of it.
 pub(super) struct Populated {
     keys: Keys,
     volume: MemoryVolume,
 }
 
 impl Populated {
-    /// Populates in memory.
+    /// Populates a database in memory.
     pub(super) fn new(args: &Args) -> Result<Populated> {
         let keys = Keys::new(args.records, args.seed);
         let volume = MemoryVolume::new();
@@ -103,8 +103,8 @@ impl Populated {
         Ok(Populated { keys, volume })
     }
 
-    /// Measures with a copy. What `args` says of the records, the page size, the store and delta blocks must be as it
-    /// was.
+    /// Runs the workload on a copy and measures it. The records, the page size, the store and the delta blocks in
+    /// `args` must be those of the populated database.
     pub(super) fn measure(&self, args: &Args) -> Result<Measured> {
         let copy = MemoryVolume::new();
         for name in self.volume.list("")? {
@@ -114,7 +114,7 @@ impl Populated {
             for offset in (0..from.size()?).step_by(PART) {
                 let len = (from.size()? - offset).min(PART as u64) as usize;
                 from.read_at(offset, &mut part[..len])?;
-                // Holes stay holes.
+                // Blocks of zeros are not written, so that holes stay holes.
                 if part[..len].iter().any(|byte| *byte != 0) {
                     to.write_at(offset, &part[..len])?;
                 }
@@ -138,7 +138,7 @@ fn builder(args: &Args) -> Builder {
     builder.log_shape(shape).resident_inner(true).cache(args.cache.0 as usize).page_size(args.page_size.0 as usize)
 }
 
-/// Makes the database that is measured.
+/// Creates and populates the database.
 fn populate(args: &Args, keys: &Keys, drive: &Arc<DriveVolume>) -> Result<()> {
     insert(args, keys, drive.clone())?;
     let db = builder(args).durability(Durability::None).open_on(drive.clone(), NAME)?;
@@ -147,7 +147,7 @@ fn populate(args: &Args, keys: &Keys, drive: &Arc<DriveVolume>) -> Result<()> {
     Ok(bench.db.close()?)
 }
 
-/// Puts all records in random order. The cache holds them all: only the shape of the tree counts.
+/// Inserts all records in random order. The cache holds them all, because only the shape of the tree matters.
 fn insert(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
     let cache = 4 * keys.len() * (args.record_size as usize + 16) + (64 << 20);
     let store = match args.store {
@@ -192,9 +192,9 @@ impl Bench<'_> {
         Ok(self.db.table_stats(TABLE)?.levels.first().map_or(0, |level| level.pages))
     }
 
-    /// Overwrites records at random, the more often the higher their keys. All leaves have just been written whole. Were all
-    /// overwritten equally often from here on, they would all be written whole again at about the same time, and what is
-    /// measured would depend on when it begins.
+    /// Overwrites records at random, records with higher keys more often. All leaves have just been written whole. With
+    /// a uniform distribution all leaves would be written whole again at about the same time, and the result would
+    /// depend on when the measurement begins.
     fn spread(&self) -> Result<()> {
         let count = SPREAD * self.leaves()? as usize;
         self.overwrite(count, 7, |random, keys| random.below(keys).max(random.below(keys)))
@@ -243,7 +243,7 @@ impl Bench<'_> {
         Ok(Work { operations, seconds: started.elapsed().as_secs_f64(), counts: self.drive.counts().since(&before) })
     }
 
-    /// Does `count` operations in all threads, each with numbers of its own.
+    /// Performs `count` operations in all threads. Each thread has its own random numbers.
     fn in_threads(&self, count: usize, salt: u64, operation: impl Fn(&mut Random) -> Result<()> + Sync) -> Result<()> {
         let left = AtomicUsize::new(count);
         let less = |left: usize| left.checked_sub(1);
@@ -260,7 +260,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Overwrites records, one a commit. `choose` says which, of so many in the order of their keys.
+    /// Overwrites records, one in each commit. `choose` returns the index of the key, below the given number of
+    /// keys.
     fn overwrite(&self, count: usize, salt: u64, choose: impl Fn(&mut Random, usize) -> usize + Sync) -> Result<()> {
         let width = self.args.record_size as usize - KEY;
         self.in_threads(count, salt, |random| {

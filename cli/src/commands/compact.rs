@@ -10,7 +10,7 @@ use duramen::db::{CompactProgress, Strategy};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What was done.
+/// The summary of a compaction or a conversion.
 #[derive(Serialize)]
 struct Summary {
     entries: u64,
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
     let before_bytes = open::disk_bytes(&args.database)?;
     let converts = args.store.is_some() || args.page_size.is_some();
     if converts && plan::is_given(&args.plan) {
-        let why = "a conversion copies tables with their compression: compress them with another compact";
+        let why = "a conversion keeps the compression of each table; run compact again to change it";
         return Err(Failure::Usage(why.to_owned()));
     }
     let entries = if converts { convert(args)? } else { compact(args)? };
@@ -59,14 +59,14 @@ fn convert(args: &Compact) -> Result<u64> {
     drop(meter);
     match converted {
         Err(Error::Full { path }) => {
-            let why = "a conversion needs space for the old file and the new one; the database is as it was";
+            let why = "a conversion needs space for the old file and the new one; the database is unchanged";
             Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
         }
         converted => Ok(converted?.entries),
     }
 }
 
-/// Shows progress, from the first of it on.
+/// Shows progress. The first report begins the meter.
 fn show(meter: &mut Option<Meter>, phase: &'static str, done: CompactProgress, args: &Compact) {
     let begin = || Meter::begin(phase, Unit::Count("entries"), Some(done.of), args.progress.quiet);
     meter.get_or_insert_with(begin).show(done.entries, String::new);

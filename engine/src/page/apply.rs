@@ -1,4 +1,4 @@
-//! The one function that changes a page's bytes, at commit and at recovery alike. It decides nothing: an operation
+//! The one function that changes a page's bytes, at commit and at recovery alike. It makes no decisions: an operation
 //! says exactly what happens. Any page and any operation are safe.
 
 use super::builder::{PageBuilder, PageSpec};
@@ -13,12 +13,13 @@ use super::special::put_bits;
 use super::view::Page;
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 
-/// Applies `op` to `page` and sets the page's LSN to `lsn`. `Ok(false)`: it does not fit and the page is unchanged.
+/// Applies `op` to `page` and sets the page's LSN to `lsn`. Returns `Ok(false)` and leaves the page unchanged if the
+/// result does not fit.
 ///
 /// # Errors
-/// `Error::Corrupt` where the operation is none of this page's: a slot beyond its entries, a key outside its prefix
-/// or too long, a record that its list cannot hold, a kind that has no such operation, bytes that are no page's in
-/// number. The page is unchanged.
+/// `Error::Corrupt` if the operation does not apply to this page: a slot beyond its entries, a key outside its prefix
+/// or too long, a record that its list cannot hold, a kind of page without such an operation, a number of bytes that is
+/// not a page size. The page is unchanged.
 pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
     let size = page.len();
     if !limits::is_page_len(size) {
@@ -46,7 +47,7 @@ pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
     Ok(done)
 }
 
-/// A tree page's measures, found to be within the page.
+/// The sizes of a tree page's parts, which are known to fit in the page.
 #[derive(Clone, Copy)]
 pub(super) struct TreePage {
     pub(super) keys_at: usize,
@@ -95,13 +96,13 @@ impl TreePage {
     }
 }
 
-/// The bytes of a page from its key list up to its record list.
+/// Returns the bytes from the key list up to the record list.
 pub(super) fn key_list<'p>(page: &'p mut [u8], tree: &TreePage) -> &'p mut [u8] {
     let end = page.len().saturating_sub(tree.records.bytes);
     page.get_mut(tree.keys_at..end).unwrap_or_default()
 }
 
-/// The bytes of a page's record list, as many as it will have.
+/// Returns the last `len` bytes of a page, where a record list of that length is.
 pub(super) fn record_list(page: &mut [u8], len: usize) -> &mut [u8] {
     let at = page.len().saturating_sub(len);
     page.get_mut(at..).unwrap_or_default()
@@ -116,11 +117,11 @@ fn bits(page: &mut [u8], from: u32, count: u32, set: bool) -> Result<bool> {
     Err(Error::corrupt(id, format!("it is no allocation map with bits {from} to {from} + {count}")))
 }
 
-/// An insertion that is allowed, and what of the page it starts from.
+/// An insertion that is allowed, with the state of the page before it.
 struct Insertion<'k> {
     tree: TreePage,
     suffix: &'k [u8],
-    /// The key list's state, with the room that the record list will leave it; `None` where there is none.
+    /// The key list's state with the room that the new record list leaves; `None` if there is no room.
     keys: Option<KeyState>,
     record_bytes: usize,
 }
@@ -145,16 +146,16 @@ fn plan_insert<'k>(view: Page<'_>, slot: usize, key: &'k [u8], record: Record<'_
     Ok(Insertion { tree, suffix, keys: room.map(|room| KeyState { room, ..tree.keys }), record_bytes })
 }
 
-/// True where [`apply`] would do the insertion; the page stays as it is.
+/// Returns true if [`apply`] would do the insertion. The page stays unchanged.
 ///
 /// # Errors
-/// As [`apply`].
+/// Those of [`apply`].
 pub fn would_insert(page: Page<'_>, slot: usize, key: &[u8], record: Record<'_>) -> Result<bool> {
     let Insertion { suffix, keys, .. } = plan_insert(page, slot, key, record)?;
     let Some(state) = keys else { return Ok(false) };
     match keys::would_insert(page.id(), page.key_bytes(), state, slot, suffix)? {
         Some(fits) => Ok(fits),
-        // A list of blocks knows only when it has tried.
+        // A list of blocks finds out only by trying.
         None => {
             let mut copy = page.bytes().to_vec();
             insert(&mut copy, slot, key, record)
@@ -173,7 +174,7 @@ pub(super) fn insert(page: &mut [u8], slot: usize, key: &[u8], record: Record<'_
     Ok(true)
 }
 
-/// A run, all of it or nothing.
+/// Inserts all entries of a run or none.
 fn whole_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<bool> {
     let mut changed = page.to_vec();
     let done = insert_run(&mut changed, entries, lsn)? == entries.len();
@@ -229,7 +230,8 @@ fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
     Ok(true)
 }
 
-/// The first key that is left becomes the bare prefix, so the page is laid out anew under its own fences.
+/// Removes the first entries of an inner page. The first remaining key becomes the bare prefix, so the page is laid out
+/// again under its own fences.
 fn remove_first_children(page: &mut [u8], to: usize) -> Result<bool> {
     let view = Page::new(page);
     let mut upper = Vec::new();
@@ -246,9 +248,10 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
     let tree = TreePage::of(view)?;
     let longest = limits::max_inline_key(size) + 1;
     if from > to || to > tree.count || lower.len() > longest || upper.is_some_and(|upper| upper.len() > longest) {
-        return Err(Error::corrupt(view.id(), format!("a keeping of slots {from} to {to} of {}", tree.count)));
+        return Err(Error::corrupt(view.id(), format!("a keep of slots {from} to {to} of {}", tree.count)));
     }
-    // Keys are in order, so the outermost ones tell for all, if the page has any. An inner page's first key becomes the fence.
+    // Keys are in order, so the first and the last key are enough, if the page has keys. An inner page's first key
+    // becomes the lower fence.
     let first = match tree.keys.kind.keys_are_out_of_line() {
         true => to,
         false if tree.inner => from + 1,
@@ -259,7 +262,7 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
         view.key_into(slot, &mut key);
         let within = !strictly_below(&key, lower, size) && upper.is_none_or(|upper| may_precede(&key, upper, size));
         if !within {
-            return Err(Error::corrupt(view.id(), "a keeping of keys outside the new fences"));
+            return Err(Error::corrupt(view.id(), "a keep of keys outside the new fences"));
         }
     }
     match rebuilt(view, from, to, lower, upper, right) {
@@ -272,7 +275,7 @@ fn strictly_below(key: &[u8], fence: &[u8], page_size: usize) -> bool {
     super::order::compare_images(key, fence, page_size).is_some_and(std::cmp::Ordering::is_lt)
 }
 
-/// The packed page of the entries `[from, to)` under new fences; `None` where they do not fit.
+/// Returns the packed page of the entries `[from, to)` under new fences; `None` if they do not fit.
 fn rebuilt(
     view: Page<'_>,
     from: usize,

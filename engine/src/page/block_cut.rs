@@ -1,6 +1,6 @@
-//! Where to cut a leaf of blocks in two. Bytes are shared out among the keys of a block to find the middle, and then
-//! counted exactly for the cut, for part of a block takes what it takes. A border between two blocks near the middle is
-//! as good, and leaves all blocks as they are.
+//! Chooses where to cut a leaf of blocks in two. To find the middle, the bytes of a block are divided evenly among its
+//! keys. For the cut itself they are counted exactly, because part of a block takes more or less than its share. A
+//! border between two blocks near the middle is preferred, because it leaves all blocks unchanged.
 
 use super::keys::{Blocks, granule};
 use super::records::RecordListKind;
@@ -9,14 +9,14 @@ use super::view::Page;
 use crate::base::bytes;
 use crate::base::limits::PAGE_HEADER;
 
-/// How far from the middle a cut is sought: no two entries take more than a page's half together, so that the next one or
-/// the one after it fits, and a damaged page is not tried for ever.
+/// How far from the middle a cut is sought, in slots. No two entries together take more than half a page, so the next
+/// cut or the one after it fits. The limit bounds the search in a damaged page.
 const NEAR: usize = 16;
 
-/// An entry that is to go into one of the halves: its slot, its key, the bytes of its record.
+/// An entry that one of the halves is to receive: its slot, its key, the bytes of its record.
 type Pending<'a> = (usize, &'a [u8], usize);
 
-/// A cut: how many entries of the page stay left, and whether the pending one goes behind them.
+/// A cut: how many entries of the page stay left, and whether the pending entry goes behind them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cut {
     left: usize,
@@ -28,13 +28,13 @@ struct Cutter<'a> {
     list: Blocks<'a>,
     pending: Option<Pending<'a>>,
     rule: SeparatorRule,
-    /// Bytes of the entries before each slot, and of all. Not there until the middle is asked for.
+    /// The bytes of the entries before each slot, and of all entries. Empty until the middle is needed.
     before: Vec<usize>,
-    /// The same of their records alone; none where there are no records.
+    /// The same sums for the records alone; empty if there are no records.
     records: Vec<usize>,
 }
 
-/// See `separator::choose_split`: `None` where no cut fits.
+/// Chooses a cut; see `separator::choose_split`. Returns `None` if no cut fits.
 pub(super) fn choose(
     page: Page<'_>,
     list: Blocks<'_>,
@@ -47,7 +47,7 @@ pub(super) fn choose(
         let records = page.record_list();
         cutter.records = sums((0..page.count()).map(|slot| records.entry_bytes(slot)));
     }
-    // Keys in order fill pages; then nobody asks for the middle.
+    // Keys that arrive in order fill pages: the middle is then not needed.
     if let Some(cut) = cutter.behind().find(|cut| cutter.fits(*cut, true)) {
         return Some(cutter.split(cut));
     }
@@ -55,13 +55,14 @@ pub(super) fn choose(
     list.sizes(&mut sizes);
     cutter.before = sums(sizes.into_iter().enumerate().map(|(slot, size)| size + cutter.record(slot)));
     let cuts = cutter.candidates();
-    // A page so small that the pending entry fits neither half at its largest is cut all the same, and cut again.
+    // On a small page the pending entry at its largest may fit neither half. The page is then cut without it and cut
+    // again later.
     let cut =
         cuts.iter().find(|cut| cutter.fits(**cut, true)).or_else(|| cuts.iter().find(|cut| cutter.fits(**cut, false)));
     cut.map(|cut| cutter.split(*cut))
 }
 
-/// The sums of the first none, one, two and so on of these.
+/// Returns the prefix sums of `each`, beginning with 0.
 fn sums(each: impl Iterator<Item = usize>) -> Vec<usize> {
     let so_far = each.scan(0, |sum, one| {
         *sum += one;
@@ -71,7 +72,7 @@ fn sums(each: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 impl Cutter<'_> {
-    /// Bytes of the records before a slot.
+    /// Returns the bytes of the records before a slot.
     fn records_before(&self, slot: usize) -> usize {
         self.records.get(slot.min(self.page.count())).copied().unwrap_or(0)
     }
@@ -80,7 +81,8 @@ impl Cutter<'_> {
         self.records_before(slot + 1).saturating_sub(self.records_before(slot))
     }
 
-    /// Cuts behind all entries, or few before, for a pending one behind the last of all leaves; the best first.
+    /// Returns the cut behind all entries and those 1, 2, 4 and so on entries earlier, the best first. There are such
+    /// cuts only if the pending entry goes behind the last entry of the rightmost leaf.
     fn behind(&self) -> impl Iterator<Item = Cut> {
         let count = self.page.count();
         let last = !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count);
@@ -93,19 +95,19 @@ impl Cutter<'_> {
     }
 
     fn cut(&self, left: usize) -> Cut {
-        // Between its neighbours the pending entry goes left, unless nothing would be right of it.
+        // If the pending entry is next to the cut, it goes left, unless the right half would then be empty.
         let pending_left = self.pending.is_some_and(|(slot, ..)| slot <= left && slot < self.page.count());
         Cut { left, pending_left }
     }
 
-    /// True where both halves have an entry.
+    /// Returns true if both halves have an entry.
     fn divides(&self, cut: Cut) -> bool {
         let count = self.page.count();
         let right = cut.left < count || self.pending.is_some_and(|(slot, ..)| !cut.pending_left && slot == count);
         right && (cut.left > 0 || cut.pending_left)
     }
 
-    /// Cuts behind all entries where that may be, and near the middle, the best first.
+    /// Returns the cuts behind all entries, if those are allowed, and then those near the middle, the best first.
     fn candidates(&self) -> Vec<Cut> {
         let count = self.page.count();
         let total = self.before(count);
@@ -122,7 +124,7 @@ impl Cutter<'_> {
         self.behind().chain(near_the_middle).collect()
     }
 
-    /// Whether both halves fit their pages, the pending entry at its largest among them if that is asked.
+    /// Returns true if both halves fit their pages. `with_pending`: also with the pending entry at its largest.
     fn fits(&self, cut: Cut, with_pending: bool) -> bool {
         let (size, count) = (self.page.bytes().len(), self.page.count());
         let bytes = |from: usize, to: usize| {
@@ -134,7 +136,7 @@ impl Cutter<'_> {
             None => 0,
         };
         let (left, right) = if cut.pending_left { (pending, 0) } else { (0, pending) };
-        // Variable records may have unused slots, fixed ones have a field of their own.
+        // Variable records may have unused slots; fixed records have a size field.
         let unused = match self.page.records() {
             RecordListKind::Variable => 2 * (granule(size) - 1),
             RecordListKind::Fixed => 2,

@@ -1,5 +1,5 @@
-//! Builds the content of a new tree page, entry by entry. Whether entries are in order and within the fences is the
-//! caller's to know: `Page::check` finds out.
+//! Builds the content of a new tree page, entry by entry. The caller ensures that entries are in order and within the
+//! fences; `Page::check` verifies both.
 
 use super::header::{self, NO_UPPER, PageKind};
 use super::keys::{KeyListBuilder, KeyListKind, KeyWalk, granule};
@@ -10,24 +10,24 @@ use crate::base::limits::PAGE_HEADER;
 use crate::base::{PageId, TableId, bytes};
 use std::ops::Range;
 
-/// What a new page is to be.
+/// The specification of a new page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSpec<'a> {
-    /// Its id.
+    /// The page's id.
     pub id: PageId,
-    /// The table that it belongs to.
+    /// The table that the page belongs to.
     pub table: TableId,
-    /// Leaf or inner page.
+    /// The kind: leaf or inner page.
     pub kind: PageKind,
     /// 0 for leaves, 1 for their parents.
     pub level: u8,
-    /// Its key list.
+    /// The kind of the key list.
     pub keys: KeyListKind,
-    /// Its record list; inner pages have [`RecordListKind::Fixed`].
+    /// The kind of the record list; inner pages have [`RecordListKind::Fixed`].
     pub records: RecordListKind,
-    /// No key is below it; empty for the leftmost page of a level.
+    /// The lower fence: no key is below it. Empty for the leftmost page of a level.
     pub lower: &'a [u8],
-    /// Every key is below it; `None` for the rightmost page of a level.
+    /// The upper fence: every key is below it. `None` for the rightmost page of a level.
     pub upper: Option<&'a [u8]>,
     /// The right sibling of a leaf.
     pub right: PageId,
@@ -36,7 +36,7 @@ pub struct PageSpec<'a> {
 /// Builds the packed content of a new page: for splits, merges, bulk loads and compaction.
 pub struct PageBuilder {
     page_size: usize,
-    /// Header and fences, with room for the page; the list sizes are filled in at the end.
+    /// Header and fences, with capacity for the whole page; `finish` fills in the list sizes.
     front: Vec<u8>,
     prefix: usize,
     inner: bool,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for PageBuilder {
 }
 
 impl PageBuilder {
-    /// An empty page of that specification, for pages of `page_size` bytes.
+    /// Begins an empty page with that specification, for pages of `page_size` bytes.
     pub fn new(page_size: usize, spec: &PageSpec<'_>) -> PageBuilder {
         let prefix = if spec.keys.cuts_prefix() { fence_prefix(spec.lower, spec.upper, page_size) } else { 0 };
         let upper_rest = spec.upper.map(|upper| upper.get(prefix..).unwrap_or_default());
@@ -90,9 +90,9 @@ impl PageBuilder {
         }
     }
 
-    /// Appends an entry, greater than those before it and within the fences; the first one of an inner page is kept as
-    /// the bare prefix, whatever its key. False, and nothing changed: there is no room, or the entry is none that the
-    /// page's lists can hold (a key without the page's prefix, a record of another size).
+    /// Appends an entry that is greater than all before it and within the fences. An inner page keeps its first key as
+    /// the bare prefix, whatever `key` is. Returns false and changes nothing if there is no room, or if the page's
+    /// lists cannot hold the entry (a key without the page's prefix, a record of another size).
     pub fn push(&mut self, key: &[u8], record: Record<'_>) -> bool {
         let suffix = if self.inner && self.count == 0 {
             &[]
@@ -107,9 +107,9 @@ impl PageBuilder {
         self.push_suffix(suffix, record)
     }
 
-    /// Appends entries of another page, taking them over without building their keys where the lists allow it. `first`
-    /// replaces the key of the first one, for an inner page's slot 0 has none of its own. False: not all of them could
-    /// be appended (see [`PageBuilder::push`]), some may have been.
+    /// Appends entries of another page; if the lists allow it, without building their keys. `first` replaces the key of
+    /// the first entry, because slot 0 of an inner page has no key of its own. Returns false if not all entries could
+    /// be appended (see [`PageBuilder::push`]); some may have been appended.
     pub fn push_entries(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
         self.take_entries(page, entries, first) && self.fits()
     }
@@ -144,7 +144,8 @@ impl PageBuilder {
         self.push_all(page, start + 1..end, cut)
     }
 
-    /// The same for a list whose keys are built one from the other. Whether all is within the page is seen at the end.
+    /// Does [`PageBuilder::push_entries`] for a list that builds each key from the one before. Only the end result is
+    /// compared with the size of the page.
     fn push_walking(&mut self, page: Page<'_>, entries: Range<usize>, first: Option<&[u8]>) -> bool {
         let bare = usize::from(self.inner || first.is_some());
         let cut = self.cut_from(page, entries.start + bare..entries.end);
@@ -172,8 +173,8 @@ impl PageBuilder {
         all && self.fits() && self.count <= usize::from(u16::MAX)
     }
 
-    /// As [`PageBuilder::push_entries`], between two lists that can be taken over without a look at whether each entry
-    /// fits: all of them or none do.
+    /// Does [`PageBuilder::push_entries`] between two lists that copy entries without a size check for each entry.
+    /// Copies all of them or none.
     fn push_all(&mut self, page: Page<'_>, entries: Range<usize>, cut: usize) -> bool {
         let Some(key_bytes) = self.keys.take(&page.key_list(), entries.clone(), cut) else { return false };
         let without = matches!(self.records, RecordListBuilder::None) && page.records() == RecordListKind::None;
@@ -190,13 +191,14 @@ impl PageBuilder {
         self.fits() && self.count <= usize::from(u16::MAX)
     }
 
-    /// The record of an entry; `child` are the bytes of an inner page's, whatever record list a hostile one names.
+    /// Returns the record of an entry. `child` is the record of an inner page's entry, whatever record list a hostile
+    /// page names.
     fn record<'r>(page: Page<'r>, slot: usize, child: &'r [u8]) -> Record<'r> {
         if page.is_inner() { Record::inline(child) } else { page.record(slot) }
     }
 
-    /// How many bytes the keys of those entries lose when they are taken over; `None` where their lists differ or
-    /// this page's prefix is shorter. Keys are in order, so that the outermost tell whether all have the prefix.
+    /// Returns how many bytes the keys of those entries lose when they are copied; `None` if the lists differ or this
+    /// page's prefix is shorter. Keys are in order, so it is enough to test the first and the last key for the prefix.
     fn cut_from(&self, page: Page<'_>, entries: Range<usize>) -> Option<usize> {
         let prefix = bytes::slice(&self.front, PAGE_HEADER, PAGE_HEADER + self.prefix);
         let mut key = Vec::new();
@@ -221,7 +223,8 @@ impl PageBuilder {
         fits
     }
 
-    /// Counts an entry in that makes the key list so large, if it fits.
+    /// Counts a new entry and stores the new list sizes, if the entry fits. `key_bytes` is the size of the key list
+    /// with it.
     #[inline]
     fn room(&mut self, key_bytes: Option<usize>, record: Record<'_>) -> bool {
         let lists = key_bytes.zip(self.records.bytes_with(record));
@@ -235,22 +238,22 @@ impl PageBuilder {
         fits
     }
 
-    /// True where all that was appended is within the page, as it is unless a list has broken its word.
+    /// Returns true if all appended entries fit in the page. False only if a list has taken more than it computed.
     pub fn fits(&self) -> bool {
         self.used() <= self.page_size
     }
 
-    /// Entries so far.
+    /// Returns the number of entries so far.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Bytes in use so far, those of the header among them.
+    /// Returns the bytes in use so far, including the header.
     pub fn used(&self) -> usize {
         self.front.len() + self.key_bytes + self.record_bytes
     }
 
-    /// The packed page, its LSN zero: the content of a [`super::PageOp::Format`].
+    /// Returns the packed page, with LSN zero: the content of a [`super::PageOp::Format`].
     pub fn finish(self) -> Vec<u8> {
         let mut out = self.front;
         let keys_at = out.len();

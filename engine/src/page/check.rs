@@ -1,5 +1,5 @@
-//! The full check of a page's structure, once, when its bytes come from a device. Whether the page is the right one
-//! for its parent, and whether its children exist, must be asked elsewhere.
+//! The full check of a page's structure, which runs once when its bytes come from a device. The check that a page is
+//! the right one for its parent, and that its children exist, must not be in this file.
 
 use super::header::{self, PageKind};
 use super::keys::{KeyListKind, KeyWalk};
@@ -10,10 +10,10 @@ use crate::base::limits;
 use crate::base::{Error, PageId, Result, bytes};
 use std::cmp::Ordering;
 
-/// What is wrong, in words.
+/// The error says what is wrong.
 type Verdict = Result<(), String>;
 
-/// The error of a list whose bytes are too few for `count` of its `parts`, such as slots.
+/// Returns the error of a list that has too few bytes for `count` of its `parts`, such as slots.
 pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Display) -> String {
     format!("{bytes} bytes cannot hold {count} {parts}")
 }
@@ -23,8 +23,8 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
 }
 
 impl<'a> Page<'a> {
-    /// Checks everything that a page promises about itself: sizes, tags, fences, both lists, the order of the keys,
-    /// zeros in unused bytes. Keys that are images of long keys with the same first bytes may stand in any order.
+    /// Checks all invariants of a page: sizes, tags, fences, both lists, the order of the keys, zeros in unused bytes.
+    /// Images of long keys with the same first bytes may be in any order.
     ///
     /// # Errors
     /// `Error::Corrupt` that says what is wrong. Any bytes are safe.
@@ -39,7 +39,7 @@ impl<'a> Page<'a> {
     fn verdict(&self, expect: PageId) -> Verdict {
         let size = self.bytes().len();
         ensure(limits::is_page_len(size), || format!("a page of {size} bytes"))?;
-        ensure(self.id() == expect, || format!("it says that it is page {}", self.id()))?;
+        ensure(self.id() == expect, || format!("its header has the page id {}", self.id()))?;
         let kind = self.header().u8(header::KIND);
         match PageKind::from_tag(kind) {
             Some(PageKind::Leaf | PageKind::Inner) => self.check_tree_page(),
@@ -50,7 +50,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Runs and maps have none of a tree page's fields; a map has one size of bits, a run none.
+    /// Checks that a run or map has no fields of a tree page. A map has `record_bytes` bytes of bits, a run has none.
     fn check_special(&self, record_bytes: usize) -> Verdict {
         let header = self.header();
         let numbers = [header::COUNT, header::LOWER, header::UPPER_REST, header::PREFIX];
@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
         self.check_free()
     }
 
-    /// The lists are within the page, and what lies between them is zero.
+    /// Checks that the lists are within the page and that the bytes between them are zero.
     fn check_free(&self) -> Verdict {
         let (size, header) = (self.bytes().len(), self.header());
         let front = self.keys_at() + header.u16(header::KEY_BYTES);
@@ -99,7 +99,7 @@ impl<'a> Page<'a> {
         self.check_keys()
     }
 
-    /// A tree page without fences, of numbers and of keys as long as keys can be.
+    /// Checks a heap page: a tree page without fences, whose keys are numbers and whose records are whole keys.
     fn check_heap_page(&self) -> Verdict {
         self.check_tree_page()?;
         let lists = self.keys() == KeyListKind::NUMBERS && self.records() == RecordListKind::Variable;
@@ -107,7 +107,7 @@ impl<'a> Page<'a> {
         let bare = self.lower_fence().is_empty() && !self.has_upper_fence() && self.right().is_none();
         ensure(bare, || "a heap page with fences or a right link".into())?;
         for slot in 0..self.count() {
-            ensure(self.key_len(slot) == 2, || format!("a number of {} bytes", self.key_len(slot)))?;
+            ensure(self.key_len(slot) == 2, || format!("a key number of {} bytes", self.key_len(slot)))?;
             let key = self.record(slot);
             ensure(!key.large, || format!("key {slot} is a large record"))?;
             self.check_len(slot, key.bytes.len())?;
@@ -120,7 +120,7 @@ impl<'a> Page<'a> {
         let longest = limits::max_inline_key(size) + 1;
         let prefix = self.header().u16(header::PREFIX);
         let lower = self.lower_fence();
-        ensure(prefix <= lower.len(), || format!("a prefix of {prefix} bytes of a fence of {}", lower.len()))?;
+        ensure(prefix <= lower.len(), || format!("its prefix of {prefix} bytes exceeds its fence of {}", lower.len()))?;
         let mut upper = Vec::new();
         let upper = self.upper_fence_into(&mut upper).then_some(upper.as_slice());
         ensure(lower.len() <= longest && upper.is_none_or(|upper| upper.len() <= longest), || {
@@ -128,11 +128,11 @@ impl<'a> Page<'a> {
         })?;
         let expected = if keys.cuts_prefix() { fence_prefix(lower, upper, size) } else { 0 };
         ensure(prefix == expected, || format!("a prefix of {prefix} bytes instead of {expected}"))?;
-        ensure(upper.is_none_or(|upper| may_precede(lower, upper, size)), || "its fences are in disorder".into())
+        ensure(upper.is_none_or(|upper| may_precede(lower, upper, size)), || "its fences are not in order".into())
     }
 
-    /// The keys are in order and within the fences. An inner page's key 0 is the bare prefix and stands for its lower
-    /// fence.
+    /// Checks that the keys are in order and within the fences. An inner page's key 0 is the bare prefix and stands for
+    /// its lower fence.
     fn check_keys(&self) -> Verdict {
         let size = self.bytes().len();
         let list = self.key_list();
@@ -145,11 +145,11 @@ impl<'a> Page<'a> {
             })?;
         }
         if self.keys_are_out_of_line() {
-            // Its list has looked at what it has; only the tree can get at the keys.
+            // The list has checked its parts. Only the tree can read the keys.
             return Ok(());
         }
         if list.checks_order() {
-            // Nothing is left to look at.
+            // The list has checked the order.
         } else if self.keys().is_walked() {
             self.check_order_walking(first)?;
         } else {
@@ -174,13 +174,13 @@ impl<'a> Page<'a> {
 }
 
 impl Page<'_> {
-    /// Keys rise and are no longer than keys can be, from slot `first` on.
+    /// Checks that keys rise and do not exceed the longest length, from slot `first` on.
     fn check_order(&self, first: usize) -> Verdict {
         let list = self.key_list();
         let (mut previous, mut key) = (Vec::new(), Vec::new());
         for slot in first..self.count() {
             self.check_len(slot, self.key_len(slot))?;
-            // Keys that do not rise byte by byte, as images of long keys may, are looked at whole.
+            // Images of long keys need not rise byte by byte. Such keys are compared whole.
             if slot > first && !list.is_above_previous(slot) {
                 self.key_into(slot - 1, &mut previous);
                 self.key_into(slot, &mut key);
@@ -190,7 +190,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The same for a list whose keys are built one from the other.
+    /// Does the same for a list that builds each key from the one before.
     fn check_order_walking(&self, first: usize) -> Verdict {
         let mut keys = KeyWalk::new(self.key_list(), first, self.count());
         let (mut previous, mut key) = (Vec::new(), Vec::new());
@@ -210,10 +210,10 @@ impl Page<'_> {
 
     fn check_len(&self, slot: usize, len: usize) -> Verdict {
         let longest = limits::max_inline_key(self.bytes().len()) + 1;
-        ensure(len <= longest, || format!("key {slot} has {len} bytes"))
+        ensure(len <= longest, || format!("key {slot} is too long: {len} bytes"))
     }
 
-    /// Two keys may only fail to rise where their order is not the page's to know.
+    /// Accepts two keys that do not rise only if the page cannot decide their order.
     fn check_unknown(&self, slot: usize, previous: &[u8], key: &[u8]) -> Verdict {
         let unknown = compare_images(previous, key, self.bytes().len()).is_none();
         ensure(unknown, || format!("key {slot} is not above the one before it"))

@@ -1,5 +1,5 @@
-//! The 38 bytes at the front of every page, of any kind: where each field is and how it is read and written.
-//! What the fields of one kind imply for the rest of its page is said elsewhere.
+//! The 38 bytes at the front of every page, of any kind: the place of each field and how it is read and written. What
+//! the fields of one kind of page imply for the rest of the page must not be in this file.
 //!
 //! Little-endian: LSN u64 @0, page id u32 @8, table id u32 @12, right u32 @16, entry count u16 @20, bytes of the
 //! key list u16 @22, bytes of the record list u16 @24, kind u8 @26, level u8 @27, tag of the key list @28 (kind u8, codec u8,
@@ -24,34 +24,34 @@ pub(super) const LOWER: usize = 32;
 pub(super) const UPPER_REST: usize = 34;
 pub(super) const PREFIX: usize = 36;
 
-/// In the field `UPPER_REST`: there is no upper fence, the page is the rightmost of its level.
+/// The value of the field `UPPER_REST` if there is no upper fence: the page is the rightmost of its level.
 pub(super) const NO_UPPER: u16 = 0xFFFF;
 
-/// What a page is for.
+/// The use of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PageKind {
     /// A page of entries: keys and their records.
     Leaf = 1,
-    /// A page of separators and the pages that they lead to.
+    /// A page of separators and the ids of its child pages.
     Inner = 2,
-    /// A link of a chain of pages that holds a large value or the whole of a long key.
+    /// One page of a chain that holds a large value or the whole of a long key.
     Run = 3,
-    /// An allocation map: one bit a page.
+    /// An allocation map: one bit for each page.
     Map = 4,
-    /// Keys whose leaves have parts of them only.
+    /// A page of the key heap: whole keys, of which the leaves hold only parts.
     Heap = 5,
 }
 
 impl PageKind {
-    /// The kind of that number.
+    /// Returns the kind with this number.
     pub(super) fn from_tag(tag: u8) -> Option<PageKind> {
         let kinds = [PageKind::Leaf, PageKind::Inner, PageKind::Run, PageKind::Map, PageKind::Heap];
         kinds.into_iter().find(|kind| *kind as u8 == tag)
     }
 }
 
-/// A page's header, read without bounds checks: too short a page has a header of zeros.
+/// A page's header, read without bounds checks. A page that is too short has a header of zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Header<'a>(&'a [u8; PAGE_HEADER]);
 
@@ -66,7 +66,7 @@ impl<'a> Header<'a> {
         bytes::get_u8(self.0, at)
     }
 
-    /// The tag of the key list.
+    /// Returns the tag of the key list.
     #[inline(always)]
     pub(super) fn key_list(self) -> [u8; 3] {
         [self.u8(KEY_LIST), self.u8(KEY_LIST + 1), self.u8(KEY_LIST + 2)]
@@ -88,17 +88,17 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Writes entry count and list sizes, which change together.
+/// Writes the entry count and the list sizes, which change together.
 #[inline(always)]
 pub(super) fn set_lists(page: &mut [u8], count: usize, key_bytes: usize, record_bytes: usize) {
-    // The three fields lie side by side: one write has one bounds check, and one assertion stands for all.
+    // The three fields are adjacent: one write has one bounds check, and one assertion covers all three.
     bytes::must_fit(count.max(key_bytes).max(record_bytes) <= usize::from(u16::MAX));
     let [[a, b], [c, d], [e, f]] =
         [count, key_bytes, record_bytes].map(|number| bytes::u16_clamped(number).to_le_bytes());
     bytes::put_array(page, COUNT, [a, b, c, d, e, f]);
 }
 
-/// Writes the LSN of the last operation; also of a packed page, which begins with the same header.
+/// Writes the LSN of the last operation. Also works on a packed page, which begins with the same header.
 pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     bytes::put_u64(page, LSN, lsn.0);
 }

@@ -6,12 +6,13 @@ use crate::base::{bytes, limits};
 use std::cmp::Ordering;
 
 impl Page<'_> {
-    /// As [`Page::search`], of a whole key that is longer than [`limits::long_key_head`]. `full_key` puts the whole key of a slot
-    /// in its buffer.
+    /// Searches for a whole key that is longer than [`limits::long_key_head`], as [`Page::search`] does for an image.
+    /// `full_key` writes the whole key of a slot to its buffer.
     ///
-    /// Images compare as bytes up to their tail only: entries that share the head of `key` are in the order of their whole keys,
-    /// not of their bytes, and a search for bytes among them may find anything. All others are in the order of their bytes, so
-    /// that searches for the head and for what follows it find where those begin and end.
+    /// Images compare bytewise only up to their tail. Entries that share the head of `key` are in the order of their
+    /// whole keys, not of their images, so a bytewise search among them may return any slot. All other entries are in
+    /// the order of their bytes. Searches for the head and for the first key behind all keys with that head therefore
+    /// find where these entries begin and end.
     ///
     /// # Errors
     /// Those of `full_key`.
@@ -42,8 +43,8 @@ impl Page<'_> {
         Ok(Err(low))
     }
 
-    /// False where the whole key `key` is certainly not in the page's range. Two keys that agree in the head of an image are
-    /// taken to be in order: only separators could tell.
+    /// Returns false if the whole key `key` is certainly outside the page's range. Two keys that agree in the head of
+    /// an image count as in order, because only the separators could decide.
     #[inline]
     pub fn may_cover(&self, key: &[u8]) -> bool {
         let page_size = self.bytes().len();

@@ -1,8 +1,8 @@
 //! What the bytes of one page mean: header, fences, key lists, record lists, separators, page operations, checking.
 //!
-//! Everything here is a function from bytes to bytes. The place of a page, latches and the links between
-//! pages must not be in this folder. Reading trusts nothing: a field outside the page reads as zero, and
-//! [`Page::check`] says once, when bytes come from a device, whether they make sense.
+//! Everything here is a function from bytes to bytes. The place of a page, latches and the links between pages must not
+//! be in this folder. Reading accepts any bytes: a field outside the page reads as zero. [`Page::check`] finds once,
+//! when bytes come from a device, whether they are a sound page.
 
 mod apply;
 mod block_cut;

@@ -1,9 +1,10 @@
-//! All operations that can change a page, and their bytes in the log. `apply` has their effects. The reasons for an
+//! All operations that can change a page, and their encoding in the log. `apply` performs them. The reasons for an
 //! operation must not be in this file.
 //!
-//! `tag u8`, then the fields in their order: numbers as varints, byte strings as `varint length | bytes`, records as
-//! `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else `varint length + 1`.
-//! A run is its number of entries, then each entry: its slot less that of the entry before, its key, its record.
+//! An operation is `tag u8`, then its fields in order: numbers as varints, byte strings as `varint length | bytes`,
+//! records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else
+//! `varint length + 1` and the bytes. A run is its number of entries, then each entry: its slot minus the slot of the
+//! entry before, its key, its record.
 
 use super::records::Record;
 use crate::base::bytes::take;
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 /// An entry of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewEntry<'a> {
-    /// Where it goes, in the page as it is before the run: at or behind the slot of the entry before.
+    /// Where the entry goes, as a slot of the page before the run: not below the slot of the entry before it.
     pub slot: u16,
     /// The key image.
     pub key: &'a [u8],
@@ -21,7 +22,7 @@ pub struct NewEntry<'a> {
     pub record: Record<'a>,
 }
 
-/// One operation on one page: what the log carries. Applying it is deterministic, byte for byte.
+/// One operation on one page, as the log holds it. Applying it is deterministic, byte for byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageOp<'a> {
     /// New content of the whole page, of any kind: tag 1.
@@ -31,32 +32,32 @@ pub enum PageOp<'a> {
     },
     /// A new entry: tag 2.
     Insert {
-        /// Where; the entries from there on move up.
+        /// The slot of the new entry; the entries from there on move up.
         slot: u16,
-        /// The key image; ignored at slot 0 of an inner page, which is kept as the bare prefix.
+        /// The key image; ignored at slot 0 of an inner page, where the key is the bare prefix.
         key: &'a [u8],
         /// The record.
         record: Record<'a>,
     },
-    /// Another record in the place of one: tag 3.
+    /// A new record for an existing entry: tag 3.
     Replace {
-        /// Which.
+        /// The slot of the entry.
         slot: u16,
-        /// The record.
+        /// The new record.
         record: Record<'a>,
     },
-    /// Entries `[from, to)` go: tag 4. An inner page's new first key is kept as the bare prefix.
+    /// Removes the entries `[from, to)`: tag 4. An inner page's new first key becomes the bare prefix.
     Remove {
-        /// The first that goes.
+        /// The first slot that is removed.
         from: u16,
-        /// The first that stays.
+        /// The first slot that stays.
         to: u16,
     },
-    /// Entries `[from, to)` stay, laid out anew under other fences: tag 5.
+    /// Keeps the entries `[from, to)`, laid out again under other fences: tag 5.
     Keep {
-        /// The first that stays.
+        /// The first slot that stays.
         from: u16,
-        /// The first that goes.
+        /// The first slot that is removed.
         to: u16,
         /// The new lower fence.
         lower: &'a [u8],
@@ -65,23 +66,23 @@ pub enum PageOp<'a> {
         /// The new right sibling.
         right: PageId,
     },
-    /// Another right sibling: tag 6.
+    /// A new right sibling: tag 6.
     SetRight {
         /// The sibling.
         right: PageId,
     },
-    /// Bits of an allocation map are set: tag 7.
+    /// Sets bits of an allocation map: tag 7.
     SetBits {
-        /// The first.
+        /// The first bit.
         from: u32,
-        /// How many.
+        /// The number of bits.
         count: u32,
     },
-    /// Bits of an allocation map are cleared: tag 8.
+    /// Clears bits of an allocation map: tag 8.
     ClearBits {
-        /// The first.
+        /// The first bit.
         from: u32,
-        /// How many.
+        /// The number of bits.
         count: u32,
     },
     /// New entries of a leaf, in the order of their keys: tag 9. See [`super::insert_run`].
@@ -125,7 +126,8 @@ impl<'a> PageOp<'a> {
         }
     }
 
-    /// Takes one operation off the front of `input`. Any bytes are safe; malformed ones are `Error::CorruptMeta`.
+    /// Decodes one operation at the front of `input` and advances `input` behind it. Any bytes are safe; malformed ones
+    /// are `Error::CorruptMeta`.
     pub fn decode(input: &mut &'a [u8]) -> Result<PageOp<'a>> {
         Self::take(input)
             .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is cut short or malformed".into() })
@@ -188,7 +190,7 @@ fn push_record(out: &mut Vec<u8>, record: Record<'_>) {
 
 fn take_run<'a>(input: &mut &'a [u8]) -> Option<Vec<NewEntry<'a>>> {
     let count: u16 = take_number(input)?;
-    // Whatever the count says, an entry has three bytes at least.
+    // The count may be damaged. An entry has at least three bytes, so the input limits the memory.
     let mut entries = Vec::with_capacity(usize::from(count).min(input.len() / 3));
     let mut slot = 0u16;
     for _ in 0..count {

@@ -1,11 +1,12 @@
-//! How key images compare, and how much of them a page prefix may take. Only long keys make this more than a
-//! comparison of bytes; whole long keys are never seen here.
+//! How key images compare, and how long a page prefix may be. Without long keys both are a matter of bytes alone. Whole
+//! long keys never come to this file.
 
 use crate::base::{bytes, limits};
 use std::cmp::Ordering;
 
-/// Compares two key images of pages of `page_size` bytes. `None` where the page cannot know: one of them is a long
-/// key's image and they agree in its first `limits::long_key_head` bytes, so that only the run could tell.
+/// Compares two key images of pages of `page_size` bytes. Returns `None` if the page does not hold enough to decide:
+/// one of the two is the image of a long key, and they agree in their first `limits::long_key_head` bytes. Only the run
+/// has the rest of a long key.
 pub fn compare_images(a: &[u8], b: &[u8], page_size: usize) -> Option<Ordering> {
     let image = limits::max_inline_key(page_size) + 1;
     if a.len() < image && b.len() < image {
@@ -19,13 +20,14 @@ pub fn compare_images(a: &[u8], b: &[u8], page_size: usize) -> Option<Ordering> 
     }
 }
 
-/// True unless the page can tell that `a` is not below `b`.
+/// Returns false only if the page can tell that `a` is not below `b`.
 pub(super) fn may_precede(a: &[u8], b: &[u8], page_size: usize) -> bool {
     compare_images(a, b, page_size).is_none_or(Ordering::is_lt)
 }
 
-/// The length of the prefix that every key between the fences shares: their common prefix, but never more than
-/// `limits::long_key_head`, behind which an image's tail could begin. 0 without an upper fence.
+/// Returns the length of the prefix that every key between the fences shares. This is the fences' common prefix,
+/// limited to `limits::long_key_head`, because the tail of an image could begin behind that. Returns 0 without an upper
+/// fence.
 pub(super) fn fence_prefix(lower: &[u8], upper: Option<&[u8]>, page_size: usize) -> usize {
     let common = upper.map_or(0, |upper| bytes::common_prefix(lower, upper));
     common.min(limits::long_key_head(page_size))

@@ -1,11 +1,11 @@
-//! A page without its free middle, as it goes to the log and to the device, and back.
+//! Packed images: a page without the free bytes in its middle, as it goes to the log and to the device.
 
 use super::header::{self, Header};
 use super::view::Page;
 use crate::base::{Error, PageId, Result, bytes, limits::PAGE_HEADER};
 
 impl Page<'_> {
-    /// Appends to `out` the packed image: the page without the free bytes between its lists.
+    /// Appends the packed image to `out`: the page without the free bytes between its lists.
     pub fn packed_into(&self, out: &mut Vec<u8>) {
         let records = self.record_bytes();
         let front = self.keys_at() + self.header().u16(header::KEY_BYTES);
@@ -14,8 +14,8 @@ impl Page<'_> {
     }
 }
 
-/// Writes a packed image over the whole of `page`. Any bytes are safe; those that are not exactly one page's are
-/// refused and leave `page` unchanged. What the image means is for [`Page::check`] to say.
+/// Writes a packed image over the whole of `page`. Any bytes are safe. Bytes that do not make exactly one page are
+/// refused and leave `page` unchanged. [`Page::check`] tells whether the image is a sound page.
 pub fn unpack(packed: &[u8], page: &mut [u8]) -> Result<()> {
     let header = Header::of(packed);
     let records = header.u16(header::RECORD_BYTES);

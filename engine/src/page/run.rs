@@ -1,5 +1,5 @@
-//! Puts a run of entries into a leaf with one operation: the writes of one transaction to one page. As many entries as
-//! fit go in. The same entries, put again into the page as it was, make the same bytes; the log relies on that.
+//! Inserts a run of entries into a leaf with one operation: the writes of one transaction to one page. As many entries
+//! as fit are inserted. The same entries inserted into the same page give the same bytes; the log relies on that.
 //! Splitting a full page must not be in this file.
 
 use super::apply::{TreePage, insert, key_list, record_list};
@@ -10,16 +10,16 @@ use super::records::{self, Record, RecordListKind};
 use super::view::Page;
 use crate::base::{Error, Lsn, Result, limits};
 
-/// So many keys for one block are worth writing it anew.
+/// The least number of keys for one block that makes it worthwhile to write the block again.
 const WORTH: usize = 8;
 
-/// Inserts `entries` from the first on as long as they fit, and sets the page's LSN if any did. Returns how many.
+/// Inserts `entries` from the first on as long as they fit, and sets the page's LSN if any did. Returns how many fit.
 ///
-/// Eight or more entries for the same block of integer keys go in together, or half as many, and so on, if there is no room
-/// for them all. Others go in one by one.
+/// Eight or more entries for the same block of integer keys are inserted together. If there is no room for all of them,
+/// half as many are tried, and so on. Other entries are inserted one by one.
 ///
 /// # Errors
-/// As [`super::apply()`], and for entries that are not in order. The page may have changed.
+/// Those of [`super::apply()`], and an error for entries that are not in order. The page may have changed.
 pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<usize> {
     let view = Page::new(page);
     if !limits::is_page_len(page.len()) {
@@ -47,8 +47,8 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
     Ok(done)
 }
 
-/// Inserts the first of these entries, which come behind `done` others of the run, as long as they have no records and change
-/// nothing but bytes within one block of integer keys each; says how many.
+/// Inserts the first of these entries, as long as they have no records and each changes only bytes within one block of
+/// integer keys. `done` entries of the run come before them. Returns how many were inserted.
 fn insert_in_place(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<usize> {
     let view = Page::new(page);
     if view.records() != RecordListKind::None || view.keys().key_len().is_none() {
@@ -63,7 +63,7 @@ fn insert_in_place(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Re
     Ok(some)
 }
 
-/// Inserts some of these entries, which belong together and come behind `done` others of the run.
+/// Inserts some of these entries, which belong to the same block. `done` entries of the run come before them.
 fn insert_some(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<usize> {
     let mut some = entries;
     while some.len() >= WORTH {
@@ -72,7 +72,7 @@ fn insert_some(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result
         }
         some = some.get(..some.len() / 2).unwrap_or_default();
     }
-    // Never so many that they would go in together if they came alone.
+    // At most `WORTH` - 1: redo applies a run of exactly these entries and must not insert them together.
     for (i, entry) in entries.iter().take(WORTH - 1).enumerate() {
         if !insert(page, usize::from(entry.slot) + done + i, entry.key, entry.record)? {
             return Ok(i);
@@ -81,13 +81,13 @@ fn insert_some(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result
     Ok(entries.len().min(WORTH - 1))
 }
 
-/// Inserts these entries, which go to one block; false, and nothing changed, if there is no room for all.
+/// Inserts these entries, which go to one block. Returns false and changes nothing if there is no room for all.
 fn insert_together(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Result<bool> {
     let view = Page::new(page);
     let (id, size, tree) = (view.id(), view.bytes().len(), TreePage::of(view)?);
     let corrupt = |what: String| Error::corrupt(id, what);
     let mut records = tree.records;
-    // Where there are none, there is nothing to count.
+    // Without records there is nothing to count.
     let none = records.kind == RecordListKind::None && entries.iter().all(|entry| entry.record == Record::inline(&[]));
     for entry in entries {
         if !none {
@@ -102,7 +102,7 @@ fn insert_together(page: &mut [u8], entries: &[NewEntry<'_>], done: usize) -> Re
     let Some(key_bytes) = keys::insert_run(id, key_list(page, &tree), state, keys)? else { return Ok(false) };
     header::set_lists(page, records.count, key_bytes, records.bytes);
     records = tree.records;
-    // Where there are none, there is nothing to put.
+    // Without records there is nothing to write.
     let entries = if records.kind == RecordListKind::None { &[][..] } else { entries };
     for (i, entry) in entries.iter().enumerate() {
         let bytes = records::bytes_with(record_list(page, records.bytes), records, entry.record).map_err(corrupt)?;

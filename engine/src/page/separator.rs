@@ -1,5 +1,5 @@
-//! Where to cut a full page in two, and the separator that divides the halves: tail compression. It only chooses;
-//! the operations that do it, and what becomes of a long separator's run, are the tree's.
+//! Chooses where to cut a full page in two, and the separator between the halves (tail compression). The tree performs
+//! the cut and manages the run of a long separator.
 
 use super::block_cut;
 use super::heap::shared_by;
@@ -9,50 +9,51 @@ use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
 use std::ops::Range;
 
-/// How separators are chosen.
+/// The rule that chooses separators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeparatorRule {
-    /// Whole keys; a page is cut in its middle.
+    /// Separators are whole keys; a page is cut in its middle.
     Full,
-    /// The shortest divider within `radius` thousandths of the content on each side of the middle, in bytes.
+    /// The shortest separator within `radius` thousandths of the content, in bytes, on each side of the middle.
     Tail {
-        /// In thousandths; see [`SeparatorRule::TAIL`].
+        /// The radius in thousandths; see [`SeparatorRule::TAIL`].
         radius: u16,
     },
 }
 
 impl SeparatorRule {
-    /// The rule with its usual radius of a sixth: the middle third.
+    /// The rule with the usual radius of a sixth: the middle third of the page.
     pub const TAIL: SeparatorRule = SeparatorRule::Tail { radius: SeparatorRule::RADIUS };
     /// The usual radius, in thousandths.
     pub const RADIUS: u16 = 167;
-    /// The widest: the whole page.
+    /// The largest radius: the whole page.
     pub const WIDEST: u16 = 500;
 }
 
-/// How to cut a page.
+/// Where a page is cut.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Split {
-    /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry is not counted.
+    /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry does not count.
     pub left_count: usize,
-    /// The pending entry goes left: behind the entries that stay. (It may as well go between them.)
+    /// The pending entry goes left, behind the entries that stay or between them.
     pub pending_left: bool,
-    /// The image of the separator: above every key on the left, not above any on the right. Of an inner page it is the
-    /// key of the right half's first entry, which moves up.
+    /// The image of the separator: above every key on the left, not above any key on the right. For an inner page it is
+    /// the key of the right half's first entry, which moves up.
     pub separator: Vec<u8>,
-    /// The separator is a long key's image: a leaf's is a copy of the first right key's, because the two keys
-    /// share all that the page knows of them; the tree has to give it a run of its own. An inner page's brings its own.
-    /// Or it is none at all, because the leaf keeps its keys out of line: the tree has to ask them.
+    /// The separator is the image of a long key. In a leaf this happens if the page cannot tell the two keys around the
+    /// cut apart: the image is then a copy of the first right key's image, and the tree gives the separator a run of
+    /// its own. An inner page's separator keeps its run. Also set if the leaf keeps its keys out of line: `separator`
+    /// is then empty, and the tree makes it from the whole keys.
     pub long: bool,
 }
 
-/// Chooses where to cut `page`, into which an entry of `(slot, key image, bytes of its record)` is to go. Both halves
-/// fit their pages under the new fences, the pending entry among them, as long as no entry exceeds
-/// `limits::max_entry`. Appending behind the last entry of a level's rightmost page cuts as late as fits. An inner
-/// page keeps at least one entry in each half, and never sends the pending one up.
+/// Chooses where to cut `page`, which is to receive an entry of `(slot, key image, bytes of its record)`. Both halves
+/// fit their pages under the new fences, including the pending entry, as long as no entry exceeds `limits::max_entry`.
+/// If the entry goes behind the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
+/// at least one entry in each half, and the pending entry never moves up.
 ///
 /// # Errors
-/// `Error::Corrupt` where no cut fits, which a sound page never meets.
+/// `Error::Corrupt` if no cut fits, which never happens for a sound page.
 pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule: SeparatorRule) -> Result<Split> {
     if let Some(list) = page.key_list().blocks() {
         let split = block_cut::choose(page, list, pending, rule);
@@ -60,7 +61,7 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
     }
     let cutter = Cutter::new(page, pending, rule);
     let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
-    // With room for rounded capacities first; a page that leaves none is cut as close as its entries allow.
+    // First with room for capacities that are rounded up; if no such cut fits, as close as the entries allow.
     let choose = |cutter: &Cutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
     let cut = choose(&cutter).or_else(|| choose(&Cutter { spare: 0, ..cutter.clone() }));
     match cut {
@@ -69,39 +70,39 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
     }
 }
 
-/// One entry of the page as it will be with the pending one.
+/// An entry of the page, or the pending entry.
 enum Entry<'a> {
     There(usize),
     Pending(&'a [u8]),
 }
 
-/// A cut index counts the entries on its left, the pending one included.
+/// Evaluates cuts. A cut index counts the entries on its left, including the pending one.
 #[derive(Clone)]
 struct Cutter<'a> {
     page: Page<'a>,
     list: KeyList<'a>,
     pending: Option<(usize, &'a [u8], usize)>,
-    /// Separators are whole keys: by the rule, or because the page is an inner one.
+    /// Separators are whole keys: because of the rule, or because the page is an inner one.
     whole: bool,
-    /// The bytes on the left of each cut, from cut 0 to all.
+    /// The bytes on the left of each cut, from no entries to all entries.
     left: Vec<usize>,
-    /// What header, old fence and rounding of capacities may take on the left and on the right.
+    /// The bytes for header, old fence and rounding of capacities on the left and on the right.
     fronts: (usize, usize),
-    /// Bytes of each half that slots take beyond its entries: capacities are rounded up to whole granules.
+    /// The bytes of slots that each half takes beyond its entries: capacities are rounded up to whole granules.
     spare: usize,
-    /// The page's entries where its list has no quick way to one of them; else none.
+    /// The sizes of the page's entries if its list has no quick way to a single entry; empty otherwise.
     walked: Vec<Measure>,
 }
 
-/// What a walk over the list says of an entry.
+/// The sizes of an entry that a walk over the list finds.
 #[derive(Clone, Copy, Default)]
 struct Measure {
-    /// Bytes in the key list.
+    /// The bytes of the entry in the key list.
     bytes: usize,
     suffix_len: usize,
-    /// What the suffix has in common with the one before.
+    /// The length of the prefix that the suffix shares with the one before.
     common: usize,
-    /// Bytes more that the entry takes where it is the first of its page.
+    /// The additional bytes of the entry if it is the first of its page.
     lead: usize,
 }
 
@@ -133,7 +134,7 @@ impl<'a> Cutter<'a> {
             left.push(sum);
         };
         let suffix = |key: &'a [u8]| key.get(page.prefix().len()..).unwrap_or_default();
-        // The half that the pending entry goes to gets slots; which one that is the cut says.
+        // The half that receives the pending entry gets slots; the cut decides which half that is.
         let slotted = pending.is_some_and(|(_, key, _)| list.is_dense_without(suffix(key)));
         let size = |slot: usize| {
             let key = match walked.get(slot) {
@@ -149,7 +150,7 @@ impl<'a> Cutter<'a> {
             add(page.keys().entry_bytes(suffix(key).len()) + page.records().entry_bytes(record));
         }
         (before..count).for_each(|slot| add(size(slot)));
-        // Each list may have unused slots, a granule less one, or a length field.
+        // Each list may have unused slots, at most a granule less one, or a length field.
         let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
         let front = PAGE_HEADER + rounding + page.keys().front();
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
@@ -208,10 +209,10 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// The length of the separator of a cut.
+    /// Returns the length of the separator of a cut.
     fn separator_len(&self, cut: usize) -> usize {
         if self.page.keys().keys_are_out_of_line() {
-            return self.separator_len_apart(cut);
+            return self.separator_len_out_of_line(cut);
         }
         if self.whole {
             return self.key_len(cut);
@@ -234,8 +235,9 @@ impl<'a> Cutter<'a> {
         if long { right_len } else { right_len.min(common + 1) }
     }
 
-    /// The same of a leaf that keeps its keys out of line: how long they are it does not know.
-    fn separator_len_apart(&self, cut: usize) -> usize {
+    /// Returns an upper bound of that length for a leaf that keeps its keys out of line. Such a leaf does not know the
+    /// lengths of its keys.
+    fn separator_len_out_of_line(&self, cut: usize) -> usize {
         let longest = max_inline_key(self.page.bytes().len()) + 1;
         if self.whole {
             return longest;
@@ -248,7 +250,8 @@ impl<'a> Cutter<'a> {
         longest.min(common + 1)
     }
 
-    /// True where the page may be cut there at all: something on each side, and in an inner page a key of its own.
+    /// Returns true if the page may be cut there: each side has an entry, and an inner page has a key there that can
+    /// move up.
     fn allowed(&self, cut: usize) -> bool {
         !self.page.is_inner() || matches!(self.entry(cut), Entry::There(slot) if slot > 0)
     }
@@ -262,7 +265,8 @@ impl<'a> Cutter<'a> {
         self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + right <= size
     }
 
-    /// The bytes that the first entry on the right gives up: an inner page's key moves up and leaves a bare prefix.
+    /// Returns the bytes that the first entry on the right loses: an inner page's key moves up and leaves a bare
+    /// prefix.
     fn moved(&self, cut: usize) -> usize {
         let keys = self.page.keys();
         match self.entry(cut) {
@@ -277,8 +281,9 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// The bytes that the first key on the right gains where it was coded against the one before; of an inner page the
-    /// second, for the first becomes bare. The pending entry is whole already, but comes when the others are laid out.
+    /// Returns the bytes that the first key on the right gains if it was encoded against the key before. In an inner
+    /// page it is the second key, because the first becomes bare. The pending entry is inserted after the other entries
+    /// are laid out: if it is the first on the right, the entry behind it is the first until then and gains bytes.
     fn gained(&self, cut: usize) -> usize {
         match self.entry(cut) {
             _ if self.walked.is_empty() => 0,
@@ -296,12 +301,12 @@ impl<'a> Cutter<'a> {
         1..self.left.len() - 1
     }
 
-    /// The last cut that fits.
+    /// Returns the last cut that fits.
     fn last(&self) -> Option<usize> {
         self.cuts().rev().find(|&cut| self.allowed(cut) && self.fits(cut, self.separator_len(cut)))
     }
 
-    /// Twice what a cut with so many bytes on its left is away from the middle.
+    /// Returns twice the distance from the middle of a cut with `left` bytes on its left.
     fn distance(&self, left: usize) -> usize {
         (2 * left).abs_diff(self.total())
     }
@@ -310,7 +315,8 @@ impl<'a> Cutter<'a> {
         self.distance(self.left.get(cut).copied().unwrap_or(0))
     }
 
-    /// The cuts where the rule wants the shortest separator: those around the middle, but for one on each side at the least.
+    /// Returns the cuts among which the rule wants the shortest separator: those around the middle that leave at least
+    /// one entry on each side.
     fn window(&self, rule: SeparatorRule) -> Range<usize> {
         let SeparatorRule::Tail { radius } = rule else { return 1..1 };
         let total = self.total();
@@ -321,13 +327,14 @@ impl<'a> Cutter<'a> {
         from.max(start)..to.min(end)
     }
 
-    /// The best cut that fits: within the window the shortest separator, then the nearest to the middle.
+    /// Returns the best cut that fits: within the window the cut with the shortest separator, otherwise the cut nearest
+    /// to the middle.
     fn best(&self, rule: SeparatorRule) -> Option<usize> {
         let window = self.window(rule);
         let mut shortest = None;
         for cut in window.clone().filter(|&cut| self.allowed(cut)) {
             let distance = self.distance_of(cut);
-            // Only a separator at least as short as the best so far is worth its length.
+            // A separator length is computed only if it can beat the best so far.
             if shortest.is_some_and(|(rank, _)| rank <= (1, distance)) {
                 continue;
             }
@@ -340,11 +347,11 @@ impl<'a> Cutter<'a> {
         shortest.map(|(_, cut)| cut).or_else(|| self.nearest(&window))
     }
 
-    /// The cut nearest to the middle that fits, outside the window: there none does.
+    /// Returns the cut nearest to the middle that fits. Skips the window, where no cut fits.
     fn nearest(&self, window: &Range<usize>) -> Option<usize> {
         let (total, Range { start, end }) = (self.total(), self.cuts());
         let middle = self.left.partition_point(|left| 2 * left < total).clamp(start, end.max(start));
-        // Those below `low` and those from `high` on are still to be looked at.
+        // The cuts below `low` and those from `high` on are not tried yet.
         let (mut low, mut high) = (middle, middle);
         while low > start || high < end {
             let down = low > start && (high >= end || self.distance_of(low - 1) <= self.distance_of(high));

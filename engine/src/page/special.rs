@@ -1,21 +1,22 @@
-//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps. The rules that say which
-//! pages form a run, and what a bit of a map stands for, must not be in this file.
+//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps. The choice of the pages of
+//! a run and the meaning of a bit of a map must not be in this file.
 //!
-//! A run page keeps its payload where a tree page has its key list, right behind the header, its length in that
-//! list's size field; `right` is the run's next page. An allocation map is a page whose record list is the last
-//! `page_size / 2` bytes, bit i being bit `i % 8` of byte `i / 8`. Neither has fences, entries or layout tags.
+//! A run page has its payload in the place of a tree page's key list, directly behind the header. The length of the
+//! payload is in the size field of that list; `right` is the run's next page. An allocation map is a page whose record
+//! list is the last `page_size / 2` bytes; bit i is bit `i % 8` of byte `i / 8`. Neither has fences, entries or layout
+//! tags.
 
 use super::header::{self, PageKind};
 use super::view::Page;
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{PageId, TableId, bytes, limits};
 
-/// The most payload bytes that a run page holds.
+/// Returns the most payload bytes that a run page holds.
 pub fn run_capacity(page_size: usize) -> usize {
     page_size.saturating_sub(PAGE_HEADER)
 }
 
-/// The number of bits of an allocation map.
+/// Returns the number of bits of an allocation map.
 pub fn map_bits(page_size: usize) -> u32 {
     u32::try_from(page_size * 4).unwrap_or(u32::MAX)
 }
@@ -29,7 +30,8 @@ fn front(id: PageId, table: TableId, kind: PageKind, right: PageId) -> Vec<u8> {
     page
 }
 
-/// The packed content of a run page. `payload` has at most [`run_capacity`] bytes; `right` is the run's next page.
+/// Returns the packed content of a run page. `payload` has at most [`run_capacity`] bytes; `right` is the run's next
+/// page.
 pub fn run_page(id: PageId, table: TableId, right: PageId, payload: &[u8]) -> Vec<u8> {
     let mut page = front(id, table, PageKind::Run, right);
     page.extend_from_slice(payload);
@@ -37,7 +39,7 @@ pub fn run_page(id: PageId, table: TableId, right: PageId, payload: &[u8]) -> Ve
     page
 }
 
-/// The packed content of an allocation map with all bits clear, for pages of `page_size` bytes.
+/// Returns the packed content of an allocation map with all bits clear, for pages of `page_size` bytes.
 pub fn map_page(page_size: usize, id: PageId) -> Vec<u8> {
     let mut page = front(id, TableId::CATALOG, PageKind::Map, PageId::NONE);
     page.resize(PAGE_HEADER + page_size / 2, 0);
@@ -45,30 +47,30 @@ pub fn map_page(page_size: usize, id: PageId) -> Vec<u8> {
     page
 }
 
-/// The page size of a database one of whose allocation maps is this packed page; `None` for another page.
+/// Returns the page size of the database that this packed allocation map belongs to; `None` if the page is not a map.
 pub fn map_page_size(packed: &[u8]) -> Option<usize> {
     let page = Page::new(packed);
     Some(2 * page.bits().len()).filter(|size| page.kind() == PageKind::Map && limits::is_page_len(*size))
 }
 
 impl<'a> Page<'a> {
-    /// Of a run page: its payload.
+    /// For a run page: returns its payload.
     pub fn payload(&self) -> &'a [u8] {
         if self.kind() == PageKind::Run { self.key_bytes() } else { &[] }
     }
 
-    /// Of an allocation map: its bytes of bits.
+    /// For an allocation map: returns the bytes that hold its bits.
     pub fn bits(&self) -> &'a [u8] {
         if self.kind() == PageKind::Map { self.record_bytes() } else { &[] }
     }
 
-    /// Of an allocation map: bit `index`; false outside.
+    /// For an allocation map: returns bit `index`; false outside the map.
     pub fn bit(&self, index: u32) -> bool {
         let byte = usize::try_from(index / 8).ok().and_then(|at| self.bits().get(at));
         byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
     }
 
-    /// Of an allocation map: the first clear bit from `from` on.
+    /// For an allocation map: returns the first clear bit from `from` on.
     pub fn first_clear(&self, from: u32) -> Option<u32> {
         let mut index = from;
         let end = u32::try_from(self.bits().len() * 8).unwrap_or(u32::MAX);
@@ -83,7 +85,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Sets or clears the bits `[from, from + count)`; false, and nothing changed, where they are not all inside.
+/// Sets or clears the bits `[from, from + count)`. Returns false and changes nothing if some of them are outside the
+/// map.
 pub(super) fn put_bits(page: &mut [u8], from: u32, count: u32, set: bool) -> bool {
     let bits = Page::new(page).bits().len();
     let inside = from.checked_add(count).is_some_and(|end| u64::from(end) <= 8 * bits as u64);

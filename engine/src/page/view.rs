@@ -1,5 +1,5 @@
-//! The reading view of a page. It never changes a byte, never allocates (but for the caller's buffers) and never
-//! panics, whatever the bytes; [`Page::check`] says whether they make sense.
+//! The read-only view of a page. It never changes a byte, never allocates (except in the caller's buffers) and never
+//! panics, whatever the bytes. [`Page::check`] finds out whether the bytes are a sound page.
 
 use super::header::{self, Header, NO_UPPER, PageKind};
 use super::keys::{KeyList, KeyListKind, KeyWalk, USUAL_SUFFIX, granule};
@@ -8,8 +8,9 @@ use crate::base::limits::PAGE_HEADER;
 use crate::base::{Lsn, PageId, TableId, bytes};
 use std::ops::Range;
 
-/// A page to read. Any bytes are safe: what lies outside them reads as zero or empty, and what a hostile page says is
-/// bounded. [`Page::check`] once, when bytes come from a device, makes the answers right as well.
+/// A page to read. Any bytes are safe: a field outside the page reads as zero or empty, and the fields of a hostile
+/// page are bounded. The answers are right only for a page that has passed [`Page::check`], which runs once, when bytes
+/// come from a device.
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
     bytes: &'a [u8],
@@ -17,49 +18,49 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Views `bytes`, a whole page, unchecked.
+    /// Makes a view of `bytes`, a whole page, without a check.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Page<'a> {
         Page { bytes, header: Header::of(bytes) }
     }
 
-    /// The bytes of the page.
+    /// Returns the bytes of the page.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The LSN of the last operation.
+    /// Returns the LSN of the last operation.
     #[inline(always)]
     pub fn lsn(&self) -> Lsn {
         Lsn(self.header.u64(header::LSN))
     }
 
-    /// The page's own id.
+    /// Returns the page's own id.
     #[inline(always)]
     pub fn id(&self) -> PageId {
         PageId(self.header.u32(header::ID))
     }
 
-    /// The table that the page belongs to.
+    /// Returns the table that the page belongs to.
     #[inline(always)]
     pub fn table(&self) -> TableId {
         TableId(self.header.u32(header::TABLE))
     }
 
-    /// The right sibling of a leaf, the next page of a run; [`PageId::NONE`] at the end.
+    /// Returns the right sibling of a leaf, or the next page of a run; [`PageId::NONE`] at the end.
     #[inline(always)]
     pub fn right(&self) -> PageId {
         PageId(self.header.u32(header::RIGHT))
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[inline(always)]
     pub fn count(&self) -> usize {
         self.header.u16(header::COUNT)
     }
 
-    /// What the page is for; [`PageKind::Run`] where the number is unknown.
+    /// Returns the kind of the page; [`PageKind::Run`] if the number is unknown.
     #[inline(always)]
     pub fn kind(&self) -> PageKind {
         PageKind::from_tag(self.header.u8(header::KIND)).unwrap_or(PageKind::Run)
@@ -77,27 +78,27 @@ impl<'a> Page<'a> {
         self.header.u8(header::KIND) == PageKind::Inner as u8
     }
 
-    /// The level: 0 for leaves, 1 for their parents.
+    /// Returns the level: 0 for leaves, 1 for their parents.
     #[inline(always)]
     pub fn level(&self) -> u8 {
         self.header.u8(header::LEVEL)
     }
 
-    /// The kind of the key list. Reading does not ask whether there is one of that tag, which would cost each search: every page
-    /// is [checked](Page::check) when it is read from a device or comes from the log, and no page is changed whose tag is
-    /// unknown. Of a page that is neither, an unknown tag stands for [`KeyListKind::USUAL`].
+    /// Returns the kind of the key list. This function does not report an unknown tag, because a test would slow down
+    /// every search. Every page is [checked](Page::check) when it comes from a device or from the log, and no page with
+    /// an unknown tag is changed. In an unchecked page an unknown tag reads as [`KeyListKind::USUAL`].
     #[inline(always)]
     pub fn keys(&self) -> KeyListKind {
         KeyListKind::from_tag(self.header.key_list()).unwrap_or(KeyListKind::USUAL)
     }
 
-    /// True where the page has parts of its keys only: see [`KeyListKind::keys_are_out_of_line`].
+    /// Returns true if the page holds only parts of its keys: see [`KeyListKind::keys_are_out_of_line`].
     #[inline(always)]
     pub fn keys_are_out_of_line(&self) -> bool {
         self.keys().keys_are_out_of_line()
     }
 
-    /// The kind of the record list; [`RecordListKind::None`] where the tag is unknown.
+    /// Returns the kind of the record list; [`RecordListKind::None`] if the tag is unknown.
     #[inline(always)]
     pub fn records(&self) -> RecordListKind {
         RecordListKind::from_tag(self.header.u8(header::RECORD_LIST)).unwrap_or(RecordListKind::None)
@@ -113,19 +114,19 @@ impl<'a> Page<'a> {
         granule(self.bytes.len())
     }
 
-    /// What is cut off the front of every key in this page; empty for lists that cut nothing.
+    /// Returns the prefix that the page cuts off every key; empty for lists that cut no prefix.
     #[inline(always)]
     pub fn prefix(&self) -> &'a [u8] {
         bytes::slice(self.bytes, PAGE_HEADER, PAGE_HEADER + self.header.u16(header::PREFIX))
     }
 
-    /// The lower fence: no key of the page is below it.
+    /// Returns the lower fence: no key of the page is below it.
     #[inline(always)]
     pub fn lower_fence(&self) -> &'a [u8] {
         bytes::slice(self.bytes, PAGE_HEADER, PAGE_HEADER + self.header.u16(header::LOWER))
     }
 
-    /// The bytes of the upper fence's rest.
+    /// Returns the length of the upper fence's rest, the part behind the prefix.
     #[inline(always)]
     pub(super) fn upper_rest_len(&self) -> usize {
         match self.header.u16(header::UPPER_REST) {
@@ -140,14 +141,14 @@ impl<'a> Page<'a> {
         bytes::slice(self.bytes, at, at + self.upper_rest_len())
     }
 
-    /// False for the rightmost page of a level.
+    /// Returns false for the rightmost page of a level.
     #[inline(always)]
     pub fn has_upper_fence(&self) -> bool {
         self.header.u16(header::UPPER_REST) != usize::from(NO_UPPER)
     }
 
-    /// Replaces `out` by the upper fence, which every key of the page is below. False, and `out` empty: there is
-    /// none.
+    /// Replaces `out` by the upper fence, which is above every key of the page. Returns false, with `out` empty, if
+    /// there is no upper fence.
     pub fn upper_fence_into(&self, out: &mut Vec<u8>) -> bool {
         out.clear();
         if self.has_upper_fence() {
@@ -158,7 +159,7 @@ impl<'a> Page<'a> {
         self.has_upper_fence()
     }
 
-    /// True where `key` lies between the fences, bytewise on images.
+    /// Returns true if `key` lies between the fences. Images compare bytewise.
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
         let prefix = self.prefix();
@@ -168,7 +169,7 @@ impl<'a> Page<'a> {
         !bytes::is_below(suffix, lower) && (!self.has_upper_fence() || bytes::is_below(suffix, self.upper_rest()))
     }
 
-    /// True where `key` is below the upper fence, bytewise on images, or where there is none.
+    /// Returns true if `key` is below the upper fence or there is none. Images compare bytewise.
     #[inline]
     pub fn below_upper(&self, key: &[u8]) -> bool {
         if !self.has_upper_fence() {
@@ -181,26 +182,26 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Bytes of header and fences, which a page has without entries, too.
+    /// Returns the bytes of header and fences, which a page without entries also has.
     #[inline]
     pub fn front(&self) -> usize {
         self.keys_at().min(self.bytes.len())
     }
 
-    /// Where the key list begins.
+    /// Returns the offset of the key list.
     #[inline(always)]
     pub(super) fn keys_at(&self) -> usize {
         PAGE_HEADER + self.header.u16(header::LOWER) + self.upper_rest_len()
     }
 
-    /// The bytes of the key list alone.
+    /// Returns the bytes of the key list alone.
     #[inline(always)]
     pub(super) fn key_bytes(&self) -> &'a [u8] {
         let at = self.keys_at();
         bytes::slice(self.bytes, at, at + self.header.u16(header::KEY_BYTES))
     }
 
-    /// The bytes of the record list alone.
+    /// Returns the bytes of the record list alone.
     #[inline(always)]
     pub(super) fn record_bytes(&self) -> &'a [u8] {
         let from = self.bytes.len().wrapping_sub(self.header.u16(header::RECORD_BYTES));
@@ -212,20 +213,21 @@ impl<'a> Page<'a> {
         KeyList::new(self.keys(), self.key_bytes(), self.count(), self.granule())
     }
 
-    /// Of a parent of leaves with that key list and without records: where in the child at `slot` a search for `key` will
-    /// read, where keys and bytes lie so evenly that the separators around the child tell. So the key's bytes and the index that
-    /// leads to them are waited for once.
+    /// For a parent of leaves with key list `leaves` and without records: predicts which bytes of the child at `slot` a
+    /// search for `key` reads. This works where keys and bytes are spread so evenly that the separators around the
+    /// child are enough. The caller can then prefetch the index and the key's bytes together and waits for memory once.
     #[inline]
     pub fn likely_parts(&self, leaves: KeyListKind, slot: usize, key: &[u8]) -> Option<[Range<usize>; 2]> {
         leaves.likely_parts(self.bytes.len(), || {
-            // The first key of an inner page is whatever the page begins with.
+            // The first key of an inner page stands for the lower fence.
             let from = if slot == 0 { Some(self.lower_fence()) } else { None };
             self.key_list().part_of_way(from, slot, key)
         })
     }
 
-    /// The sum of the integer keys of some slots of a leaf, as the numbers that their bytes are; `None` where keys are not integers in
-    /// blocks. What `ahead` makes is handed the bytes that are read, where it pays to ask for the like in the next page.
+    /// Returns the sum of the integer keys of some slots of a leaf, read as numbers; `None` if the keys are not
+    /// integers in blocks. The function that `ahead` makes receives the bytes that are read, if it pays to prefetch the
+    /// same bytes of the next page.
     pub fn sum_of_integers<A: Fn(&[u8])>(
         &self,
         slots: &Range<usize>,
@@ -234,21 +236,21 @@ impl<'a> Page<'a> {
         Some(self.key_list().blocks()?.sum(slots, ahead))
     }
 
-    /// Appends integer keys in blocks to `keys`, from `slot` to the end of its block; gives their width in bytes. `None` where
-    /// keys are not such.
+    /// Appends integer keys in blocks to `keys`, from `slot` to the end of its block. Returns their width in bytes;
+    /// `None` if the keys are not integers in blocks.
     pub fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) -> Option<usize> {
         self.key_list().blocks()?.rest_of_block(slot, keys);
         self.keys().key_len()
     }
 
-    /// The most keys that a block of a leaf has; `None` without blocks.
+    /// Returns the number of keys in the longest block of a leaf; `None` without blocks.
     #[cfg(test)]
     pub(crate) fn longest_block(&self) -> Option<usize> {
         self.key_list().blocks().map(|blocks| blocks.longest())
     }
 
-    /// `Ok(slot)` of the key image equal to `key`, or `Err(slot)` where it would be inserted. Keys compare bytewise;
-    /// long keys are the tree's to compare.
+    /// Returns `Ok(slot)` of the key image equal to `key`, or `Err(slot)` with the slot where it would be inserted.
+    /// Keys compare bytewise; the tree compares long keys.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
@@ -259,15 +261,15 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// True where the key image of `slot`, which is not an inner page's first, is above `key`, bytewise. False also where
-    /// there is no such slot or its list has no quick way to one of its keys.
+    /// Returns true if the key image of `slot` is above `key`, bytewise. `slot` is not the first of an inner page. Also
+    /// returns false if there is no such slot, or if the list has no quick way to one of its keys.
     #[inline]
     pub fn is_above(&self, slot: usize, key: &[u8]) -> bool {
         let Some(suffix) = bytes::strip_prefix(key, self.prefix()) else { return false };
         slot < self.count() && self.key_list().is_above(slot, suffix)
     }
 
-    /// Of an inner page: the slot of the child whose range `key` falls in.
+    /// For an inner page: returns the slot of the child whose range contains `key`.
     #[inline]
     pub fn child_for(&self, key: &[u8]) -> usize {
         match self.search(key) {
@@ -276,7 +278,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Replaces `out` by the key image of `slot` (of an inner page's slot 0: the bare prefix); empty where there is no
+    /// Replaces `out` by the key image of `slot` (the bare prefix for slot 0 of an inner page); empty if there is no
     /// such slot.
     #[inline]
     pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
@@ -284,7 +286,7 @@ impl<'a> Page<'a> {
         if slot >= self.count() {
             return;
         }
-        // Room for most keys at once.
+        // Reserves room for most keys at once.
         out.reserve(self.prefix().len() + USUAL_SUFFIX);
         out.extend_from_slice(self.prefix());
         if slot > 0 || !self.is_inner() {
@@ -292,7 +294,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The length of the key image of `slot`.
+    /// Returns the length of the key image of `slot`.
     #[inline]
     pub fn key_len(&self, slot: usize) -> usize {
         if slot >= self.count() {
@@ -302,7 +304,7 @@ impl<'a> Page<'a> {
         self.prefix().len() + suffix
     }
 
-    /// Bytes that the key images take side by side.
+    /// Returns the total length of the key images.
     pub fn raw_key_bytes(&self) -> usize {
         let mut keys = KeyWalk::new(self.key_list(), 0, self.count());
         let (mut sum, mut bare) = (self.count() * self.prefix().len(), self.is_inner());
@@ -312,13 +314,13 @@ impl<'a> Page<'a> {
         sum
     }
 
-    /// Bytes of the key list that are bytes of keys: the others are slots, lengths and the like.
+    /// Returns how many bytes of the key list are bytes of keys. The others are slots, lengths and similar fields.
     pub fn kept_key_bytes(&self) -> usize {
         self.key_list().kept_bytes(self.count())
     }
 
-    /// The first slot from `from` on whose key image is longer than `len`. An inner page's slot 0 may be said to be
-    /// longer than it is.
+    /// Returns the first slot from `from` on whose key image is longer than `len`. For slot 0 of an inner page the
+    /// answer may be too early: it may count as longer than it is.
     pub fn first_longer(&self, from: usize, len: usize) -> Option<usize> {
         match len.checked_sub(self.prefix().len()) {
             Some(suffix) => self.key_list().first_longer(from, suffix),
@@ -326,7 +328,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The record of `slot`; an empty one where there is no such slot.
+    /// Returns the record of `slot`; an empty record if there is no such slot.
     #[inline]
     pub fn record(&self, slot: usize) -> Record<'a> {
         self.record_list().get(slot)
@@ -338,32 +340,32 @@ impl<'a> Page<'a> {
         RecordList { kind, list, count: self.count(), granule: self.granule() }
     }
 
-    /// Of an inner page: the child at `slot`; [`PageId::NONE`] where there is none.
+    /// For an inner page: returns the child at `slot`; [`PageId::NONE`] if there is none.
     #[inline]
     pub fn child(&self, slot: usize) -> PageId {
         PageId(bytes::get_u32(records::child(self.record_bytes(), slot), 0))
     }
 
-    /// Bytes in use, the header's among them.
+    /// Returns the bytes in use, including the header.
     #[inline]
     pub fn used(&self) -> usize {
         let used = self.keys_at() + self.header.u16(header::KEY_BYTES) + self.header.u16(header::RECORD_BYTES);
         used.min(self.bytes.len())
     }
 
-    /// Bytes of the record list, slots included.
+    /// Returns the bytes of the record list, including slots.
     #[inline]
     pub fn record_list_bytes(&self) -> usize {
         self.record_bytes().len()
     }
 
-    /// Bytes between the two lists.
+    /// Returns the number of free bytes between the two lists.
     #[inline]
     pub fn free(&self) -> usize {
         self.bytes.len() - self.used()
     }
 
-    /// Bytes that the entry of `slot` takes in both lists, slots included.
+    /// Returns the bytes that the entry of `slot` takes in both lists, including slots.
     #[inline]
     pub fn entry_bytes(&self, slot: usize) -> usize {
         self.key_list().entry_bytes(slot) + self.record_list().entry_bytes(slot)

@@ -1,13 +1,13 @@
-//! A window on the keys of one page, for cursors. Some lists build each key from the one before; the window builds
-//! several keys of such a list in one walk. Cursors must not be in this file.
+//! A window of keys of one page, for cursors. Some lists build each key from the one before; the window builds several
+//! keys of such a list in one walk. Cursors must not be in this file.
 
 use super::keys::{KeyRow, WalkPosition};
 use super::view::Page;
 
-/// How many keys a window holds; of blocks one block.
+/// The number of keys in a window. In a list of blocks a window holds one block.
 const WINDOW: usize = 16;
 
-/// Some keys around the one that was last asked for: for a cursor that goes from slot to slot of one page, either way.
+/// Some keys around the last requested key. For a cursor that moves from slot to slot of one page in either direction.
 #[derive(Clone, Default, Debug)]
 pub struct KeyWindow {
     place: WalkPosition,
@@ -17,19 +17,19 @@ pub struct KeyWindow {
 }
 
 impl KeyWindow {
-    /// Forgets the page that it was used with: the next one may be another, or have changed.
+    /// Clears the window. Required before the window is used with another page or after the page has changed.
     pub fn clear(&mut self) {
         self.first = 0;
         self.keys.clear();
         self.place.clear();
     }
 
-    /// Bytes of memory that it has.
+    /// Returns the allocated memory in bytes.
     pub fn room(&self) -> usize {
         self.keys.room() + self.place.room()
     }
 
-    /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does, and is quick about neighbours.
+    /// Replaces `out` by the key image of `slot`, as [`Page::key_into`] does. Quick for neighbours of the last key.
     #[inline]
     pub fn key_into(&mut self, page: Page<'_>, slot: usize, out: &mut Vec<u8>) {
         let many = page.keys().is_walked() || page.keys().key_len().is_some();
@@ -41,8 +41,8 @@ impl KeyWindow {
         out.extend_from_slice(self.get(slot));
     }
 
-    /// Takes in the key image of a leaf's `slot` with some of its neighbours, if it is not there yet; returns the slot
-    /// behind those that [`KeyWindow::get`] has from there on.
+    /// Loads the key image of a leaf's `slot` with some of its neighbours, unless the window has it. Returns the first
+    /// slot behind `slot` that [`KeyWindow::get`] does not have.
     #[inline]
     pub fn fetch(&mut self, page: Page<'_>, slot: usize) -> usize {
         if slot < self.first || slot >= self.first + self.keys.len() {
@@ -51,19 +51,19 @@ impl KeyWindow {
         self.first + self.keys.len()
     }
 
-    /// The key image of a slot that has been fetched; empty for any other.
+    /// Returns the key image of a slot that has been fetched; empty for any other slot.
     #[inline]
     pub fn get(&self, slot: usize) -> &[u8] {
         slot.checked_sub(self.first).map_or(&[], |index| self.keys.get(index))
     }
 
-    /// Adds a whole key that its page does not have, behind those added since the window was cleared, whose slots count from 0:
-    /// [`KeyWindow::get`] has it, and the window is not to be used with a page until it is cleared.
+    /// Appends a whole key that is not in the page. Slots count from 0 since the window was cleared. [`KeyWindow::get`]
+    /// returns the key. The window must not be used with a page until it is cleared.
     pub fn push(&mut self, key: &[u8]) {
         self.keys.push(key);
     }
 
-    /// Takes in the keys up to `slot` where the window comes from behind, those from `slot` on otherwise.
+    /// Loads the keys up to `slot` if the window moves backwards, those from `slot` on otherwise.
     #[inline(never)]
     fn fill(&mut self, page: Page<'_>, slot: usize) {
         if slot >= page.count() {
@@ -72,7 +72,7 @@ impl KeyWindow {
         }
         let list = page.key_list();
         if let Some(blocks) = list.blocks() {
-            // A block is decoded once and then read as often as need be.
+            // A block is decoded once and then read as often as needed.
             self.keys.clear();
             self.first = blocks.add_block_to(&mut self.keys, slot);
             return;

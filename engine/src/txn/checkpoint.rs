@@ -1,7 +1,8 @@
-//! Checkpoints: after one, recovery starts from its redo point and the log before it is gone.
+//! Checkpoints: after a checkpoint, recovery starts from the checkpoint's redo point, and the log before it is removed.
 //!
-//! Fuzzy: commits go on meanwhile. Only two short cuts need the apply lock: starting a new log segment, and freezing
-//! the page table between two batches. While a large transaction is applied the log stays in its segment.
+//! A checkpoint is fuzzy: commits continue during it. It holds the apply lock only for two short steps: to start a new
+//! log segment, and to freeze the page table between two batches. While a large transaction is applied, the log stays
+//! in its segment.
 
 use super::engine::Engine;
 use super::redo_work::Amount;
@@ -11,29 +12,31 @@ use crate::store::PageStore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a checkpoint made of the log.
+/// The effect of a checkpoint on the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Segments {
-    /// It goes on in a new segment, or stays in the old one only as long as a large transaction is applied. Segments that
-    /// no recovery needs are gone.
+    /// The log continues in a new segment. While a large transaction is applied it stays in the old one. Segments that
+    /// no recovery needs are removed.
     Rotated,
-    /// There was no room for a new one: it goes on in the old one, which takes more and more room.
+    /// There was no room for a new segment. The log continues in the old one, which grows.
     Stuck,
 }
 
-/// Which checkpoints there have been.
+/// The checkpoints so far.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
-    /// How many have begun; the number of each.
+    /// How many checkpoints have begun. A checkpoint's number is the value after its own increment.
     begun: AtomicU64,
-    /// One has begun a segment and has failed: the next one goes on in that, or the log would get a file with each try.
+    /// A failed checkpoint has begun a segment. The next checkpoint continues in that segment; otherwise each attempt
+    /// would add a file to the log.
     begun_segment: AtomicBool,
-    /// The number of the last one that has succeeded, and what it made of the log; held while one runs.
+    /// The number of the last successful checkpoint and its effect on the log. Locked while a checkpoint runs.
     succeeded: Mutex<Option<(u64, Segments)>>,
 }
 
 impl Engine {
-    /// Takes a checkpoint of all that was committed before the call. Those who ask while one runs share the next one.
+    /// Takes a checkpoint of everything that was committed before the call. All calls during one checkpoint share the
+    /// next one.
     pub(crate) fn checkpoint(&self) -> Result<Segments> {
         let Some(store) = self.store.as_deref() else { return Ok(Segments::Rotated) };
         let before = self.checkpoints.begun.load(Ordering::Acquire);
@@ -52,15 +55,15 @@ impl Engine {
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<Segments> {
         let mut segments = Segments::Rotated;
         let log = self.log()?;
-        // Most of the log becomes durable before the apply lock is taken, so that commits hardly wait for it.
+        // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
         let (redo, unfinished) = {
             let _between_batches = self.apply.lock();
-            // As of here: the transaction may come to its end in memory before that end is durable.
+            // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
             let go_on = || log.make_durable(log.appended()).map(|_| log.appended());
             let redo = match unfinished {
-                // Without room for another segment the log goes on in this one: the redo point moves all the same.
+                // Without room for another segment the log continues in this one. The redo point still moves.
                 Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => match log.rotate() {
                     Err(Error::Full { .. }) => {
                         segments = Segments::Stuck;
@@ -81,7 +84,7 @@ impl Engine {
         self.pool.flush_before(redo)?;
         let (frozen, table) = {
             let _between_batches = self.apply.lock();
-            // A commit that has failed meanwhile takes back pages that the log speaks of.
+            // A commit that has failed meanwhile takes back pages that the log already contains.
             self.check_poison()?;
             (store.freeze(), log.appended())
         };
@@ -101,15 +104,15 @@ impl Engine {
         Ok(segments)
     }
 
-    /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds say: commits have outrun the
-    /// checkpoint that began at the bounds. Call it under the writer's lock and before a batch. If no checkpoint can be
-    /// taken, the log stays longer, and the next batch tries again.
+    /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds allow: commits are faster than
+    /// the checkpoint that began at the bounds. Call it under the writer's lock and before a batch. If no checkpoint
+    /// can be taken, the log stays longer, and the next batch tries again.
     pub(super) fn keep_within_bounds(&self) {
         let outrun = || self.log.get().is_some() && self.recovery_work().reaches(self.redo_bounds, 2);
         if !outrun() {
             return;
         }
-        // The checkpoint that is being taken may be enough.
+        // The checkpoint that is now running may be sufficient.
         drop(self.checkpoints.succeeded.lock());
         if outrun()
             && let Err(cause) = self.checkpoint_with_room()
@@ -118,13 +121,13 @@ impl Engine {
         }
     }
 
-    /// True if a recovery would have to do as much as the bounds say, and a checkpoint would change that: all of the log stays
-    /// while a large transaction is being applied.
+    /// Returns true if a recovery would have to do as much as the bounds allow, and a checkpoint would reduce that.
+    /// While a large transaction is applied it would not, because the whole log stays.
     pub(crate) fn is_checkpoint_due(&self) -> bool {
         self.recovery_work().reaches(self.redo_bounds, 1) && self.unfinished.load(Ordering::Acquire) == u64::MAX
     }
 
-    /// What a recovery would have to read.
+    /// Returns the amount of log and pages that a recovery would have to read.
     pub(super) fn recovery_work(&self) -> Amount {
         self.redo_work.amount(self.log.get().map_or(0, |log| log.written()))
     }

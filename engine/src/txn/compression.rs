@@ -6,7 +6,7 @@ use crate::store::{Compression, PagePolicy, PageStore, Target};
 use std::sync::Arc;
 
 impl Engine {
-    /// An error if the pages of a table cannot have this policy in this database.
+    /// Returns an error if the pages of a table cannot have this policy in this database.
     pub(crate) fn check_policy(&self, policy: PagePolicy) -> Result<()> {
         policy.check(self.page_size())?;
         let Some(store) = self.store.as_ref().filter(|store| !store.compresses()) else { return Ok(()) };
@@ -21,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// The page store; `None` in memory.
+    /// Returns the page store; `None` in memory.
     pub(crate) fn page_store(&self) -> Option<Arc<dyn PageStore>> {
         self.store.clone()
     }
@@ -33,12 +33,12 @@ impl Engine {
         }
     }
 
-    /// A table does not exist any more.
+    /// Removes the policy of a table that no longer exists.
     pub(crate) fn forget_policy(&self, table: TableId) {
         self.set_policy(table, PagePolicy::default());
     }
 
-    /// Sets the policy with which the pages of a table are written.
+    /// Sets the policy for writing the pages of a table.
     pub(crate) fn set_policy(&self, table: TableId, policy: PagePolicy) {
         if let Some(store) = &self.store {
             store.set_policy(table, policy);

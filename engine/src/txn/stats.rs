@@ -44,7 +44,7 @@ pub struct DatabaseStats {
     /// Distinct pages that a recovery would read now: those that the log changes since the redo point.
     /// [`Builder::checkpoint_pages`](crate::Builder::checkpoint_pages) bounds them.
     pub redo_pages: u64,
-    /// What the recovery had to do when the database was opened; `None` if it had been closed.
+    /// The work of the recovery when the database was opened; `None` if the database had been closed properly.
     pub recovery: Option<Recovery>,
     /// Pages in the file, or in memory.
     pub pages: u64,
@@ -72,7 +72,7 @@ pub struct DatabaseStats {
     pub detached: usize,
 }
 
-/// The work of a recovery, which [`DatabaseStats`] has.
+/// The work of a recovery, as part of [`DatabaseStats`].
 ///
 /// ```
 /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -84,7 +84,7 @@ pub struct DatabaseStats {
 /// let tx = db.begin_write()?;
 /// tx.open_table(TREES)?.put("oak", 700)?;
 /// tx.commit()?;
-/// // The files as a process leaves them that is killed here.
+/// // A copy of the files as they are if the process is killed here.
 /// let killed = MemoryVolume::new();
 /// for name in volume.list("forest")? {
 ///     let disk = volume.open(&name, OpenMode::Read)?;
@@ -99,21 +99,21 @@ pub struct DatabaseStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// Bytes of the log that it has read, with the padding of a sparse log.
+    /// Bytes of the log that the recovery has read, including the padding of a sparse log.
     pub log_bytes: u64,
-    /// Distinct pages that it has read or made.
+    /// Distinct pages that the recovery has read or created.
     pub pages: u64,
-    /// Page operations of the log that it has applied.
+    /// Page operations of the log that the recovery has applied.
     pub applied: u64,
-    /// Page operations of the log that it did not apply, because the page in the file had them, or because a later operation
-    /// frees the page.
+    /// Page operations of the log that the recovery did not apply, because the page in the file already contained them,
+    /// or because a later operation frees the page.
     pub skipped: u64,
-    /// Its time, without the checkpoint after it.
+    /// The duration of the recovery, without the checkpoint after it.
     pub time: Duration,
 }
 
 impl Engine {
-    /// Statistics of memory and file space.
+    /// Returns statistics of memory and file space.
     pub(crate) fn stats(&self) -> DatabaseStats {
         let pool = self.pool.stats();
         let store = self.store.as_ref().map(|store| store.stats()).unwrap_or_default();
@@ -146,12 +146,12 @@ impl Engine {
         }
     }
 
-    /// The damage because of which the store does not know its free places, if there is any.
+    /// Returns the damage because of which the store does not know its free places, if there is any.
     pub(crate) fn store_damage(&self) -> Option<Error> {
         self.store.as_ref().and_then(|store| store.damage())
     }
 
-    /// The number of the superblock that is damaged, if one is.
+    /// Returns the number of the damaged superblock, if one is damaged.
     pub(crate) fn damaged_superblock(&self) -> Option<usize> {
         self.store.as_ref().and_then(|store| store.file().damaged_superblock())
     }

@@ -1,4 +1,4 @@
-//! The form of a claim of the paper, and the test that holds the results against it. The claims must not be in this
+//! The form of a claim of the paper, and the test that compares it with the results. The claims must not be in this
 //! file.
 
 use super::measure::Results;
@@ -6,25 +6,25 @@ use super::runs::Run;
 use crate::page::Finding;
 use serde_json::Value;
 
-/// What is asked of a run.
+/// A value that is computed from a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Measure {
-    /// Physical bytes written for each user byte: of all kinds, and of one.
+    /// Physical bytes written for each user byte: of all kinds together, and of one kind.
     Total,
     Log,
     Page,
     Delta,
     Table,
-    /// All kinds but the log.
+    /// Physical bytes of all kinds except the log.
     WithoutLog,
-    /// The physical bytes of page writes, each write rounded up to blocks, to these bytes.
+    /// The physical bytes of page writes, each write rounded up to blocks, divided by the bytes without rounding.
     Waste,
     /// Bytes of delta blocks for each byte of pages, in percent.
     Beta,
-    /// Space for each byte of records, before and after compression.
+    /// Bytes of space for each byte of records, before and after compression.
     LogicalSpace,
     PhysicalSpace,
-    /// Operations a second of the modelled drive.
+    /// Operations per second of the modelled drive.
     Overwrites,
     Reads,
     Scans,
@@ -48,7 +48,7 @@ pub(super) const ALL: [Measure; 13] = [
 ];
 
 impl Measure {
-    /// In words.
+    /// Returns the name of the measure in text.
     pub(super) fn name(self) -> &'static str {
         match self {
             Measure::Total => "write amplification",
@@ -67,7 +67,7 @@ impl Measure {
         }
     }
 
-    /// As the axis of a chart has it.
+    /// Returns the name of the measure on the axis of a chart.
     pub(super) fn axis(self) -> &'static str {
         match self {
             Measure::Total => "physical bytes written for each user byte",
@@ -86,7 +86,7 @@ impl Measure {
         }
     }
 
-    /// Of a run, if it was measured.
+    /// Returns the measure of a run, if the run was measured.
     pub(super) fn of(self, run: &Run, results: &Results) -> Option<f64> {
         let object = results.get(run)?;
         let get = |path: &str| object.pointer(path).and_then(Value::as_f64);
@@ -108,18 +108,18 @@ impl Measure {
     }
 }
 
-/// Bytes of all records.
+/// Returns the bytes of all records.
 fn records(object: &Value) -> Option<f64> {
     let workload = &object["workload"];
     Some(workload["records"].as_f64()? * workload["record_size"].as_f64()?)
 }
 
-/// A number from the results.
+/// A number that is computed from the results.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
-    /// Of one run.
+    /// The measure of one run.
     One(Measure, Run),
-    /// Of the first run to that of the second.
+    /// The quotient of the first run's measure and the second run's.
     Ratio(Measure, Run, Run),
 }
 
@@ -132,7 +132,7 @@ impl Number {
         .filter(|number| number.is_finite())
     }
 
-    /// The runs that it needs.
+    /// Returns the runs that the number needs.
     #[cfg(test)]
     pub(super) fn runs(self) -> Vec<Run> {
         match self {
@@ -142,26 +142,26 @@ impl Number {
     }
 }
 
-/// Something that the paper says, as a question to the results.
+/// A statement of the paper, as a question about the results.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
-    /// About so much: within a quarter.
+    /// The number is within a quarter of this value.
     About(Number, f64),
-    /// No more than so much, or a twentieth more.
+    /// The number is at most a twentieth above this value.
     Most(Number, f64),
-    /// No less than so much, or a twentieth less.
+    /// The number is at most a twentieth below this value.
     Least(Number, f64),
-    /// The first is nearer to 1 than the second.
+    /// The first number is nearer to 1 than the second.
     Nearer(Number, Number),
 }
 
-/// A claim: in words, and as a question.
+/// A claim: in text, and as a question.
 pub(super) struct Claim {
     pub(super) says: &'static str,
     pub(super) asked: Asked,
 }
 
-/// Asks the results.
+/// Answers a question from the results.
 pub(super) fn ask(asked: Asked, results: &Results) -> Finding {
     let found = match asked {
         Asked::About(number, paper) => {

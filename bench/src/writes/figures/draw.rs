@@ -1,4 +1,5 @@
-//! From results to charts and CSV. What is drawn where is each figure's to say; nothing is judged here.
+//! Draws charts and writes CSV from results. The choice of what a figure shows, and the comparison with the paper, must
+//! not be in this file.
 
 use super::claims::{ALL, Measure};
 use super::measure::Results;
@@ -11,8 +12,8 @@ use crate::page;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// The charts of a figure by their names: one for each record size, page size and measure. Runs at another scale, or with
-/// other flushes of the log, than the first run are for claims alone.
+/// Returns the charts of a figure with their names: one for each record size, page size and measure. Runs whose scale
+/// or log flushes differ from those of the first run are used only for claims.
 pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)> {
     let kind = |run: &Run| (run.shape.scale, run.logging.flush());
     let all: Vec<&Run> = figure.runs.iter().filter(|run| figure.runs.first().map(kind) == Some(kind(run))).collect();
@@ -52,10 +53,10 @@ pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)
     charts
 }
 
-/// Heights that differ by this factor are on a logarithmic axis.
+/// The values have a logarithmic axis if they differ by this factor.
 const WIDE: f64 = 20.0;
 
-/// A line for each series; `place` is where a run is on the axis, which is logarithmic, and its series.
+/// Draws a line for each series. `place` returns the place of a run on the axis, which is logarithmic, and its series.
 fn lines(
     title: &str,
     axis: &str,
@@ -88,7 +89,7 @@ fn lines(
     chart.svg()
 }
 
-/// A bar for each run.
+/// Draws a bar for each run.
 fn bars(title: String, runs: &[&Run], measure: Measure, results: &Results) -> String {
     let bar = |run: &&Run| {
         Some(Bar { name: run.shape.store.to_string(), parts: vec![measure.of(run, results)?], claimed: None })
@@ -97,7 +98,7 @@ fn bars(title: String, runs: &[&Run], measure: Measure, results: &Results) -> St
     Bars { title, height: measure.axis().to_owned(), parts: Vec::new(), bars }.svg()
 }
 
-/// All measures of runs, a line a run.
+/// Writes all measures of runs, one line for each run.
 pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let about = ["store", "record", "page", "leaves", "frames", "flush", "log", "threads"];
@@ -105,14 +106,14 @@ pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()
     for run in runs {
         let Some(object) = results.get(run) else { continue };
         let Shape { page, record, store, .. } = run.shape;
-        let told =
+        let value_at =
             |path: &str| object.pointer(path).map_or_else(String::new, |value| value.to_string().replace('"', ""));
         let about = [
             store.to_string(),
             record.to_string(),
             page.to_string(),
-            told("/leaves"),
-            told("/cache_pages"),
+            value_at("/leaves"),
+            value_at("/cache_pages"),
             run.logging.flush().to_owned(),
             run.logging.shape().to_owned(),
             run.threads.to_string(),
@@ -123,13 +124,13 @@ pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()
     Ok(writer.flush()?)
 }
 
-/// A measure in text, nothing if a run does not have it.
+/// Returns a measure as text; empty if a run does not have it.
 fn number(measure: Measure, run: &Run, results: &Results) -> String {
     let number = measure.of(run, results).filter(|number| number.is_finite());
     number.map_or_else(String::new, |number| format!("{number:.3}"))
 }
 
-/// The numbers of a figure as an HTML table, a row for each run.
+/// Returns the numbers of a figure as an HTML table, with a row for each run.
 pub(super) fn table(figure: &Figure, results: &Results) -> String {
     let mut html = String::from(
         "<table><tr><th>store</th><th>record, page, leaves for each page of the cache, flush of the log, threads</th>",

@@ -1,4 +1,4 @@
-//! Measures the runs of the figures. Their use must not be in this file.
+//! Measures the runs of the figures. The use of the results must not be in this file.
 
 use super::Args;
 use super::runs::{Run, Shape};
@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
-/// Results of runs: the object that `writes` prints, and more.
+/// The results of runs: the object that `writes` prints, with additional values.
 pub(super) type Results = BTreeMap<Run, Value>;
 
 /// The file of the results, in the folder of the figures.
 const FILE: &str = "runs.jsonl";
 
-/// Measures all runs, those of a shape one after the other, several shapes at a time. Calls `done` at first, and with each
-/// result.
+/// Measures all runs. The runs of one shape are measured one after the other, and several shapes at the same time.
+/// Calls `done` at the beginning and with each new result.
 pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) -> Result<()>) -> Result<Results> {
     let mut results: Results = peers::load(args, runs)?.into_iter().collect();
     let (mut kept, found) = Kept::begin(&args.out.join(FILE), args.resume)?;
@@ -40,7 +40,7 @@ pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) 
     let weights: BTreeMap<Run, f64> = shapes.values().flat_map(|runs| weights(runs)).collect();
     let mut progress = Progress::new(weights.values().copied());
     done(&results)?;
-    // The largest shapes are last in the map, and begin first.
+    // The map ends with the largest shapes, which begin first.
     let left = Mutex::new(shapes);
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
@@ -60,10 +60,10 @@ pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) 
     })
 }
 
-/// The runs of a shape that are to be measured.
+/// The runs of each shape that are not yet measured.
 type Left = Mutex<BTreeMap<Shape, Vec<(Run, writes::Args)>>>;
 
-/// Measures shapes until none is left, or nobody takes the results.
+/// Measures shapes until none is left, or until the receiver of the results has ended.
 fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {
     loop {
         let next = left.lock().map(|mut left| left.pop_last());
@@ -82,18 +82,19 @@ fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {
     }
 }
 
-/// About how long each run takes. Populating is a part of the first one.
+/// Returns the approximate duration of each run. The first run includes populating.
 fn weights(runs: &[(Run, writes::Args)]) -> impl Iterator<Item = (Run, f64)> {
     runs.iter().enumerate().map(|(at, (run, options))| {
         let leaves = run.shape.leaves() as f64;
-        // Two or three cycles, in each of which each leaf is overwritten about as often.
+        // The workload has two or three cycles of about this many overwrites. Each cycle overwrites every leaf.
         let overwrites = leaves * leaves.ln();
         let populating = options.records as f64 / 5.0 + 5.0 * leaves;
         (*run, 2.0 * overwrites * options.page_size.0 as f64 / 8192.0 + if at == 0 { populating } else { 0.0 })
     })
 }
 
-/// What `writes` prints, and the operations a second of the modelled drive with a call of each thread at a time.
+/// Returns the object that `writes` prints, with the operations per second of the modelled drive when each thread has
+/// one call at a time.
 fn object(options: &writes::Args, measured: &Measured) -> Value {
     let mut object = report::object(options, measured);
     let tps = |work: &Work| work.operations as f64 / DeviceModel::COMPRESSING.seconds(&work.counts, options.threads);

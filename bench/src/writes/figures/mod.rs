@@ -1,5 +1,5 @@
 //! `duramen-bench figures writes`: the figures and tables of the B-minus-tree paper at a small scale, as CSV, as SVG,
-//! and as one page that sets what the paper says beside what was found.
+//! and as one page that compares the paper's claims with the results.
 
 mod claims;
 mod draw;
@@ -18,42 +18,42 @@ use paper::Figure;
 use runs::Run;
 use std::path::PathBuf;
 
-/// The figures 1, 4 and 9 to 17 and tables 1 and 2 of the paper on the B-minus-tree: CSV, SVG, and a page with the
-/// paper's claims beside what was found
+/// Figures 1, 4 and 9 to 17 and tables 1 and 2 of the B-minus-tree paper: CSV, SVG, and a page that compares the
+/// paper's claims with the results
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The folder that everything is written into; it is made if need be
+    /// The folder for all output; it is created if it does not exist
     #[arg(long, default_value = "figures-writes")]
     pub out: PathBuf,
-    /// Only these, such as 9,14,table2 [default: all]
+    /// Only these figures and tables, such as 9,14,table2 [default: all]
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Databases of 3,000 records, to try the command: the cache holds most of them
+    /// Use databases of 3,000 records, to try the command: the cache holds most of the records
     #[arg(long)]
     pub quick: bool,
-    /// Results of other stores: what `duramen-peers figures writes` has written
+    /// Results of other stores: the file that `duramen-peers figures writes` has written
     #[arg(long, value_name = "FILE")]
     pub peers: Option<PathBuf>,
-    /// Go on where an earlier call with the same --out was interrupted: do not measure again what is in its runs.jsonl
+    /// Continue an interrupted call with the same --out: do not measure the runs in its runs.jsonl again
     #[arg(long)]
     pub resume: bool,
-    /// Databases that are measured at a time
+    /// The number of databases that are measured at the same time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,
-    /// Where random keys, values and orders begin
+    /// The seed of random keys, values and orders
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// Measures, writes each figure as soon as its runs are measured, and says where the page is.
+/// Measures the runs, writes each figure as soon as its runs are measured, and prints the path of the page.
 ///
 /// # Errors
-/// A figure that there is none of, what measuring and writing say.
+/// Errors for an unknown figure, and errors of measuring and writing.
 pub fn run(args: &Args) -> Result<()> {
     let mut figures = paper::figures();
     if let Some(unknown) = args.only.iter().find(|id| !figures.iter().any(|figure| figure.id == id.as_str())) {
         let all: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
-        return Err(format!("--only: {unknown:?} is none of {}", all.join(", ")).into());
+        return Err(format!("--only: {unknown:?} is not one of {}", all.join(", ")).into());
     }
     figures.retain(|figure| args.only.is_empty() || args.only.iter().any(|id| id == figure.id));
     make_folder(&args.out)?;
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Whether all runs of Duramen are measured. Those of other stores may be missing.
+/// Returns true if all runs of Duramen are measured. Runs of other stores may be missing.
 fn is_complete(figure: &Figure, results: &Results) -> bool {
     let peer = |run: &Run| matches!(run.shape.store, runs::Store::Peer(_));
     figure.runs.iter().all(|run| peer(run) || results.contains_key(run))
@@ -81,7 +81,7 @@ fn page_of(args: &Args) -> PathBuf {
     args.out.join("index.html")
 }
 
-/// Writes figures and the page that has them.
+/// Writes the figures and the page that contains them.
 fn write(figures: &[&Figure], results: &Results, args: &Args) -> Result<()> {
     let mut sections = Vec::new();
     for figure in figures {
@@ -105,7 +105,7 @@ fn section(figure: &Figure, results: &Results, charts: Vec<(String, String)>) ->
     Section { id, title, note, findings, table: draw::table(figure, results), charts }
 }
 
-/// The words above the figures.
+/// Returns the text above the figures.
 fn about(args: &Args) -> String {
     let scale = match args.quick {
         true => "with 3,000 records, which is far from the paper's conditions",
@@ -130,7 +130,7 @@ fn about(args: &Args) -> String {
          <li><code>delta 2048,128,1</code>: the B-minus-tree, which is the page store <code>shadow</code> with delta \
          blocks. The numbers are the threshold in bytes, the bytes of a segment, and the delta blocks of a page. The \
          paper has 2048,128,1 and 2048,256,1; 700,32,1 is Duramen's default. Where a claim says \
-         &ldquo;the B-minus-tree&rdquo;, it is asked of 2048,128,1.</li></ul>\n<p>{peers}",
+         &ldquo;the B-minus-tree&rdquo;, it refers to 2048,128,1.</li></ul>\n<p>{peers}",
         args.seed
     )
 }
@@ -154,7 +154,7 @@ mod tests {
         assert!(!page.contains("NaN") && !page.contains("Figure 9."));
         let not_measured = |line: &&str| line.contains("not measured</td>");
         assert!(page.lines().filter(not_measured).all(|line| line.contains("RocksDB") || line.contains("WiredTiger")));
-        assert!(page.contains("figures writes</code> measures them"), "there is no file of other stores");
+        assert!(page.contains("figures writes</code> measures them"), "there are results of other stores");
         assert_eq!(page.matches("<svg").count(), 2 + 3 + 2 + 1);
         assert!(read("figure11-128-8k.svg").contains("delta 2048,128,1"));
         assert!(read("figure13-128-8k-b.svg").contains("physical bytes for each byte of records"));
@@ -176,7 +176,7 @@ mod tests {
         let (page, chart) = (read("index.html"), read("figure4-128-8k.svg"));
         assert!(!page.contains("not measured") && page.contains("duramen-peers</code> measured"), "{page}");
         assert!(chart.contains("WiredTiger") && read("figure4.csv").contains("RocksDB,128,8192"), "{chart}");
-        // The first of two results, and the beginning of the other one.
+        // Keeps the first of two results and the beginning of the other one.
         let before = read("runs.jsonl");
         let half = before.find('\n').unwrap_or_default() + 100;
         std::fs::write(args.out.join("runs.jsonl"), &before[..half]).unwrap_or_else(|error| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! Runs of other stores, which `duramen-peers` measures: which ones the figures have, and which result is whose. No other
-//! store is called here.
+//! Runs of other stores, which `duramen-peers` measures: the runs that the figures need, and the run that each result
+//! belongs to. Calls of other stores must not be in this file.
 
 use super::runs::{Logging, Run, Scale, Store};
 use super::{Args, paper};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A store that is measured by another program.
+/// A store that another program measures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Peer {
     /// RocksDB.
@@ -19,7 +19,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Its name in results, in lower case without spaces.
+    /// Returns the name in results, in lower case without spaces.
     pub fn name(self) -> &'static str {
         match self {
             Peer::RocksDb => "rocksdb",
@@ -37,30 +37,30 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A run of another store that the figures have.
+/// A run of another store that the figures need.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PeerRun {
     /// The store.
     pub peer: Peer,
-    /// The bytes of the data set of the paper that this one stands for. RocksDB's memtables, files and levels are to the
-    /// data set as they are there.
+    /// The bytes of the paper's data set that this run represents. RocksDB's memtables, files and levels have the same
+    /// proportions to the data set as in the paper.
     pub stands_for: u64,
-    /// Bytes of a page of WiredTiger.
+    /// Bytes of a WiredTiger page.
     pub page_size: u64,
-    /// Bytes of a record, 8 of them its key.
+    /// Bytes of a record, including the 8 bytes of its key.
     pub record_size: u32,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
-    /// Bytes of cache.
+    /// Bytes of the cache.
     pub cache: u64,
-    /// Seconds between flushes of the log; 0: it is flushed with each commit.
+    /// Seconds between flushes of the log; 0 if it is flushed with each commit.
     pub flush_seconds: u32,
-    /// Threads.
+    /// The number of threads.
     pub threads: u32,
 }
 
 impl PeerRun {
-    /// Whether this is its result, as `duramen-peers` prints it.
+    /// Returns true if `result`, as `duramen-peers` prints it, is the result of this run.
     pub fn has(&self, result: &Value) -> bool {
         let number = |path: &str| result.pointer(path).and_then(Value::as_u64);
         let numbers = [
@@ -86,21 +86,21 @@ impl fmt::Display for PeerRun {
     }
 }
 
-/// All runs of other stores that the figures have, those with the same data set one after the other.
+/// Returns all runs of other stores that the figures need. Runs with the same data set are adjacent.
 pub fn peer_runs() -> Vec<PeerRun> {
     let figures = paper::figures();
     let runs: BTreeSet<PeerRun> = figures.iter().flat_map(|figure| &figure.runs).filter_map(of).collect();
-    // RocksDB has no pages: the runs for pages of 16 KiB are those for pages of 8 KiB.
+    // RocksDB has no pages: the runs for pages of 8 KiB also represent those for pages of 16 KiB.
     runs.into_iter().filter(|run| run.peer != Peer::RocksDb || run.page_size == 8192).collect()
 }
 
-/// The least memtable of RocksDB, and its default.
+/// RocksDB's least memtable, and its default.
 const MEMTABLE: u64 = 64 << 10;
 const DEFAULT_MEMTABLE: u64 = 64 << 20;
-/// The least cache of WiredTiger.
+/// WiredTiger's least cache.
 const CACHE: u64 = 1 << 20;
 
-/// The run of another store that a run is.
+/// Returns the run of another store that corresponds to a run.
 fn of(run: &Run) -> Option<PeerRun> {
     let Store::Peer(peer) = run.shape.store else { return None };
     let stands_for = match run.shape.scale {
@@ -124,12 +124,12 @@ fn of(run: &Run) -> Option<PeerRun> {
     })
 }
 
-/// A result with the operations a second of the modelled drive.
+/// Returns a result with the operations per second of the modelled drive.
 fn with_speeds(result: &Value, threads: u32) -> Value {
     let tps = |part: &str| {
         let number = |name: &str| result[part][name].as_u64();
         let traffic = |logical_bytes, physical_bytes| Traffic { logical_bytes, physical_bytes, ..Traffic::default() };
-        // The model of this drive takes no time for a call that writes, nor for bytes read from the medium.
+        // In the model of this drive, write calls and bytes read from the medium take no time.
         let read = Traffic { calls: number("read_calls")?, ..traffic(number("read_bytes")?, 0) };
         let written = traffic(number("written_logical")?, number("written_physical")?);
         let seconds = DeviceModel::COMPRESSING.seconds_of(read, written, number("syncs")?, threads);
@@ -140,7 +140,7 @@ fn with_speeds(result: &Value, threads: u32) -> Value {
     result
 }
 
-/// The results in the file of `--peers`, each with the run that it is of.
+/// Returns the results in the file of `--peers`, each with its run.
 pub(super) fn load(args: &Args, runs: &[Run]) -> Result<Vec<(Run, Value)>> {
     let Some(file) = &args.peers else { return Ok(Vec::new()) };
     let results = kept::read(file)?;
@@ -159,7 +159,7 @@ pub(super) fn load(args: &Args, runs: &[Run]) -> Result<Vec<(Run, Value)>> {
 pub(super) mod tests {
     use super::*;
 
-    /// A result as `duramen-peers` prints it.
+    /// Returns a result in the form that `duramen-peers` prints.
     pub(in super::super) fn result(run: &PeerRun, page_size: u64) -> Value {
         let part = json!({
             "operations": 1000, "read_calls": 900, "read_bytes": 900 * 8192,

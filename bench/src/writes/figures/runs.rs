@@ -1,4 +1,4 @@
-//! The runs that the figures are made from. How they are measured must not be in this file.
+//! The runs that the figures need. Measuring them must not be in this file.
 
 use super::Args;
 use super::peers::Peer;
@@ -8,15 +8,15 @@ use duramen::db::DeltaBlocks;
 use std::fmt;
 use std::time::Duration;
 
-/// Pages of the cache.
+/// The number of pages of the cache.
 const FRAMES: u64 = 64;
 
-/// Leaves to a page of the cache.
+/// The number of leaves for each page of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Scale {
-    /// 33, as the paper's 500 GB to 15 GB.
+    /// 33, as with 500 GB and a cache of 15 GB in the paper.
     Near,
-    /// 150, as its 150 GB to 1 GB.
+    /// 150, as with 150 GB and a cache of 1 GB in the paper.
     Far,
 }
 
@@ -29,16 +29,16 @@ impl Scale {
     }
 }
 
-/// A page store and how it writes.
+/// A page store and its options.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Store {
-    /// `table`, with its page table written at checkpoints.
+    /// The store `table`, which writes its page table at checkpoints.
     Table,
-    /// `table --persist-table`: the paper's baseline.
+    /// The store `table` with `--persist-table`: the paper's baseline.
     Baseline,
-    /// `shadow` without delta blocks.
+    /// The store `shadow` without delta blocks.
     Whole,
-    /// `shadow` with delta blocks: threshold, bytes of a segment, blocks.
+    /// The store `shadow` with delta blocks: threshold, bytes of a segment, number of blocks.
     Delta(u16, u16, u8),
     /// Another store, measured by another program.
     Peer(Peer),
@@ -56,14 +56,14 @@ impl fmt::Display for Store {
     }
 }
 
-/// When the log is flushed, and its shape.
+/// The time of log flushes, and the shape of the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Logging {
-    /// Each minute, packed.
+    /// A flush each minute, packed.
     Minute,
-    /// With each commit, packed.
+    /// A flush with each commit, packed.
     Packed,
-    /// With each commit, sparse.
+    /// A flush with each commit, sparse.
     Sparse,
 }
 
@@ -77,7 +77,7 @@ impl Logging {
     }
 }
 
-/// What is populated once.
+/// The parameters of a populated database, which several runs share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Shape {
     pub(super) scale: Scale,
@@ -91,7 +91,7 @@ impl Shape {
         self.scale.leaves() * FRAMES
     }
 
-    /// How many records: a leaf is about three quarters full of them.
+    /// Returns the number of records. They fill about three quarters of a leaf.
     pub(super) fn records(&self) -> u64 {
         self.leaves() * self.page * 3 / 4 / u64::from(self.record)
     }
@@ -106,13 +106,13 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run of the paper's 150 GB with records of 128 bytes, pages of 8 KiB and one thread.
+    /// Returns the run for the paper's 150 GB with records of 128 bytes, pages of 8 KiB and one thread.
     pub(super) fn far(store: Store) -> Run {
         let shape = Shape { scale: Scale::Far, page: 8192, record: 128, store };
         Run { shape, logging: Logging::Minute, threads: 1 }
     }
 
-    /// The same with the paper's 500 GB.
+    /// Returns the same run for the paper's 500 GB.
     pub(super) fn near(store: Store) -> Run {
         let run = Run::far(store);
         Run { shape: Shape { scale: Scale::Near, ..run.shape }, ..run }
@@ -134,7 +134,7 @@ impl Run {
         Run { logging, ..self }
     }
 
-    /// The options of the benchmark; none for another store.
+    /// Returns the options of the benchmark; `None` for another store.
     pub(super) fn options(&self, args: &Args) -> Option<writes::Args> {
         let Shape { page, record, store, .. } = self.shape;
         let (store, persist_table, delta) = match store {

@@ -1,10 +1,10 @@
-//! The DB2 key list: several prefixes a page, each for a run of keys, before a slotted list of what is left of the
-//! keys. This file reads, searches and checks it; `edit` changes it, and `layout` chooses the prefixes that pay. Page
+//! The DB2 key list: several prefixes in each page, each for a run of keys, in front of a slotted list of the rests of
+//! the keys. This file reads, searches and checks it; `edit` changes it, and `layout` chooses the prefixes. Page
 //! prefixes, fences and long keys must not be in this folder.
 //!
-//! `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix among the
-//! prefixes, its head that of its first key with the prefix. Without groups no key has a prefix. An empty list has no
-//! bytes.
+//! The layout is `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix
+//! among the prefixes; its head is the head of its first key, including the prefix. Without groups no key has a prefix.
+//! An empty list has no bytes.
 
 mod build;
 pub(super) mod edit;
@@ -23,12 +23,12 @@ pub(super) use scheme::Db2Scheme;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Bytes that the list takes for a key of that length which has a group of its own.
+/// Returns the bytes that the list takes for a key of that length with a group of its own.
 pub(super) fn entry_bytes(len: usize) -> usize {
     GROUP + slotted::entry_bytes(len)
 }
 
-/// A group's keys.
+/// The keys of a group.
 #[derive(Clone, Copy)]
 struct Span<'a> {
     index: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Db2<'a> {
     count: usize,
 }
 
-/// Where the slotted list begins.
+/// Returns the offset of the slotted list.
 #[inline(always)]
 fn suffixes_at(list: &[u8]) -> usize {
     let groups = directory::count(list);
@@ -64,7 +64,7 @@ impl<'a> Db2<'a> {
             groups: directory::groups(list),
             prefixes: bytes::slice(list, prefixes, at),
             suffixes: Slotted::new(suffixes, count, granule),
-            // A hostile page has no more entries than bytes for them, so that going through them ends soon.
+            // The list's length limits the number of entries of a hostile page, so that every loop over them ends soon.
             count: count.min(suffixes.len() / slotted::FIXED_PART),
         }
     }
@@ -84,13 +84,13 @@ impl<'a> Db2<'a> {
         bytes::slice(self.prefixes, before.map_or(0, |before| Group::of(before).offset), group.offset)
     }
 
-    /// The span that `slot` is in.
+    /// Returns the span that contains `slot`.
     #[inline]
     fn span_of(&self, slot: usize) -> Span<'a> {
         self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
     }
 
-    /// How the first key of a group compares with `key`.
+    /// Compares the first key of a group with `key`.
     #[inline(always)]
     fn compare_first(&self, index: usize, group: Group, key: &[u8], head: u32) -> Ordering {
         group.head.cmp(&head).then_with(|| {
@@ -102,8 +102,8 @@ impl<'a> Db2<'a> {
         })
     }
 
-    /// Hands the slots `[from, to)` to `visit`, group by group: the group's prefix, its slots, and what its keys have behind
-    /// the prefix.
+    /// Calls `visit` for the slots `[from, to)`, group by group, with the group's prefix, its slots, and the list that
+    /// has the rests of its keys behind the prefix.
     #[inline]
     pub(super) fn each_span(
         &self,
@@ -120,12 +120,12 @@ impl<'a> Db2<'a> {
         }
     }
 
-    /// Bytes of the group, where `slot` is the first one of it.
+    /// Returns the bytes of the group if `slot` is its first slot, otherwise 0.
     fn opening(&self, span: Span<'_>, slot: usize) -> usize {
         if self.groups.is_empty() || span.first != slot { 0 } else { GROUP + span.prefix.len() }
     }
 
-    /// Bytes of the heap that an entry does without because of its group's prefix.
+    /// Returns the bytes of the heap that the group's prefix saves for an entry.
     fn saved_by(&self, prefix: &[u8], slot: usize) -> usize {
         if prefix.is_empty() {
             return 0;
@@ -134,13 +134,13 @@ impl<'a> Db2<'a> {
         slotted::heap_bytes(rest + prefix.len()) - slotted::heap_bytes(rest)
     }
 
-    /// The same as [`super::KeyList::common_with_previous`], where both are in one group.
+    /// Returns the result of [`super::KeyList::common_with_previous`] if both slots are in one group.
     pub(super) fn common_in_group(&self, slot: usize) -> Option<usize> {
         let span = self.span_of(slot);
         (span.first < slot).then(|| span.prefix.len() + self.suffixes.common_with_previous(slot))
     }
 
-    /// The same as [`super::KeyList::is_above_previous`], where both are in one group.
+    /// Returns the result of [`super::KeyList::is_above_previous`] if both slots are in one group.
     pub(super) fn is_above_in_group(&self, slot: usize) -> Option<bool> {
         (self.span_of(slot).first < slot).then(|| self.suffixes.is_above_previous(slot))
     }
@@ -167,7 +167,8 @@ impl<'a> List<'a> for Db2<'a> {
         let span = self.span(index);
         match bytes::strip_prefix(key, span.prefix) {
             Some(suffix) => self.suffixes.search_in(span.first, span.end, suffix),
-            // Above the first key of the group, whose prefix it has not: above all of them.
+            // The key is above the first key of the group and does not have its prefix, so it is above all keys of the
+            // group.
             None => Err(span.end),
         }
     }
@@ -185,7 +186,7 @@ impl<'a> List<'a> for Db2<'a> {
         self.suffixes.entry_bytes(slot) + self.opening(span, slot)
     }
 
-    #[inline(always)] // called for each entry of a leaf that a cursor comes by
+    #[inline(always)] // called for each entry of a leaf that a cursor visits
     fn suffix_len(&self, slot: usize) -> usize {
         self.span_of(slot).prefix.len() + self.suffixes.suffix_len(slot)
     }
@@ -227,7 +228,7 @@ impl<'a> List<'a> for Db2<'a> {
             return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
-            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
+            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes without entries", list.len())) };
         }
         let groups = directory::count(list);
         if list.len() < FIELD || self.groups.len() != groups || suffixes_at(list) > list.len() {
@@ -265,7 +266,7 @@ impl<'a> List<'a> for Db2<'a> {
     }
 }
 
-/// How many bytes of `key` are those of a key of several parts.
+/// Returns how many bytes of `key` agree with a key that consists of several parts.
 fn common_with_parts(key: &[u8], parts: [&[u8]; 3]) -> usize {
     let mut common = 0;
     for part in parts {
@@ -278,7 +279,7 @@ fn common_with_parts(key: &[u8], parts: [&[u8]; 3]) -> usize {
     common
 }
 
-/// False where the front or the slots are not within the list: then it must not be changed.
+/// Returns false if the directory, the prefixes or the slots are not within the list. Such a list must not be changed.
 pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize) -> bool {
     if count == 0 {
         return list.is_empty();

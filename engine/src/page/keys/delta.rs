@@ -1,16 +1,17 @@
-//! The prefix-delta key list: each key as the length of what it shares with the key before, and the rest. One encoding,
-//! two searches: *MyISAM*'s goes through the entries from the first one, *WiredTiger*'s begins at the last key below
-//! the one sought among those that are kept whole, about every [`DISTANCE`]th (*roll-forward distance control*), or
-//! halves the entries that one whole key completes (`best`). Reading, searching and checking are here, changing in
-//! `edit`. Page prefixes, fences and long keys must not be in this folder.
+//! The prefix-delta key list: each key is stored as the length of the prefix that it shares with the key before, and
+//! the rest. There is one encoding and two ways to search. *MyISAM* reads the entries from the first one on.
+//! *WiredTiger* stores about every [`DISTANCE`]th key whole (*roll-forward distance control*) and begins at the last
+//! whole key below the sought one, or it halves the entries that one base key completes (`best`). This file reads,
+//! searches and checks a list; `edit` changes it. Page prefixes, fences and long keys must not be in this folder.
 //!
-//! MyISAM: `[entries]`. WiredTiger: `[directory] [entries]`, a group's offset being that of its first entry, which
-//! shares nothing, so that its key is whole. Entry: `varint(bytes shared with the key before) | varint(bytes of the
-//! rest) | rest`. The shared part is always as long as it can be. An empty list has no bytes.
+//! The layout of MyISAM is `[entries]`, that of WiredTiger `[directory] [entries]`. A group's offset is that of its
+//! first entry, which shares nothing, so that its key is whole. An entry is
+//! `varint(bytes shared with the key before) | varint(bytes of the rest) | rest`. The shared part is always as long as
+//! possible. An empty list has no bytes.
 //!
-//! No search builds a key. With m bytes of the sought key agreeing with the entry before, an entry that shares more
-//! than m is below it like the one before, one that shares less is above it, and one that shares m is compared from
-//! there on.
+//! No search builds a key. Let the sought key agree with the key before an entry in m bytes, that key being below it.
+//! If the entry shares more than m bytes, it is below the sought key. If it shares fewer, it is above. If it shares m,
+//! its rest is compared from there on.
 
 pub(super) mod best;
 mod build;
@@ -30,25 +31,25 @@ pub(super) use scheme::DeltaScheme;
 pub use scheme::Instantiation;
 use std::cmp::Ordering;
 
-/// How many entries a group has when it is laid out: WiredTiger's skipping distance. One that has grown to twice as
-/// many is cut in two.
+/// The number of entries of a new group: WiredTiger's skipping distance. A group that has grown to twice as many
+/// entries is cut in two.
 pub(super) const DISTANCE: usize = 10;
-/// The least bytes of an entry: a hostile page has no more entries than bytes for them, so that going through them ends
+/// The least bytes of an entry. It limits the number of entries of a hostile page, so that every loop over them ends
 /// soon.
 const LEAST: usize = 2;
 
-/// Bytes of an entry.
+/// Returns the bytes of an entry.
 #[inline(always)]
 fn entry_size(shared: usize, rest: usize) -> usize {
     varint::size(shared) + varint::size(rest) + rest
 }
 
-/// Bytes that the list takes for a suffix of that length which shares nothing and is in no group's directory yet.
+/// Returns the bytes that the list takes for a suffix of that length that shares nothing and has no directory entry.
 pub(super) fn entry_bytes(suffix_len: usize, grouped: bool) -> usize {
     entry_size(0, suffix_len) + if grouped { GROUP } else { 0 }
 }
 
-/// Bytes of an entry that keeps so many of its key, whatever it shares.
+/// Returns the bytes of an entry with that many bytes of rest, whatever it shares.
 pub(super) fn least_entry_bytes(rest: usize) -> usize {
     entry_size(0, rest)
 }
@@ -56,11 +57,11 @@ pub(super) fn least_entry_bytes(rest: usize) -> usize {
 /// An entry in the list.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Bytes shared with the key before.
+    /// The number of bytes shared with the key before.
     shared: usize,
-    /// Bytes of the rest.
+    /// The length of the rest.
     len: usize,
-    /// Where the rest begins.
+    /// The offset of the rest.
     rest: usize,
 }
 
@@ -92,8 +93,8 @@ impl Entry {
         bytes::slice(entries, self.rest, self.end())
     }
 
-    /// How many bytes of `suffix` agree with this entry's key, `agreed` being as many as agree with the one before.
-    /// Right in any order of keys.
+    /// Returns how many bytes of `suffix` agree with this entry's key. `agreed` is the same number for the entry
+    /// before. Correct for keys in any order.
     #[inline(always)]
     fn agreed(&self, entries: &[u8], agreed: usize, suffix: &[u8]) -> usize {
         match self.shared.cmp(&agreed) {
@@ -109,12 +110,12 @@ impl Entry {
 /// A run of entries that begins with a whole key: a group, or a list without groups.
 #[derive(Clone, Copy)]
 struct Span {
-    /// The number of its group.
+    /// The index of the group.
     index: usize,
-    /// Its slots.
+    /// The group's slots.
     first: usize,
     end: usize,
-    /// Where its first entry is.
+    /// The offset of its first entry.
     at: usize,
 }
 
@@ -149,7 +150,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// The same of a list that may have a foot with its best prefix group.
+    /// Returns the list of a scheme, which may have a foot with its best prefix group.
     #[inline(always)]
     pub(super) fn of_scheme(list: &'a [u8], count: usize, scheme: DeltaScheme) -> Delta<'a> {
         if !scheme.best {
@@ -160,7 +161,7 @@ impl<'a> Delta<'a> {
         Delta { best, has_best: true, ..Delta::new(list, count, scheme.grouped) }
     }
 
-    /// The span of that number, which there is.
+    /// Returns the span with that index, which must exist.
     #[inline(always)]
     fn span(&self, index: usize) -> Span {
         let Some(group) = self.groups.get(index).map(Group::of) else {
@@ -170,12 +171,12 @@ impl<'a> Delta<'a> {
         Span { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.offset }
     }
 
-    /// The span that `slot` is in.
+    /// Returns the span that contains `slot`.
     fn span_of(&self, slot: usize) -> Span {
         self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
     }
 
-    /// The last span that begins at or below `suffix`; the first one if none does.
+    /// Returns the last span that begins at or below `suffix`; the first span if none does.
     #[inline(always)]
     fn span_for(&self, suffix: &[u8]) -> Span {
         if self.groups.len() <= 1 {
@@ -193,8 +194,8 @@ impl<'a> Delta<'a> {
         self.span(begun.saturating_sub(1))
     }
 
-    /// Passes the entries up to `slot`, whose keys `visit` has to build: what each shares with the one before, the length of
-    /// what it has behind that, and the list from there on.
+    /// Visits the entries up to `slot`. `visit`, which builds the keys, receives the number of bytes that each key
+    /// shares with the one before, the length of its rest, and the list from the rest on.
     #[inline(always)]
     pub(super) fn pass(&self, place: &mut WalkPosition, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
         while place.slot < slot.min(self.count) {
@@ -205,12 +206,14 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Passes over the headers from the span's begin to `slot`, which is not before it: where the entry is.
+    /// Returns the offset of the entry of `slot`. Reads the entry headers from the start of the span; `slot` is not
+    /// before the span.
     fn offset(&self, span: Span, slot: usize) -> usize {
         (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
     }
 
-    /// Says whether there can be `count` entries, and a group where there must be one. Otherwise the list must not be changed.
+    /// Checks that the list can have `count` entries, and a group if it must have one. Otherwise the list must not be
+    /// changed.
     fn check_count(&self, count: usize) -> Result<(), String> {
         if self.count == count && !(self.grouped && self.groups.is_empty()) {
             return Ok(());
@@ -218,13 +221,13 @@ impl<'a> Delta<'a> {
         Err(cannot_hold(self.entries.len(), count, "entries"))
     }
 
-    /// Says whether an entry that ends there is whole.
+    /// Checks that an entry that ends at `end` is inside the list.
     fn check_end(&self, end: usize) -> Result<(), String> {
         let whole = end <= self.entries.len();
-        if whole { Ok(()) } else { Err(format!("an entry ends {end} bytes on in {}", self.entries.len())) }
+        if whole { Ok(()) } else { Err(format!("an entry ends at {end} of {} bytes", self.entries.len())) }
     }
 
-    /// The byte at `index` of the key of `slot`, in the span; `None` where it is shorter.
+    /// Returns the byte at `index` of the key of `slot`, which is in the span; `None` if the key is shorter.
     fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
         let (mut at, mut found) = (span.at, None);
         for _ in span.first..=slot {
@@ -237,7 +240,7 @@ impl<'a> Delta<'a> {
         found
     }
 
-    /// The entry of `slot`.
+    /// Returns the entry of `slot`.
     fn entry(&self, slot: usize) -> Entry {
         Entry::at(self.entries, self.offset(self.span_of(slot), slot))
     }
@@ -247,7 +250,7 @@ impl<'a> Delta<'a> {
             return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
-            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes of no entries", list.len())) };
+            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes without entries", list.len())) };
         }
         if self.grouped && (self.groups.is_empty() || self.groups.len() != directory::count(list)) {
             return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
@@ -257,17 +260,17 @@ impl<'a> Delta<'a> {
         for slot in 0..self.count {
             let entry = Entry::at(self.entries, at);
             if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
-                return Err(format!("entry {slot} is not whole"));
+                return Err(format!("entry {slot} is cut short"));
             }
             let rest = entry.rest_in(self.entries);
             if let Some(group) = groups.next_if(|group| group.slot == slot) {
                 if group.offset != at || entry.shared != 0 || group.head != head_of(rest) {
-                    return Err(format!("the group at slot {slot} is not what its entry says"));
+                    return Err(format!("the group at slot {slot} does not match its entry"));
                 }
             } else if slot == 0 && (self.grouped || entry.shared != 0) {
                 return Err("the first key is not whole".into());
             } else if entry.shared > key.len() || (rest.first() == key.get(entry.shared) && !rest.is_empty()) {
-                return Err(format!("entry {slot} does not share what it could"));
+                return Err(format!("entry {slot} shares fewer bytes than it could"));
             }
             key.truncate(entry.shared);
             key.extend_from_slice(rest);
@@ -409,7 +412,7 @@ impl<'a> List<'a> for Delta<'a> {
         if !self.has_best {
             return self.check_entries(list, count);
         }
-        let Some((best, foot)) = Best::of(list) else { return Err("its foot is not whole".into()) };
+        let Some((best, foot)) = Best::of(list) else { return Err("its foot is cut short".into()) };
         let entries = Delta { best: Best::default(), ..*self };
         entries.check_entries(bytes::slice(list, 0, list.len() - foot), count)?;
         best.check(&entries)
@@ -428,13 +431,13 @@ impl<'a> List<'a> for Delta<'a> {
     }
 }
 
-/// Where the entries of a list with groups begin.
+/// Returns the offset of the entries of a list with groups.
 #[inline(always)]
 fn entries_at(list: &[u8]) -> usize {
     directory::end(directory::count(list))
 }
 
-/// False where the directory is not within the list: then it must not be changed.
+/// Returns false if the directory is not within the list. Such a list must not be changed.
 pub(super) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
     !grouped || (count == 0) == list.is_empty() && entries_at(list) <= list.len().max(FIELD)
 }

@@ -1,35 +1,35 @@
-//! The directory in front of a key list whose keys come in groups: where each group begins and the head of its first
-//! key. What a group is, and what its offset leads to, is the list's own affair.
+//! The directory in front of a key list whose keys are in groups: where each group begins and the head of its first
+//! key. The meaning of a group and of its offset must not be in this file.
 //!
-//! `[groups u16] [group; groups]`, a group being `head u32 | first slot u16 | offset u16`.
+//! The layout is `[groups u16] [group; groups]`, where a group is `head u32 | first slot u16 | offset u16`.
 
 use crate::base::bytes;
 
-/// Bytes of the number of groups.
+/// The bytes of the number of groups.
 pub(super) const FIELD: usize = 2;
-/// Bytes of a group.
+/// The bytes of a group.
 pub(super) const GROUP: usize = 8;
 
 /// A group of the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Group {
-    /// The head of its first key.
+    /// The head of the group's first key.
     pub(super) head: u32,
-    /// Its first slot.
+    /// The group's first slot.
     pub(super) slot: usize,
-    /// What the list makes of it.
+    /// An offset whose meaning the list defines.
     pub(super) offset: usize,
 }
 
 impl Group {
-    /// The group in its bytes.
+    /// Decodes a group.
     #[inline(always)]
     pub(super) fn of(field: &[u8; GROUP]) -> Group {
         let (slot, offset) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
         Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), offset: usize::from(offset) }
     }
 
-    /// Its bytes. Only a list under construction, which is thrown away then, comes to numbers that do not fit.
+    /// Encodes the group. Numbers that do not fit occur only in a list under construction, which is then discarded.
     pub(super) fn field(self) -> [u8; GROUP] {
         let mut field = [0; GROUP];
         bytes::put_u32(&mut field, 0, self.head);
@@ -39,26 +39,26 @@ impl Group {
     }
 }
 
-/// How many groups the directory says it has.
+/// Returns how many groups the directory claims to have.
 #[inline(always)]
 pub(super) fn count(list: &[u8]) -> usize {
     usize::from(bytes::get_u16(list, 0))
 }
 
-/// Where the directory of that many groups ends.
+/// Returns the end of a directory with that many groups.
 #[inline(always)]
 pub(super) fn end(groups: usize) -> usize {
     FIELD + GROUP * groups
 }
 
-/// Its groups; none where they are not within the list.
+/// Returns the groups; none if they are not within the list.
 #[inline(always)]
 pub(super) fn groups(list: &[u8]) -> &[[u8; GROUP]] {
     bytes::slice(list, FIELD, end(count(list))).as_chunks().0
 }
 
-/// Says whether the groups come one behind the other in `slots` and in what offsets lead to, which ends at `end`. A list that
-/// has others must not be changed.
+/// Checks that the groups are in order, within `slots` and within the area that offsets point into, which ends at
+/// `end`. A list with other groups must not be changed.
 pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> Result<(), String> {
     let mut before = Group::default();
     for group in groups.iter().map(Group::of).chain([Group { head: 0, slot: slots, offset: end }]) {
@@ -70,7 +70,7 @@ pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> R
     Ok(())
 }
 
-/// Changes the group of that number.
+/// Changes the group with that index.
 pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
     let field = list.get_mut(end(index)..).and_then(|rest| rest.first_chunk_mut::<GROUP>());
     bytes::must_fit(field.is_some());
@@ -81,8 +81,8 @@ pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Gro
     }
 }
 
-/// Puts a group in front of the one of that number. `used` are the list's bytes; all from there on moves back by
-/// [`GROUP`] of them.
+/// Inserts a group in front of the group with that index. `used` is the length of the list; all bytes from there on
+/// move back by [`GROUP`] bytes.
 pub(super) fn open(list: &mut [u8], used: usize, index: usize, group: Group) {
     let (at, groups) = (end(index), count(list));
     bytes::shift(list, at, used, at + GROUP);
@@ -105,7 +105,7 @@ mod tests {
         change(&mut list, 0, |first| first.offset += 1);
         let all: Vec<Group> = groups(&list).iter().map(Group::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
-        assert_eq!(list.last(), Some(&0xAA), "what lay behind the directory lies behind it still");
+        assert_eq!(list.last(), Some(&0xAA), "the bytes behind the directory are lost");
         assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
         assert!(std::panic::catch_unwind(move || change(&mut list, 3, |none| none.slot = 7)).is_err());
     }

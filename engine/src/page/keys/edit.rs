@@ -1,29 +1,29 @@
-//! Changing a key list in its page, whatever its kind: an insertion is planned before it is done, so that one that does
-//! not fit changes nothing. How a list changes its bytes is its own affair.
+//! Changes a key list in its page, whatever its kind. An insertion is planned before it is done, so that an insertion
+//! that does not fit changes nothing. The way in which a list changes its bytes must not be in this file.
 
 use super::KeyListKind;
 use super::scheme::Scheme;
 use crate::base::{Error, PageId, Result};
 
-/// Where a key list stands, for changing it: its bytes now, its entries, the granule of the page.
+/// The state of a key list before a change: its length in bytes, its number of entries, the granule of the page.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyState {
     pub(crate) kind: KeyListKind,
     pub(crate) bytes: usize,
     pub(crate) count: usize,
     pub(crate) granule: usize,
-    /// Key 0 is an inner page's: empty.
+    /// The page is an inner page, whose key 0 is empty.
     pub(crate) inner: bool,
-    /// Bytes that the list may have at the most, with what else the operation brings in the page.
+    /// The most bytes that the list may take. The operation's other bytes in the page are already subtracted.
     pub(crate) room: usize,
 }
 
-/// What an insertion makes of a list: found once, to know whether it fits, and then done.
+/// The plan of an insertion: computed once, to find out whether the insertion fits, and then executed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Plan {
-    /// Bytes that the list takes afterwards.
+    /// The bytes that the list takes afterwards.
     pub(crate) bytes: usize,
-    /// What the list found out on the way; only it knows what that is.
+    /// Intermediate results of the list; only the list knows their meaning.
     pub(crate) found: [usize; 4],
 }
 
@@ -39,8 +39,9 @@ pub(crate) fn is_changeable(list: &[u8], state: KeyState) -> bool {
     with_scheme!(state.kind, scheme => scheme.is_changeable(list, state))
 }
 
-/// Puts `suffix` at `slot`, if the list then has at most `state.room` bytes, and returns how many it has. `list` has all
-/// the bytes up to the record list, those behind `state.bytes` being zero. What a shorter list frees is zeroed.
+/// Inserts `suffix` at `slot` if the list then takes at most `state.room` bytes, and returns its new length. `list` has
+/// all the bytes up to the record list; those behind `state.bytes` are zero. The bytes that a shorter list frees become
+/// zero.
 #[inline]
 pub(crate) fn insert(
     page: PageId,
@@ -53,8 +54,9 @@ pub(crate) fn insert(
         .map_err(|what| Error::corrupt(page, what))
 }
 
-/// Puts the first of these suffixes at their slots of the list with those before, as long as the list can do that without
-/// changing its length, and not `worth` of them go to one block; says how many. `list` is as for [`insert`].
+/// Inserts the first of these suffixes, each at its slot of the list with those before. Stops at a suffix that would
+/// change the length of the list, and where `worth` suffixes go to one block. Returns how many were inserted. `list` is
+/// as for [`insert`].
 pub(crate) fn insert_in_place<'k>(
     list: &mut [u8],
     state: KeyState,
@@ -64,8 +66,8 @@ pub(crate) fn insert_in_place<'k>(
     with_scheme!(state.kind, scheme => scheme.insert_in_place(list, state, worth, suffixes))
 }
 
-/// How many of these suffixes [`insert_run`] takes at once into a list of `count` keys: those that go to the same block as
-/// the first; none where the list has no blocks.
+/// Returns how many of these suffixes [`insert_run`] inserts together into a list of `count` keys: those that go to the
+/// same block as the first. Returns 0 if the list has no blocks.
 pub(crate) fn together<'k>(
     kind: KeyListKind,
     list: &[u8],
@@ -75,8 +77,8 @@ pub(crate) fn together<'k>(
     with_scheme!(kind, scheme => scheme.together(list, count, suffixes))
 }
 
-/// Puts suffixes that are [`together`] at their slots of the list as it is now: all, or none if there is no room. `list` is
-/// as for [`insert`].
+/// Inserts suffixes that are [`together`], each at its slot of the list as it is now: all, or none if there is no room.
+/// `list` is as for [`insert`].
 pub(crate) fn insert_run<'k>(
     page: PageId,
     list: &mut [u8],
@@ -87,7 +89,8 @@ pub(crate) fn insert_run<'k>(
         .map_err(|what| Error::corrupt(page, what))
 }
 
-/// True where [`insert`] would put `suffix` at `slot` of `list`, its bytes alone; `None`: only trying tells.
+/// Returns true if [`insert`] would put `suffix` at `slot` of `list`, the bytes of the list alone; `None` if only
+/// trying can tell.
 pub(crate) fn would_insert(
     page: PageId,
     list: &[u8],
@@ -100,13 +103,13 @@ pub(crate) fn would_insert(
     Ok(plan.map(|plan| plan.bytes <= state.room))
 }
 
-/// Takes the entries `[from, to)` out, of which there are some, zeroes what that frees and returns the bytes that the list takes then: `None`
-/// where that would be more than `state.room`. `list` is as for [`insert`].
+/// Takes out the entries `[from, to)`, a range that is not empty, zeroes the bytes that this frees and returns the new
+/// length of the list. Returns `None` if the list would exceed `state.room`. `list` is as for [`insert`].
 pub(crate) fn remove(page: PageId, list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<Option<usize>> {
     with_scheme!(state.kind, scheme => scheme.remove(list, state, from, to)).map_err(|what| Error::corrupt(page, what))
 }
 
-/// Lays the list out anew so that it takes at most `state.room` bytes, and returns how many; `None` where it cannot.
+/// Lays the list out again in at most `state.room` bytes and returns its new length; `None` if this is impossible.
 pub(crate) fn vacuumize(list: &mut [u8], state: KeyState) -> Option<usize> {
     with_scheme!(state.kind, scheme => scheme.vacuumize(list, state))
 }

@@ -1,7 +1,7 @@
-//! The fixed-length key list: keys of one length, packed in order. No slots, no prefix cut.
+//! The fixed-length key list: keys of one length, packed in order. It has no slots and does not cut the page's prefix.
 //!
-//! `[length u16] [keys]`; an empty list takes no bytes. The first key that is not empty sets the length; an inner
-//! page's key 0, which is empty, is kept as zeros of that length.
+//! The layout is `[length u16] [keys]`; an empty list takes no bytes. The first key that is not empty sets the length.
+//! An inner page's key 0, which is empty, is kept as zeros of that length.
 
 use super::row::Lead;
 use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes};
@@ -11,7 +11,7 @@ use crate::page::check::cannot_hold;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Bytes of the length field.
+/// The bytes of the length field.
 const FIELD: usize = 2;
 
 /// A fixed-length key list to read.
@@ -34,13 +34,13 @@ impl<'a> Fixed<'a> {
         bytes::slice(self.keys, slot * self.stride, slot * self.stride + self.stride)
     }
 
-    /// The list from the key of `slot` on.
+    /// Returns the list from the key of `slot` on.
     #[inline(always)]
     fn tail(&self, slot: usize) -> &'a [u8] {
         self.keys.get(slot * self.stride..).unwrap_or_default()
     }
 
-    /// Keys as long as a machine integer: the branch-free search of the slotted list, over the keys themselves.
+    /// Searches keys as long as a machine integer, without branches, as the slotted list searches its heads.
     #[inline(always)]
     fn search_integers<const N: usize, T: Ord>(
         &self,
@@ -53,7 +53,7 @@ impl<'a> Fixed<'a> {
         };
         let keys = keys.get(..self.count).unwrap_or_default();
         let (mut base, mut size) = (0, keys.len());
-        // A step that looks at three keys at once takes little more time than one that looks at one.
+        // A step that compares three keys at once takes little more time than a step that compares one.
         while size > 3 {
             let quarter = size / 4;
             let not_above = |part: usize| {
@@ -61,7 +61,8 @@ impl<'a> Fixed<'a> {
             };
             let parts = not_above(1) + not_above(2) + not_above(3);
             base += parts * quarter;
-            // The last part has what is over, and others may take in keys that are known to be above.
+            // The last part contains the remainder. Other parts may contain some keys that are known to be above the
+            // sought one.
             size -= 3 * quarter;
         }
         while size > 1 {
@@ -158,14 +159,14 @@ impl<'a> List<'a> for Fixed<'a> {
     }
 }
 
-/// The key length of a list of `count` keys of `now` bytes with `suffix` in it, if it can hold that one. The first
-/// key sets it, or the second where the first is an inner page's empty one.
+/// Returns the key length of a list of `count` keys of `now` bytes with `suffix` in it; `None` if it cannot hold
+/// `suffix`. The first key sets the length, or the second if the first is an inner page's empty key.
 fn stride_with(now: usize, count: usize, inner: bool, suffix: &[u8]) -> Option<usize> {
     let unset = count == 0 || (inner && count == 1 && now == 0);
     (unset || suffix.len() == now).then_some(suffix.len())
 }
 
-/// The fixed-length key list among the others.
+/// The implementation of [`Scheme`] for the fixed-length key list.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedScheme;
 
@@ -213,7 +214,7 @@ impl Scheme for FixedScheme {
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, _| {
-            // Bytes behind the list, which a hostile page may have, say nothing.
+            // A hostile page may have bytes behind the list. They must not set the key length.
             let now = Fixed::new(bytes::slice(list, 0, state.bytes), state.count).stride;
             let stride = now.max(suffix.len());
             bytes::put_u16(list, 0, bytes::u16_of(stride));
@@ -257,7 +258,7 @@ impl Build for FixedBuilder {
 
     fn push(&mut self, suffix: &[u8]) {
         if self.stride < suffix.len() {
-            // Only an empty key can have come before the one that sets the length.
+            // Only an empty key can precede the key that sets the length.
             self.stride = suffix.len();
             self.keys.resize(self.count * self.stride, 0);
         }

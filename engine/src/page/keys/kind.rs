@@ -1,4 +1,4 @@
-//! What can be said of a list of some kind without looking at its bytes: its features, and what its entries take.
+//! The properties of a kind of list that do not depend on its bytes: its features and the size of its entries.
 
 use super::scheme::{Features, Scheme};
 use super::{KeyListKind, KeyPlace};
@@ -6,12 +6,12 @@ use duramen_codec::Codec;
 use std::ops::Range;
 
 impl KeyListKind {
-    /// The list where nothing speaks for another: the quickest for keys of any length, and small enough.
+    /// The default list: the quickest for keys of any length, and small enough.
     pub const USUAL: KeyListKind = KeyListKind::Head;
     /// The list of the numbers in pages of the key heap.
     pub(in crate::page) const NUMBERS: KeyListKind = KeyListKind::Fixed;
 
-    /// The most bytes of a key that a part of a PkB list has.
+    /// The most bytes of a key in a part of a PkB list.
     pub const LONGEST_PART: u8 = 8;
 
     #[inline(always)]
@@ -19,61 +19,63 @@ impl KeyListKind {
         with_scheme!(self, scheme => scheme.features())
     }
 
-    /// The length that every key must have, where the kind itself says it: that of integers in blocks.
+    /// Returns the length of every key, if the kind itself determines it: the width of integers in blocks.
     #[inline(always)]
     pub fn key_len(self) -> Option<usize> {
         self.features().key_len
     }
 
-    /// The codec of the blocks that keys are in.
+    /// Returns the codec of the blocks, if keys are in blocks.
     pub fn codec(self) -> Option<Codec> {
         self.features().codec
     }
 
-    /// True where all keys have one length, which the first key of a page sets.
+    /// Returns true if all keys have one length, which the first key of a page sets.
     pub fn has_one_length(self) -> bool {
         self.features().one_length
     }
 
-    /// True where the list keeps keys without the common prefix of the page's fences.
+    /// Returns true if the list keeps keys without the common prefix of the page's fences.
     #[inline(always)]
     pub fn cuts_prefix(self) -> bool {
         self.features().cuts_prefix
     }
 
-    /// True where neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is
-    /// quicker and says what each takes.
+    /// Returns true if neighbours share bytes of the list. A caller that needs several entries then walks
+    /// ([`super::KeyWalk`]): a walk is quicker and reports the bytes of each entry.
     #[inline(always)]
     pub(crate) fn is_walked(self) -> bool {
         self.features().walked
     }
 
-    /// The list of a tree's inner pages whose leaves have this one: any run of an inner page's entries has to fit in a page again
-    /// that has the first key of the run and the one behind it for fences. Inner pages are few and searched by all.
+    /// Returns the list of the inner pages above leaves with this list. Any run of an inner page's entries must fit in
+    /// a page again, with the first key of the run and the key behind the run as its fences. Inner pages are few, and
+    /// every search reads them.
     pub fn inner(self) -> KeyListKind {
         self.features().inner
     }
 
-    /// True if a key takes as much room among others as it has bytes, at the most: then it is known when a page is full.
+    /// Returns true if a key never takes more room among others than it has bytes. Then it is known when a page is
+    /// full.
     pub fn adds_up(self) -> bool {
         !self.is_walked() && self.key_len().is_none() && !self.keys_are_out_of_line()
     }
 
-    /// True where a tree may have inner pages of this list.
+    /// Returns true if a tree may have inner pages with this list.
     pub fn suits_inner_pages(self) -> bool {
         self.adds_up()
     }
 
-    /// True where the page has parts of its keys only: the tree keeps the keys themselves in its key heap, and what the page
-    /// says of keys ([`super::super::Page::key_into`] and all that compares them) means nothing.
+    /// Returns true if the page holds only parts of its keys. The tree keeps the whole keys in its key heap.
+    /// [`super::super::Page::key_into`] and all functions that compare keys of the page are then meaningless.
     #[inline(always)]
     pub fn keys_are_out_of_line(self) -> bool {
         self.features().out_of_line
     }
 
-    /// Where in a leaf of this list without records a key most likely is that is so many 65536ths of the way from its first key to
-    /// its last: two ranges of bytes, that of the front and that around the key. `None` where that cannot be told.
-    /// `part` says how far, and is asked only where that is of use.
+    /// For a leaf of this list without records: predicts where a key is. Returns two ranges of bytes: the front of the
+    /// page and the bytes around the key; `None` if this cannot be predicted. `part` returns how far the key is from
+    /// the leaf's first key to its last, in 65536ths. It is called only if the answer is needed.
     #[inline(always)]
     pub(in crate::page) fn likely_parts(
         self,
@@ -103,14 +105,15 @@ impl KeyListKind {
         with_scheme!(self, scheme => scheme.front())
     }
 
-    /// Bytes that an entry behind the first one of its page takes at the very least: its key has `len` bytes and agrees in
-    /// `common` of them with the key before, which is all that the page's prefix, a group's or a delta can save it. `inner`:
-    /// the page is an inner one.
+    /// Returns the least bytes that an entry behind the first one of its page takes. Its key has `len` bytes, of which
+    /// `common` agree with the key before. The prefix of the page or of a group, or a delta, can save no more than
+    /// these. `inner`: the page is an inner page.
     pub(crate) fn least_entry_bytes(self, len: usize, common: usize, inner: bool) -> usize {
         with_scheme!(self, scheme => scheme.least_entry_bytes(len, common, inner))
     }
 
-    /// Bytes that a suffix of that length takes, slots included, unused capacity not; of a list that is not dense.
+    /// Returns the bytes that a suffix of that length takes in a list that is not dense, including its slot, without
+    /// unused capacity.
     pub(in crate::page) fn entry_bytes(self, suffix_len: usize) -> usize {
         with_scheme!(self, scheme => scheme.entry_bytes(suffix_len))
     }

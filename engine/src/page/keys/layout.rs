@@ -1,11 +1,11 @@
-//! The names under which users ask for key lists: what options, help, errors and statistics call them, and which
-//! [kind](KeyListKind) a table gets by its types. One line a name here; the compiler asks for the rest.
+//! The names of key lists in options, help, errors and statistics, and the [kind](KeyListKind) of list that a table
+//! gets for its types. Each name has one line here; the compiler reports each place that must handle a new name.
 
 use super::{BlockRule, Instantiation, KeyListKind};
 use crate::base::{Error, Result};
 use duramen_codec::Codec;
 
-/// The names of a list with each length of parts.
+/// The names of a list, one for each length of parts.
 macro_rules! numbered {
     ($name:literal) => {
         [
@@ -26,7 +26,7 @@ macro_rules! key_layouts {
         $(#[doc = $doc:literal])* $name:ident = $text:literal in $page:literal
         $(, $(#[doc = $numbered_doc:literal])* $numbered:ident)?;
     )*) => {
-        /// How a table's pages keep their keys.
+        /// How a table's pages store their keys.
         ///
         /// ```
         /// use duramen::db::types::KeyLayout;
@@ -42,30 +42,30 @@ macro_rules! key_layouts {
         }
 
         impl KeyLayout {
-            /// All of them, but for those with a number.
+            /// All layouts except those with a number.
             pub const ALL: [KeyLayout; [$($text),*].len()] = [$(KeyLayout::$name),*];
 
-            /// Its name, without its number if it has one.
+            /// Returns the name without its number.
             pub(crate) fn stem(self) -> &'static str {
                 match self {
                     $(KeyLayout::$name => $text, $(KeyLayout::$numbered(_) => $text,)?)*
                 }
             }
 
-            /// Its number, if it has one.
+            /// Returns the number in the name, if there is one.
             pub(crate) fn number(self) -> Option<u8> {
                 match self {
                     $(KeyLayout::$name => None, $(KeyLayout::$numbered(number) => Some(number),)?)*
                 }
             }
 
-            /// What makes the layout with that stem and a number, if there is such a layout.
+            /// Returns the constructor of the numbered layout with that stem, if there is such a layout.
             pub(crate) fn numbered(stem: &str) -> Option<fn(u8) -> KeyLayout> {
                 let all: &[(&str, fn(u8) -> KeyLayout)] = &[$($(($text, KeyLayout::$numbered),)?)*];
                 all.iter().find(|(text, _)| *text == stem).map(|(_, layout)| *layout)
             }
 
-            /// Its name in full; that without the number where no list has such a number.
+            /// Returns the full name; without the number if no list has such a number.
             pub(crate) fn name(self) -> &'static str {
                 let number = usize::from(self.number().unwrap_or(0));
                 let names: &[&'static str] = match self {
@@ -74,7 +74,7 @@ macro_rules! key_layouts {
                 names.get(number.wrapping_sub(1)).copied().unwrap_or(self.stem())
             }
 
-            /// All names of the layout, that with a number among them: `pkb, pkb:1 to pkb:8`.
+            /// Returns all names of the layout, including those with a number: `pkb, pkb:1 to pkb:8`.
             pub fn names(self) -> String {
                 let name = self.stem();
                 match KeyLayout::numbered(name) {
@@ -83,7 +83,7 @@ macro_rules! key_layouts {
                 }
             }
 
-            /// The file of the repository that describes its bytes, with an example.
+            /// Returns the path of the repository's document that describes the bytes, with an example.
             pub fn documentation(self) -> &'static str {
                 match self {
                     $(KeyLayout::$name $(| KeyLayout::$numbered(_))? => concat!("docs/layouts/", $page),)*
@@ -98,59 +98,64 @@ key_layouts! {
     Plain = "plain" in "plain.md";
     /// Keys of one length, packed without slots: integers, hashes, UUIDs. Only for key types of a fixed width.
     Fixed = "fixed" in "fixed.md";
-    /// The common prefix of a page's keys is kept once, and the next four bytes of each key apart for quick search.
+    /// The common prefix of a page's keys is stored once. The next four bytes of each key are stored separately, for
+    /// quick search.
     Head = "head" in "head.md";
-    /// Several prefixes a page, each for a run of keys, chosen anew when a page is full, and four bytes of each key apart.
+    /// Several prefixes in each page, each for a run of keys; they are chosen again when a page is full. Four bytes of
+    /// each key are stored separately.
     Db2 = "db2" in "db2.md";
-    /// Prefix deltas: each key as what it adds to the one before, about every tenth whole to search from (WiredTiger's
-    /// *roll-forward distance control*). The smallest for keys that resemble their neighbours, such as paths and URLs, where
-    /// pages are large.
+    /// Prefix deltas: each key is stored as its difference from the key before. About every tenth key is whole, so that
+    /// a search can begin there (WiredTiger's *roll-forward distance control*). The smallest layout for keys that
+    /// resemble their neighbours, such as paths and URLs, in large pages.
     WiredTiger = "wiredtiger" in "prefix-delta.md";
-    /// Prefix deltas without whole keys, and in what room a page has left its *best prefix group*: the longest run of keys
-    /// that one of them, kept whole there, completes. A search halves that run and goes through the rest.
+    /// Prefix deltas without whole keys. The free room of a page holds the *best prefix group*: the longest run of keys
+    /// that one base key completes, and the whole base key. A search uses binary search in that run and reads the other
+    /// keys one by one.
     WiredTigerBest = "wiredtiger-best" in "prefix-delta.md";
     /// Prefix deltas with both: about every tenth key whole, and the best prefix group.
     WiredTigerBoth = "wiredtiger-both" in "prefix-delta.md";
-    /// Prefix deltas without whole keys: smaller by a little, and a page is searched from its first key on. For pages
-    /// of few keys.
+    /// Prefix deltas without whole keys: slightly smaller, but a search begins at the page's first key. For pages of
+    /// few keys.
     MyIsam = "myisam" in "prefix-delta.md";
-    /// Whole keys, and apart from them a few bytes of each that tell it from the one before: two in memory, five in files.
-    /// A search reads one whole key of a page at most; nothing is saved but what a page's keys have in common.
+    /// Whole keys, and separately a few bytes of each key that distinguish it from the key before: two in memory, five
+    /// in files. A search reads at most one whole key of a page. The layout saves no space except the common prefix of
+    /// a page's keys.
     Pkb = "pkb" in "pkb.md",
-        /// The same with so many bytes, 1 to 8, wherever the table is.
+        /// As [`KeyLayout::Pkb`], with this number of bytes, 1 to 8, in memory and in files.
         PkbPart;
-    /// As [`KeyLayout::Pkb`], with the whole keys in pages of their own, the *key heap*: pages of partial keys are small enough
-    /// to stay in memory ([`crate::Builder::resident_inner`]), and a search reads one key of the heap at most, none at all if the
-    /// partial keys tell that a key is not there. A scan reads every key's heap page.
+    /// As [`KeyLayout::Pkb`], with the whole keys in pages of their own, the *key heap*. Pages of partial keys are
+    /// small enough to stay in memory ([`crate::Builder::resident_inner`]). A search reads at most one key of the heap,
+    /// and none if the partial keys show that a key is absent. A scan reads every key's heap page.
     PkbHeap = "pkb-heap" in "pkb.md",
-        /// The same with so many bytes, 1 to 8, wherever the table is.
+        /// As [`KeyLayout::PkbHeap`], with this number of bytes, 1 to 8, in memory and in files.
         PkbHeapPart;
-    /// Integers in compressed blocks, as long as the codec takes them: 256 keys, of BP128 128.
-    /// [`TableOptions::codec`](crate::db::types::TableOptions::codec) says how. Only for keys `u32`, `u64`, `i32`, `i64`.
+    /// Integers in compressed blocks of the codec's greatest length: 256 keys, or 128 for BP128.
+    /// [`TableOptions::codec`](crate::db::types::TableOptions::codec) sets the codec. Only for keys of type `u32`,
+    /// `u64`, `i32`, `i64`.
     Blocks = "blocks" in "integers.md";
-    /// The same with blocks of up to 128 keys, for codecs that take longer ones.
+    /// As [`KeyLayout::Blocks`], with blocks of up to 128 keys, for codecs whose blocks can be longer.
     ShortBlocks = "blocks:128" in "integers.md";
 }
 
-/// Bytes of PkB's parts, as the study found best.
+/// The length of PkB's parts in bytes: the best values in the study.
 const PART_IN_MEMORY: u8 = 2;
 const PART_IN_FILES: u8 = 5;
 
-/// The keys of a table to be created.
+/// The properties of a new table's keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeysToKeep<'a> {
-    /// The name of their type.
+    /// The name of the key type.
     pub key_type: &'a str,
-    /// The bytes of each, where all have as many.
+    /// The length of each key in bytes, if all have the same length.
     pub width: Option<usize>,
-    /// The codec that was asked for.
+    /// The requested codec.
     pub codec: Option<Codec>,
-    /// The database is in memory.
+    /// True if the database is in memory.
     pub in_memory: bool,
 }
 
 impl KeysToKeep<'_> {
-    /// What makes the kind of blocks that the keys go to, if they are integers that go to blocks.
+    /// Returns the constructor of the kind of blocks for these keys, if they are integers that blocks can hold.
     fn blocks(&self) -> Option<fn(BlockRule) -> KeyListKind> {
         match self.key_type {
             "u32" | "i32" => Some(KeyListKind::Blocks32),
@@ -161,21 +166,21 @@ impl KeysToKeep<'_> {
 }
 
 impl KeyLayout {
-    /// The layout where none is asked for. `whole`: separators may be whole keys, for blocks have no others.
+    /// Returns the layout if none is requested. `whole`: separators may be whole keys. Blocks require this.
     pub(crate) fn left_open(keys: &KeysToKeep<'_>, whole: bool) -> KeyLayout {
         let blocks = keys.codec.is_some() || (whole && keys.blocks().is_some());
         if blocks { KeyLayout::Blocks } else { KeyLayout::Head }
     }
 
-    /// True where keys are integers in blocks, of which a codec says more.
+    /// Returns true if keys are integers in blocks, for which a codec can be set.
     pub(crate) fn has_codec(self) -> bool {
         matches!(self, KeyLayout::Blocks | KeyLayout::ShortBlocks)
     }
 
-    /// The kind of list that these keys get.
+    /// Returns the kind of list for these keys.
     ///
     /// # Errors
-    /// `Error::Option` where they can have none of this layout.
+    /// `Error::Option` if these keys cannot have this layout.
     pub(crate) fn kind(self, keys: &KeysToKeep<'_>) -> Result<KeyListKind> {
         let refused = |expected| Err(Error::Option { option: "keys", value: self.to_string(), expected });
         let usual_part = if keys.in_memory { PART_IN_MEMORY } else { PART_IN_FILES };
@@ -217,7 +222,7 @@ impl KeyLayout {
 }
 
 impl KeyListKind {
-    /// What users call it; without a number where that is the usual one of files.
+    /// Returns the layout of this kind; without a number if the number is the default for files.
     pub(crate) fn layout(self) -> KeyLayout {
         match self {
             KeyListKind::Plain => KeyLayout::Plain,

@@ -1,8 +1,9 @@
-//! Key lists: how the keys of a page are kept. A small closed interface with one `match` a page, generated from the one
-//! [table] of all lists; one file or folder a list, which nothing outside knows by its name.
+//! Key lists: how a page stores its keys. This is a small closed interface. Each access to a page has one `match`,
+//! generated from the one [table] of all lists. Each list has a file or folder of its own; no code outside refers to a
+//! list by name.
 //!
-//! A key list sees *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). It
-//! knows nothing of fences, records, inner pages (whose key 0 is an empty suffix) or long keys.
+//! A key list stores *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). Fences,
+//! records, inner pages (whose key 0 is an empty suffix) and long keys must not be in this folder.
 
 #[macro_use]
 mod table;
@@ -36,21 +37,21 @@ pub use table::KeyListKind;
 pub(super) use table::{KeyList, KeyListBuilder};
 pub(super) use walk::{KeyWalk, WalkPosition, Walked};
 
-/// Bytes of a suffix that room is made for before it is known.
+/// The bytes that are reserved for a suffix of unknown length.
 pub(super) const USUAL_SUFFIX: usize = 48;
 
 pub(super) use crate::base::limits::granule;
 
-/// The capacity of a slotted list of `count` entries: a multiple of `granule`, which is a power of two.
+/// Returns the capacity of a slotted list of `count` entries: a multiple of `granule`, which is a power of two.
 #[inline(always)]
 pub(super) fn capacity(count: usize, granule: usize) -> usize {
     (count + granule - 1) & !(granule - 1)
 }
 
-/// Methods that hand on to those of the list that there is.
-macro_rules! hand_on {
+/// Defines methods that call the method of the same name of the list in the enum.
+macro_rules! forward {
     ($with:ident to $trait:ident: $($(#[$how:meta])* fn $name:ident($($args:tt)*) $(-> $out:ty)?;)*) => {
-        $(hand_on! { one $with $trait $(#[$how])* fn $name($($args)*) $(-> $out)? })*
+        $(forward! { one $with $trait $(#[$how])* fn $name($($args)*) $(-> $out)? })*
     };
     (one $with:ident $trait:ident $(#[$how:meta])*
         fn $name:ident(&$self:ident $(, $arg:ident: $ty:ty)*) $(-> $out:ty)?) => {
@@ -71,7 +72,7 @@ macro_rules! hand_on {
 }
 
 impl<'a> KeyList<'a> {
-    hand_on! { with_list to List:
+    forward! { with_list to List:
         #[inline(always)] fn blocks(&self) -> Option<Blocks<'a>>;
         #[inline(always)] fn out_of_line(&self) -> Option<OutOfLine<'a>>;
         #[inline(always)] fn search(&self, suffix: &[u8]) -> Result<usize, usize>;
@@ -90,8 +91,8 @@ impl<'a> KeyList<'a> {
         fn checks_order(&self) -> bool;
     }
 
-    /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to a row that is empty; fewer where the list has no
-    /// more. `place` is where the last ones ended, if they were of this list.
+    /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to an empty row. Adds fewer keys if the list has
+    /// no more. `place` is the end of the last call's keys if that call was for this list.
     #[inline(always)]
     pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
         row.reserve(to.saturating_sub(from));
@@ -105,7 +106,7 @@ impl<'a> KeyList<'a> {
 }
 
 impl KeyListBuilder {
-    hand_on! { with_builder to Build:
+    forward! { with_builder to Build:
         #[inline] fn bytes_with(&self, suffix: &[u8]) -> Option<usize>;
         #[inline] fn push(&mut self, suffix: &[u8]);
         #[inline] fn push_walked(&mut self, entry: &Walked<'_>, cut: usize) -> Option<usize>;

@@ -1,8 +1,10 @@
-//! The PkB key list: whole keys in a heap, and of each key the part that tells it from the key before. This file reads,
-//! searches and checks such a list; `edit` changes it. Page prefixes, fences and long keys must not be in this folder.
+//! The PkB key list: whole keys in a heap, and of each key the part that distinguishes it from the key before. This
+//! file reads, searches and checks such a list; `edit` changes it. Page prefixes, fences and long keys must not be in
+//! this folder.
 //!
-//! `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made of suffixes; the first one's shares nothing. The slot
-//! is where the entry is in the heap: `varint(suffix length) | suffix`. There is never garbage in the heap.
+//! The layout is `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made from suffixes; the first one shares
+//! nothing. A slot is the offset of its entry in the heap: `varint(suffix length) | suffix`. There is never garbage in
+//! the heap.
 
 mod build;
 pub(super) mod edit;
@@ -19,19 +21,19 @@ pub(super) use build::PkbBuilder;
 use parts::{FIELD, Parts, part_of};
 pub(super) use scheme::{OutOfLineScheme, PkbScheme};
 
-/// Bytes of part and slot together.
+/// Returns the bytes of a part and a slot together.
 #[inline(always)]
 fn fixed(part: usize) -> usize {
     FIELD + part + FIELD
 }
 
-/// Bytes of the heap that a suffix of that length takes.
+/// Returns the bytes of the heap that a suffix of that length takes.
 #[inline(always)]
 fn heap_bytes(len: usize) -> usize {
     varint::size(len) + len
 }
 
-/// Bytes of the whole list that a suffix of that length takes.
+/// Returns the bytes of the whole list that a suffix of that length takes.
 pub(super) fn entry_bytes(len: usize, part: usize) -> usize {
     fixed(part) + heap_bytes(len)
 }
@@ -50,37 +52,37 @@ impl<'a> Pkb<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, granule: usize, part: usize) -> Pkb<'a> {
         let cap = capacity(count, granule);
-        // A hostile page has no more entries than bytes for them, so that going through them ends soon.
+        // The list's length limits the number of entries of a hostile page, so that every loop over them ends soon.
         let count = count.min(list.len() / fixed(part));
         Pkb { list, parts: Parts::new(list, count, part, FIELD + part), count, cap, part }
     }
 
-    /// How many bytes the key of `slot` shares with the one before.
+    /// Returns how many bytes the key of `slot` shares with the one before.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {
         self.parts.offset(slot)
     }
 
-    /// The bytes of the key of `slot` behind its offset.
+    /// Returns the bytes of the key of `slot` behind its offset.
     #[inline(always)]
     fn part(&self, slot: usize) -> &'a [u8] {
         self.parts.part(slot)
     }
 
-    /// Where the entry of `slot` is in the heap.
+    /// Returns the heap offset of the entry of `slot`.
     #[inline(always)]
     fn place(&self, slot: usize) -> usize {
         usize::from(bytes::get_u16(self.list, self.cap * (FIELD + self.part) + FIELD * slot))
     }
 
-    /// The whole suffix of `slot`; empty where there is no such slot.
+    /// Returns the whole suffix of `slot`; empty if there is no such slot.
     #[inline]
     pub(super) fn key(&self, slot: usize) -> &'a [u8] {
         let (len, tail) = self.tail(slot);
         bytes::slice(tail, 0, len)
     }
 
-    /// The length of the suffix of `slot`, and the list from the suffix on; nothing where there is no such slot.
+    /// Returns the length of the suffix of `slot`, and the list from the suffix on; nothing if there is no such slot.
     #[inline(always)]
     pub(super) fn tail(&self, slot: usize) -> (usize, &'a [u8]) {
         if slot >= self.count {
@@ -139,7 +141,7 @@ impl<'a> List<'a> for Pkb<'a> {
             let expected = part_of(slot.checked_sub(1).map(|left| self.key(left)), self.key(slot));
             let at = slot * (FIELD + part);
             if bytes::slice(list, at, at + FIELD + part) != bytes::slice(&expected, 0, FIELD + part) {
-                return Err(format!("the part of slot {slot} is not its key's"));
+                return Err(format!("the part of slot {slot} does not match its key"));
             }
         }
         Ok(())
@@ -164,7 +166,7 @@ impl<'a> List<'a> for Pkb<'a> {
     }
 }
 
-/// False where the parts and slots are not within the list: then it must not be changed.
+/// Returns false if the parts and slots are not within the list. Such a list must not be changed.
 pub(super) fn is_changeable(list: &[u8], count: usize, granule: usize, part: usize) -> bool {
     list.len() >= fixed(part) * capacity(count, granule)
 }

@@ -1,35 +1,35 @@
-//! Whole keys of a list side by side in one buffer, for callers that read many of them. The use of the keys must not be
-//! in this file.
+//! Whole keys of a list, adjacent in one buffer, for callers that read many keys. The use of the keys must not be in
+//! this file.
 //!
-//! Parts of keys have some ten bytes, of lengths that no processor foresees. So a part is copied with what lies behind
-//! it, [`WIDE`] bytes at once, and what was copied too much is overwritten by what comes next.
+//! Parts of keys have about ten bytes and lengths that a branch predictor cannot foresee. A part is therefore copied
+//! together with the bytes behind it, [`WIDE`] bytes at once. The next copy overwrites the excess bytes.
 
 use super::slotted::{HEAD, Slotted};
 use crate::base::{bytes, varint};
 use std::ops::Range;
 
-/// Bytes of a buffer that has keys at all.
+/// The least length of a buffer that has keys.
 const LEAST: usize = 512;
-/// Bytes that are copied at once; parts of keys are seldom longer.
+/// The bytes that are copied at once; parts of keys are seldom longer.
 const WIDE: usize = 32;
-/// Bytes for a key of a slotted list: its lead, its head and the rest, with what is copied too much.
+/// The bytes for a key of a slotted list: its lead, its head and the rest, including the excess bytes of a copy.
 const ROOM: usize = 2 * WIDE + HEAD;
 
-/// Keys side by side; used again and again it allocates nothing.
+/// Adjacent keys. A row that is used again does not allocate.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct KeyRow {
-    /// More than the keys take, by [`WIDE`] bytes at least: only ever longer, so that a key's place is there before its
-    /// bytes are.
+    /// At least [`WIDE`] bytes longer than the keys. It never becomes shorter, so that the place of a key exists before
+    /// its bytes are copied.
     buffer: Vec<u8>,
-    /// Where each key ends.
+    /// The end of each key.
     ends: Vec<usize>,
 }
 
-/// What several keys begin with.
+/// The bytes that several keys begin with.
 pub(super) struct Lead<'a> {
     parts: [&'a [u8]; 2],
     len: usize,
-    /// The parts, where they are not longer.
+    /// The parts, if they are together at most this long.
     wide: [u8; WIDE],
 }
 
@@ -46,35 +46,35 @@ impl<'a> Lead<'a> {
 }
 
 impl KeyRow {
-    /// Forgets the keys.
+    /// Removes all keys.
     pub(crate) fn clear(&mut self) {
         self.ends.clear();
     }
 
-    /// Makes room for so many keys more.
+    /// Makes room for `keys` more keys.
     pub(crate) fn reserve(&mut self, keys: usize) {
         self.ends.reserve(keys);
     }
 
-    /// Bytes of memory that it has.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn room(&self) -> usize {
         self.buffer.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The bytes of the key at `index`.
+    /// Returns the range of the key at `index`.
     #[inline]
     fn place(&self, index: usize) -> Option<Range<usize>> {
         let from = index.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
         Some(*from..*self.ends.get(index)?)
     }
 
-    /// The key at `index`; empty where there is none.
+    /// Returns the key at `index`; empty if there is none.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         self.place(index).and_then(|place| self.buffer.get(place)).unwrap_or_default()
@@ -87,7 +87,7 @@ impl KeyRow {
         self.copy(at, key, key.len());
     }
 
-    /// Adds a key of so many bytes, which are to be copied: where they go.
+    /// Adds a key of `len` bytes, which the caller then copies. Returns the offset of its first byte.
     #[inline(always)]
     fn begin(&mut self, len: usize) -> usize {
         let from = self.ends.last().copied().unwrap_or(0);
@@ -97,7 +97,7 @@ impl KeyRow {
         from
     }
 
-    /// Copies the first `len` bytes of `source` to `at` and writes no more than [`WIDE`] bytes.
+    /// Copies the first `len` bytes of `source` to `at`. Writes at most [`WIDE`] bytes if `len` is not larger.
     #[inline(always)]
     fn copy(&mut self, at: usize, source: &[u8], len: usize) {
         let place = self.buffer.get_mut(at..).unwrap_or_default();
@@ -107,7 +107,7 @@ impl KeyRow {
         }
     }
 
-    /// Copies a lead to `at`: where it ends.
+    /// Copies a lead to `at`. Returns its end.
     #[inline(always)]
     fn copy_lead(&mut self, at: usize, lead: &Lead<'_>) -> usize {
         if lead.len <= WIDE {
@@ -120,7 +120,8 @@ impl KeyRow {
         at + lead.len
     }
 
-    /// Adds a key that has the first `len` bytes of `tail` behind the lead; none of them where it has fewer.
+    /// Adds a key that consists of the lead and the first `len` bytes of `tail`. If `tail` is shorter, adds the lead
+    /// alone.
     #[inline(always)]
     pub(super) fn push_tail(&mut self, lead: &Lead<'_>, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
@@ -151,7 +152,7 @@ impl KeyRow {
             let place = self.buffer.get_mut(at..).and_then(|place| place.first_chunk_mut::<ROOM>());
             match place {
                 Some(place) if short_lead && len <= WIDE && len - in_head < entry.len() => {
-                    // One place of a length that is known: little of this asks again whether it is inside.
+                    // The length of the place is a constant, so that the compiler removes most bounds checks.
                     bytes::put_array(place, 0, lead.wide);
                     bytes::put_array(place, lead.len, head.to_be_bytes());
                     bytes::put_array(place, lead.len + in_head, *rest);
@@ -167,7 +168,7 @@ impl KeyRow {
         }
     }
 
-    /// Adds a key of a slotted list, however long: where it ends.
+    /// Adds a key of a slotted list, of any length. Returns its end.
     #[cold]
     #[inline(never)]
     fn push_long(&mut self, lead: &Lead<'_>, head: u32, entry: &[u8]) -> usize {
@@ -180,7 +181,7 @@ impl KeyRow {
         at + in_head + rest.len()
     }
 
-    /// Makes the buffer that long.
+    /// Makes the buffer at least `len` bytes long.
     #[inline(always)]
     fn make_room(&mut self, len: usize) {
         if len > self.buffer.len() {
@@ -188,8 +189,8 @@ impl KeyRow {
         }
     }
 
-    /// Adds a key that has behind the lead the first `shared` bytes of what the one before has there, and then the first
-    /// `len` bytes of `tail`. For the first one `before` is what the one before has.
+    /// Adds a key that consists of the lead, of the first `shared` bytes that the key before has behind the lead, and
+    /// of the first `len` bytes of `tail`. For the first key of the row `before` is those bytes of the key before.
     #[inline(always)]
     pub(super) fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
@@ -212,14 +213,14 @@ impl KeyRow {
     }
 }
 
-/// Makes a buffer longer than `len`.
+/// Makes a buffer at least `len` bytes long.
 #[cold]
 #[inline(never)]
 fn grow(buffer: &mut Vec<u8>, len: usize) {
     buffer.resize((2 * len).max(LEAST), 0);
 }
 
-/// The end of a list, with zeros behind it.
+/// Returns the end of a list, padded with zeros.
 #[inline(never)]
 fn pad(end: &[u8]) -> [u8; 1 + WIDE] {
     let mut padded = [0; 1 + WIDE];

@@ -1,5 +1,5 @@
-//! What a key list has to bring: one implementation of [`Scheme`] a list, beside it what reads ([`List`]) and what builds
-//! ([`Build`]) it. Which lists there are is in `table`. No layout of bytes belongs here.
+//! The interface of a key list: each list has one implementation of [`Scheme`], one of [`List`] to read it and one of
+//! [`Build`] to build it. `table` has all lists. Byte layouts must not be in this file.
 
 use super::row::Lead;
 use super::{Blocks, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, Plan, WalkPosition, Walked};
@@ -7,33 +7,34 @@ use crate::base::bytes;
 use duramen_codec::Codec;
 use std::ops::Range;
 
-/// The bytes that a list has after a change; `None`: they would be more than it may have, and nothing has changed. Or what is
-/// wrong with the list or with what was to go into it.
+/// The number of bytes of a list after a change. `None`: the result would exceed the room, and nothing has changed. The
+/// error says what is wrong with the list or with the change.
 pub(crate) type EditResult = Result<Option<usize>, String>;
 
-/// What a list can do, known without a look at its bytes.
+/// The properties of a list that do not depend on its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Features {
-    /// It keeps keys without the common prefix of the page's fences.
+    /// The list keeps keys without the common prefix of the page's fences.
     pub(crate) cuts_prefix: bool,
-    /// Neighbours share bytes of the list, so that whoever wants several entries walks ([`super::KeyWalk`]): it is quicker and
-    /// says what each takes.
+    /// Neighbours share bytes of the list. A caller that needs several entries walks ([`super::KeyWalk`]): a walk is
+    /// quicker and reports the bytes of each entry.
     pub(crate) walked: bool,
-    /// The list that a tree with such leaves has in its inner pages. Any run of an inner page's entries fits in a page again
-    /// that has the first key of the run and the one behind it for fences: where an entry takes less than its key it might not.
+    /// The list of the inner pages above such leaves. Any run of an inner page's entries must fit in a page again, with
+    /// the first key of the run and the key behind the run as its fences. A list in which an entry takes less than its
+    /// key might break this.
     pub(crate) inner: KeyListKind,
-    /// The length that every key must have, where the kind itself says it.
+    /// The length of every key, if the kind itself determines it.
     pub(crate) key_len: Option<usize>,
-    /// The codec of the blocks that keys are in.
+    /// The codec of the blocks, if keys are in blocks.
     pub(crate) codec: Option<Codec>,
-    /// All keys have one length, which the first key sets.
+    /// All keys have one length; the first key sets it.
     pub(crate) one_length: bool,
-    /// The page has parts of its keys only, and says where the keys themselves are.
+    /// The page holds only parts of its keys and the places of the whole keys.
     pub(crate) out_of_line: bool,
 }
 
 impl Features {
-    /// Those of a list of keys of any length without the page's prefix.
+    /// The features of a list of keys of any length without the page's prefix.
     pub(super) const USUAL: Features = Features {
         cuts_prefix: true,
         walked: false,
@@ -45,7 +46,7 @@ impl Features {
     };
 }
 
-/// A key list: all that is known of it without its bytes.
+/// A key list: all properties of it that do not depend on its bytes.
 pub(crate) trait Scheme: Copy {
     /// The list to read.
     type List<'a>: List<'a>;
@@ -54,37 +55,37 @@ pub(crate) trait Scheme: Copy {
 
     fn features(self) -> Features;
 
-    /// The list of `count` entries in `list` (its bytes alone), to read. Any bytes are safe.
+    /// Returns the list of `count` entries in `list` (the bytes of the list alone). Any bytes are safe.
     fn list(self, list: &[u8], count: usize, granule: usize) -> Self::List<'_>;
 
-    /// Begins a list of up to some `bytes`.
+    /// Begins a list for a page of up to `bytes` bytes.
     fn builder(self, granule: usize, inner: bool, bytes: usize) -> Self::Builder;
 
-    /// Bytes that a suffix of that length takes, slots included, unused capacity not.
+    /// Returns the bytes that a suffix of that length takes, including its slot, without unused capacity.
     fn entry_bytes(self, suffix_len: usize) -> usize;
 
     /// See [`KeyListKind::least_entry_bytes`].
     fn least_entry_bytes(self, len: usize, common: usize, inner: bool) -> usize;
 
-    /// Bytes of each half of a page that is cut in two, beyond those of the list's entries.
+    /// Returns the bytes that each half of a divided page needs beyond those of the list's entries.
     fn spare(self, _granule: usize) -> usize {
         0
     }
 
-    /// Bytes in front of the list's entries.
+    /// Returns the bytes in front of the list's entries.
     fn front(self) -> usize {
         0
     }
 
-    /// True where an inner page's key 0, which is empty, may be kept in `len` bytes (zeros).
+    /// Returns true if an inner page's key 0, which is empty, may be kept as `len` zero bytes.
     fn bare_len_is_valid(self, len: usize) -> bool {
         len == 0
     }
 
-    /// False where the list's bytes cannot hold its entries' slots or keys: then it must not be changed.
+    /// Returns false if the list's bytes cannot hold its entries' slots or keys. Such a list must not be changed.
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool;
 
-    /// What putting `suffix` at `slot` makes of the list; `None`: only trying tells.
+    /// Plans an insertion of `suffix` at `slot`. Returns `None` if only the insertion itself can tell whether it fits.
     fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String>;
 
     /// See [`super::insert`].
@@ -124,7 +125,7 @@ pub(crate) trait Scheme: Copy {
         0
     }
 
-    /// See [`crate::page::out_of_line_image`]; empty where keys are not out of line.
+    /// See [`crate::page::out_of_line_image`]. Returns an empty image if keys are not out of line.
     fn image(self, _before: &[u8], _key: &[u8], _next: Option<&[u8]>, _place: KeyPlace) -> Vec<u8> {
         Vec::new()
     }
@@ -136,8 +137,8 @@ pub(crate) trait Scheme: Copy {
     }
 }
 
-/// An insertion into a list that says beforehand what it takes: `put` gets the bytes of the plan or those of now, whichever
-/// are more.
+/// Inserts into a list that can plan its insertions. `put` receives the larger of the bytes that the list takes before
+/// and after.
 #[inline(always)]
 pub(super) fn insert_planned(
     scheme: impl Scheme,
@@ -153,7 +154,7 @@ pub(super) fn insert_planned(
     Ok(Some(plan.bytes))
 }
 
-/// The bytes of a list alone, to change.
+/// Returns the bytes of the list alone, to change.
 #[inline(always)]
 pub(super) fn own_bytes(list: &mut [u8], state: KeyState) -> &mut [u8] {
     list.get_mut(..state.bytes).unwrap_or_default()
@@ -161,66 +162,68 @@ pub(super) fn own_bytes(list: &mut [u8], state: KeyState) -> &mut [u8] {
 
 /// A key list to read.
 pub(crate) trait List<'a>: Copy {
-    /// `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one. Of a list without its keys nothing.
+    /// Returns `Ok(slot)` of the equal suffix, or `Err(slot)` of the first greater one. Not defined for a list that
+    /// does not hold its keys.
     fn search(&self, suffix: &[u8]) -> Result<usize, usize>;
 
-    /// Appends the suffix of `slot` to `out`; nothing where there is no such slot.
+    /// Appends the suffix of `slot` to `out`; nothing if there is no such slot.
     fn append(&self, slot: usize, out: &mut Vec<u8>);
 
-    /// Bytes of the list that the entry of `slot` takes, slots included, unused capacity not.
+    /// Returns the bytes of the list that the entry of `slot` takes, including its slot, without unused capacity.
     fn entry_bytes(&self, slot: usize) -> usize;
 
-    /// The length of the suffix of `slot`.
+    /// Returns the length of the suffix of `slot`.
     fn suffix_len(&self, slot: usize) -> usize;
 
-    /// The first slot from `from` on whose suffix is longer than `len`.
+    /// Returns the first slot from `from` on whose suffix is longer than `len`.
     fn first_longer(&self, from: usize, len: usize) -> Option<usize>;
 
-    /// Says what is wrong with the structure of the list, but not with the order of its keys unless it
-    /// [looks at that](List::checks_order).
+    /// Checks the structure of the list. Checks the order of its keys only if [`List::checks_order`] returns true. The
+    /// error says what is wrong.
     fn check(&self, list: &[u8], count: usize) -> Result<(), String>;
 
-    /// True where [`List::check`] looks at the order of the keys as well.
+    /// Returns true if [`List::check`] also checks the order of the keys.
     fn checks_order(&self) -> bool {
         false
     }
 
-    /// True for a list that is dense, and not with this suffix.
+    /// Returns true if the list is dense and would not be dense with this suffix.
     fn is_dense_without(&self, _suffix: &[u8]) -> bool {
         false
     }
 
-    /// Bytes of the list that are bytes of keys: the others are slots, lengths, directories and what is kept twice. A list of
-    /// blocks, whose bits are both, counts whole.
+    /// Returns how many bytes of the list are bytes of keys. The others are slots, lengths, directories and second
+    /// copies. A list of blocks counts whole, because its bits are both.
     fn kept_bytes(&self, count: usize) -> usize {
         (0..count).map(|slot| self.suffix_len(slot)).sum()
     }
 
-    /// The length of the common prefix of the suffixes of `slot` and of the one before it.
+    /// Returns the length of the common prefix of the suffixes of `slot` and of the slot before it.
     #[inline]
     fn common_with_previous(&self, slot: usize) -> usize {
         built(self, slot, bytes::common_prefix)
     }
 
-    /// True where the suffix of `slot` is above `suffix` and the list has a quick way to it.
+    /// Returns true if the suffix of `slot` is above `suffix` and the list has a quick way to it.
     #[inline(always)]
     fn is_above(&self, _slot: usize, _suffix: &[u8]) -> bool {
         false
     }
 
-    /// True where the suffix of `slot` is above that of the one before it.
+    /// Returns true if the suffix of `slot` is above that of the slot before it.
     #[inline]
     fn is_above_previous(&self, slot: usize) -> bool {
         slot == 0 || built(self, slot, |left, right| left < right)
     }
 
-    /// Puts `place` before `slot`, or behind the last entry where there is no such slot.
+    /// Sets `place` before `slot`, or behind the last entry if there is no such slot.
     #[inline]
     fn seek(&self, place: &mut WalkPosition, slot: usize) {
         place.slot = slot;
     }
 
-    /// Passes the entry behind `place` and takes its key. False: the list has no more.
+    /// Moves `place` behind the next entry and copies its key into `place`. Returns false if the list has no more
+    /// entries.
     #[inline]
     fn advance(&self, place: &mut WalkPosition) -> bool {
         place.key.clear();
@@ -240,27 +243,27 @@ pub(crate) trait List<'a>: Copy {
         }
     }
 
-    /// How far `key` is on the way from the key of `slot`, or from `from` in its stead, to the next one, in 65536ths, in a list
-    /// of integers.
+    /// For a list of integers: returns how far `key` is from the key of `slot` to the next key, in 65536ths. `from`, if
+    /// present, stands for the key of `slot`.
     #[inline(always)]
     fn part_of_way(&self, _from: Option<&[u8]>, _slot: usize, _key: &[u8]) -> Option<usize> {
         None
     }
 
-    /// The list as one of blocks.
+    /// Returns the list as a list of blocks.
     #[inline(always)]
     fn blocks(&self) -> Option<Blocks<'a>> {
         None
     }
 
-    /// The list as one whose keys are out of line.
+    /// Returns the list as a list whose keys are out of line.
     #[inline(always)]
     fn out_of_line(&self) -> Option<OutOfLine<'a>> {
         None
     }
 }
 
-/// Asks about the suffixes of the slot before and of `slot`, as they are built; the default for slot 0.
+/// Builds the suffixes of the slot before and of `slot` and calls `ask` with them. Returns the default for slot 0.
 pub(super) fn built<'a, R: Default>(list: &impl List<'a>, slot: usize, ask: impl FnOnce(&[u8], &[u8]) -> R) -> R {
     let Some(before) = slot.checked_sub(1) else { return R::default() };
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -271,38 +274,41 @@ pub(super) fn built<'a, R: Default>(list: &impl List<'a>, slot: usize, ask: impl
 
 /// A key list under construction.
 pub(crate) trait Build {
-    /// What it can take entries over from.
+    /// The kind of list that it can copy entries from.
     type List<'a>;
 
-    /// Bytes of the list.
+    /// Returns the bytes of the list.
     fn bytes(&self) -> usize;
 
-    /// Bytes that the list takes with one more entry of `suffix`; `None` where it cannot hold that one at all.
+    /// Returns the bytes that the list takes with one more entry of `suffix`; `None` if it cannot hold this suffix at
+    /// all.
     fn bytes_with(&self, suffix: &[u8]) -> Option<usize>;
 
-    /// Appends an entry; [`Build::bytes_with`] it is not `None`.
+    /// Appends an entry for which [`Build::bytes_with`] is not `None`.
     fn push(&mut self, suffix: &[u8]);
 
-    /// Appends an entry of another list of its kind, less the first `cut` bytes of its suffix, which has as many; returns the
-    /// bytes that the list takes then. `None`: this list has no use for what a walk knows.
+    /// Appends an entry of another list of the same kind, without the first `cut` bytes of its suffix, which is at
+    /// least that long. Returns the bytes that the list then takes. Returns `None` if this kind of list has no use for
+    /// the results of a walk.
     #[inline(always)]
     fn push_walked(&mut self, _entry: &Walked<'_>, _cut: usize) -> Option<usize> {
         None
     }
 
-    /// Bytes of the list after a push that was to make it `expected`: fewer where it has found a better layout.
+    /// Returns the bytes of the list after a push that was planned to make it `expected` bytes long. The result is
+    /// smaller if the list has found a better layout.
     #[inline(always)]
     fn bytes_after(&self, expected: usize) -> usize {
         expected
     }
 
-    /// Takes over the entries of some slots of another list, whole blocks at a time or each less the first `cut` bytes of its
-    /// suffix. False: the other list is none that it knows how to take from, or the keys are none that this one can hold; some
+    /// Copies the entries of some slots of another list: whole blocks, or entries without the first `cut` bytes of
+    /// their suffixes. Returns false if this list cannot copy from the other one or cannot hold its keys. Some entries
     /// may have been appended then.
     fn take(&mut self, _from: &Self::List<'_>, _slots: Range<usize>, _cut: usize) -> bool {
         false
     }
 
-    /// Appends the finished list to `out`. It may take `room` bytes, no fewer than have been promised.
+    /// Appends the finished list to `out`. It may take `room` bytes, which is at least the last size that was reported.
     fn finish(self, room: usize, out: &mut Vec<u8>);
 }

@@ -1,13 +1,15 @@
 //! The slotted key list, which is both *plain* and *head*. This file reads, searches and checks it; `edit` changes it.
-//! Whether the page has a prefix must not matter in this folder.
+//! Code in this folder must not depend on whether the page has a prefix.
 //!
-//! `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian number, zero
-//! padded; the slot is the heap offset of `varint(suffix length) | the suffix behind its first 4 bytes`. Suffixes
-//! compare as (head, rest, length): two that agree in head and rest differ in length only by zero bytes within the
-//! padding of the head. There is never garbage in the heap: its entries tile it.
+//! The layout is `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian
+//! number, padded with zeros. A slot is the heap offset of
+//! `varint(suffix length) | the suffix behind its first 4 bytes`. Suffixes compare as (head, rest, length): two
+//! suffixes with equal head and rest differ only in length, by zero bytes within the padding of the head. There is
+//! never garbage in the heap: its entries tile it.
 //!
-//! Where all suffixes of a head list in an inner page are *short*, of at most 4 bytes and none ending in a zero, the
-//! heads say all of them: then the list is *dense*, `[head u32; count]` and nothing else. No other list is so small.
+//! A suffix is *short* if it has at most 4 bytes and does not end in a zero. If all suffixes of a head list in an inner
+//! page are short, the heads determine them, and the list is *dense*: `[head u32; count]` and nothing else. No other
+//! list is so small.
 
 mod build;
 pub(super) mod edit;
@@ -23,12 +25,12 @@ pub(super) use scheme::SlottedScheme;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Bytes of head and slot together.
+/// The bytes of a head and a slot together.
 pub(super) const FIXED_PART: usize = 6;
-/// Bytes of a suffix that its head holds.
+/// The bytes of a suffix that its head holds.
 pub(super) const HEAD: usize = 4;
 
-/// The head of a suffix.
+/// Returns the head of a suffix.
 #[inline(always)]
 pub(super) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk() {
@@ -37,28 +39,28 @@ pub(super) fn head_of(suffix: &[u8]) -> u32 {
     }
 }
 
-/// The heap's entries of suffixes that their heads hold.
+/// The heap entries of suffixes whose heads hold all their bytes.
 static SHORT: [u8; HEAD + 1] = [0, 1, 2, 3, 4];
 
-/// The length of the short suffix that has this head.
+/// Returns the length of the short suffix with this head.
 #[inline(always)]
 fn short_len(head: u32) -> usize {
     HEAD - head.trailing_zeros() as usize / 8
 }
 
-/// True for a suffix that a dense list can hold.
+/// Returns true if a dense list can hold the suffix.
 #[inline(always)]
 pub(super) fn is_short(suffix: &[u8]) -> bool {
     suffix.len() <= HEAD && suffix.last() != Some(&0)
 }
 
-/// Bytes of the heap that a suffix of that length takes.
+/// Returns the bytes of the heap that a suffix of that length takes.
 #[inline(always)]
 pub(super) fn heap_bytes(suffix_len: usize) -> usize {
     varint::size(suffix_len) + suffix_len.saturating_sub(HEAD)
 }
 
-/// Bytes of the whole list that a suffix of that length takes.
+/// Returns the bytes of the whole list that a suffix of that length takes.
 #[inline(always)]
 pub(super) fn entry_bytes(suffix_len: usize) -> usize {
     FIXED_PART + heap_bytes(suffix_len)
@@ -76,7 +78,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The entry without the first `cut` bytes of its suffix.
+    /// Returns the entry without the first `cut` bytes of its suffix.
     #[inline(always)]
     pub(super) fn without(self, cut: usize) -> Self {
         let head = match cut {
@@ -109,13 +111,13 @@ impl<'a> Slotted<'a> {
         self.heads.get(slot).map(|head| u32::from_le_bytes(*head))
     }
 
-    /// The heap offset of the entry of `slot`.
+    /// Returns the heap offset of the entry of `slot`.
     #[inline(always)]
     fn offset(&self, slot: usize) -> usize {
         usize::from(bytes::get_u16(self.list, 4 * self.cap + 2 * slot))
     }
 
-    /// The suffix length and the rest of the entry of `slot`.
+    /// Returns the suffix length and the rest of the entry of `slot`.
     #[inline(always)]
     fn heap_entry(&self, slot: usize) -> (usize, &'a [u8]) {
         if self.dense {
@@ -126,7 +128,7 @@ impl<'a> Slotted<'a> {
         (len, bytes::slice(entry, size, size + len.saturating_sub(HEAD)))
     }
 
-    /// The entry of `slot`; an empty one where there is no such slot.
+    /// Returns the entry of `slot`; an empty entry if there is no such slot.
     #[inline(always)]
     pub(super) fn entry(&self, slot: usize) -> Entry<'a> {
         let Some(head) = self.head(slot) else { return Entry { head: 0, len: 0, rest: &[] } };
@@ -134,7 +136,7 @@ impl<'a> Slotted<'a> {
         Entry { head, len, rest }
     }
 
-    /// The head of the entry of `slot` and all that the heap has of it; nothing where there is no such slot.
+    /// Returns the head of the entry of `slot` and its bytes in the heap; nothing if there is no such slot.
     #[inline(always)]
     fn kept(&self, slot: usize) -> (u32, &'a [u8]) {
         let Some(head) = self.head(slot) else { return (0, &[]) };
@@ -146,12 +148,12 @@ impl<'a> Slotted<'a> {
         (head, bytes::slice(entry, 0, size + len.saturating_sub(HEAD)))
     }
 
-    /// Of some slots, as far as there are such: the head, and the list from the entry on.
+    /// Returns the head of each of these slots, and the list from the entry on. Slots that do not exist give nothing.
     #[inline(always)]
     pub(super) fn parts(&self, slots: Range<usize>) -> impl Iterator<Item = (u32, &'a [u8])> + use<'a> {
         let (heap, dense) = (self.heap(), self.dense);
         let heads = self.heads.get(slots.clone()).unwrap_or_default();
-        // A dense list has no offsets; whatever stands for them is not looked at.
+        // A dense list has no offsets; the values in their place are not used.
         let offsets = if dense { heads.as_flattened().as_chunks().0 } else { self.offsets(slots.start, slots.end) };
         heads.iter().zip(offsets).map(move |(head, offset)| {
             let head = u32::from_le_bytes(*head);
@@ -165,13 +167,13 @@ impl<'a> Slotted<'a> {
         self.list.get(FIXED_PART * self.cap..).unwrap_or_default()
     }
 
-    /// The heap offsets of the entries of the slots `[from, to)`.
+    /// Returns the heap offsets of the entries of the slots `[from, to)`.
     #[inline(always)]
     fn offsets(&self, from: usize, to: usize) -> &'a [[u8; 2]] {
         bytes::slice(self.list, 4 * self.cap + 2 * from, 4 * self.cap + 2 * to).as_chunks().0
     }
 
-    /// As [`Slotted::search`], among the slots `[from, to)` alone.
+    /// Searches as [`Slotted::search`] does, among the slots `[from, to)` alone.
     #[inline]
     pub(super) fn search_in(&self, from: usize, to: usize, suffix: &[u8]) -> Result<usize, usize> {
         let (head, heads) = (head_of(suffix), self.heads.get(from..to).unwrap_or_default());
@@ -186,7 +188,7 @@ impl<'a> Slotted<'a> {
         self.search_rest(at, end, suffix)
     }
 
-    /// How the suffix of `slot` compares with `suffix`.
+    /// Compares the suffix of `slot` with `suffix`.
     #[inline]
     pub(super) fn compare(&self, slot: usize, suffix: &[u8]) -> Ordering {
         let entry = self.entry(slot);
@@ -195,7 +197,8 @@ impl<'a> Slotted<'a> {
         heads.then_with(|| bytes::compare(entry.rest, rest).then(entry.len.cmp(&suffix.len())))
     }
 
-    /// The first slot from `from` on whose head is above `head`, all before it from there on being equal.
+    /// Returns the first slot from `from` on whose head is above `head`. All heads from `from` to that slot are equal
+    /// to `head`.
     #[inline(never)]
     fn end_of_equal(&self, from: usize, head: u32) -> usize {
         match head.checked_add(1) {
@@ -204,7 +207,7 @@ impl<'a> Slotted<'a> {
         }
     }
 
-    /// Binary search among the slots `[low, high)`, whose heads all equal that of `suffix`.
+    /// Binary search among the slots `[low, high)`, whose heads all equal the head of `suffix`.
     #[inline(always)]
     fn search_rest(&self, mut low: usize, mut high: usize, suffix: &[u8]) -> Result<usize, usize> {
         let rest = suffix.get(HEAD..).unwrap_or_default();
@@ -229,7 +232,7 @@ impl<'a> List<'a> for Slotted<'a> {
         if self.head(at) != Some(head) {
             return Err(at);
         }
-        // Mostly the head is the only one of its value, or one of a few.
+        // Usually only one or a few entries have this head.
         let mut end = at + 1;
         while self.head(end) == Some(head) {
             end += 1;
@@ -263,7 +266,7 @@ impl<'a> List<'a> for Slotted<'a> {
         if self.dense {
             return (from..self.heads.len()).find(|slot| self.suffix_len(*slot) > len);
         }
-        // Every leaf that a cursor comes by is asked this.
+        // This runs for every leaf that a cursor visits.
         let (heap, short) = (self.heap(), u8::try_from(len).unwrap_or(u8::MAX).min(ONE_BYTE));
         let is_longer = |offset: &[u8; 2]| {
             let at = usize::from(u16::from_le_bytes(*offset));
@@ -278,7 +281,7 @@ impl<'a> List<'a> for Slotted<'a> {
         let Some(previous) = slot.checked_sub(1) else { return 0 };
         if let (Some(left), Some(right)) = (self.head(previous), self.head(slot)) {
             let agreed = (left ^ right).leading_zeros() / 8;
-            // Where the last byte that agrees is none of the padding, heads that differ say all.
+            // If the last byte that agrees is not padding, heads that differ determine the result.
             if left != right && (agreed == 0 || left >> (32 - 8 * agreed) & 0xff != 0) {
                 return agreed as usize;
             }
@@ -300,7 +303,7 @@ impl<'a> List<'a> for Slotted<'a> {
     fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         let (list, cap) = (self.list, self.cap);
         if self.dense {
-            // Whatever the heads are, they are those of short suffixes.
+            // A dense list is valid with any heads: they are heads of short suffixes.
             return Ok(());
         }
         if list.len() < FIXED_PART * cap {
@@ -334,48 +337,50 @@ impl<'a> List<'a> for Slotted<'a> {
     }
 }
 
-/// True for the list of `count` entries that has so many bytes, if it is dense.
+/// Returns true if the list of `count` entries with that many bytes is dense.
 #[inline(always)]
 pub(super) fn is_dense(bytes: usize, count: usize) -> bool {
     bytes == HEAD * count && count > 0
 }
 
-/// What a heap would have of a short suffix.
+/// Returns the heap entry that a short suffix would have.
 #[inline(always)]
 fn short_entry(head: u32) -> &'static [u8] {
     let len = short_len(head);
     SHORT.get(len..=len).unwrap_or_default()
 }
 
-/// The length of the common prefix of two suffixes.
+/// Returns the length of the common prefix of two suffixes.
 #[inline(always)]
 fn common_of(a: Entry<'_>, b: Entry<'_>) -> usize {
     let heads = (a.head ^ b.head).leading_zeros() as usize / 8;
-    // Zero padding counts as no byte: a shorter suffix ends the common part.
+    // Zero padding does not count: the shorter suffix ends the common part.
     let in_head = heads.min(a.len).min(b.len);
     if heads < HEAD { in_head } else { in_head + bytes::common_prefix(a.rest, b.rest) }
 }
 
 /// The greatest length that takes one byte.
 const ONE_BYTE: u8 = 0x7f;
-/// How many equal heads are passed over one by one.
+/// The number of equal heads that are compared one by one.
 const FEW: usize = 8;
-/// How many heads the last step of a search compares at once.
+/// The number of heads that the last step of a search compares at once.
 const WINDOW: usize = 32;
 
-/// The first slot whose head is not below `head`. Halves without a branch that depends on the data until a window is
-/// left, whose smaller heads it counts in vector lanes: that saves the last dependent steps, which cost the most.
+/// Returns the first slot whose head is not below `head`. Halves the range without a branch that depends on the data
+/// until a window is left, and counts the smaller heads of the window in vector lanes. This saves the last dependent
+/// steps, which cost the most.
 #[inline(always)]
 fn lower_bound(heads: &[[u8; 4]], head: u32) -> usize {
     let (mut base, mut size) = (0, heads.len());
     while size > WINDOW {
         let half = size / 2;
-        // Loaded before it is compared: a branch on the bounds alone is always predicted right.
+        // The load comes before the comparison: a branch on the bounds alone is always predicted right.
         let there = heads.get(base + half).map_or(u32::MAX, |there| u32::from_le_bytes(*there));
         base = std::hint::select_unpredictable(there < head, base + half, base);
         size -= half;
     }
-    // All before `base` are below, all from `base + size` on are not: a window may begin earlier and end later.
+    // All heads before `base` are below, and all from `base + size` on are not. The window may therefore begin earlier
+    // and end later.
     let from = base.min(heads.len().saturating_sub(WINDOW));
     let window = heads.get(from..).unwrap_or_default();
     let window = window.first_chunk::<WINDOW>().map_or(window, |window| window);

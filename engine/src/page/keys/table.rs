@@ -1,6 +1,6 @@
-//! The one table of key lists: what each is called in page headers, and which implementation it has. What names a list and
-//! what reads, changes and builds one comes from here: one `match` a page. A list to be added gets a folder or file of its own, a
-//! line here, and a line in `layout`, by which users name it.
+//! The one table of key lists: the number of each in page headers, and its implementation. The enums that name, read,
+//! change and build lists are generated from it, so that each access to a page has one `match`. A new list needs a file
+//! or folder of its own, a line here, and a line in `layout` with its name for users.
 
 use super::blocks::{BlockRule, BlocksScheme};
 use super::db2::Db2Scheme;
@@ -11,19 +11,19 @@ use super::scheme::{Build, Scheme};
 use super::slotted::SlottedScheme;
 use std::ops::Range;
 
-/// What a kind says of itself beyond its number: in two bytes of a tag, the codec and the variant.
+/// The parameter of a kind beyond its number: two bytes of a tag, the codec and the variant.
 pub(crate) trait Parameter: Copy + 'static {
-    /// All that there are, each with its bytes.
+    /// All values, each with its bytes.
     const ALL: &'static [(Self, [u8; 2])];
 
-    /// Its bytes in a tag: codec and variant.
+    /// Returns the bytes of the parameter in a tag: codec and variant.
     fn bytes(self) -> [u8; 2];
 
-    /// That of these bytes.
+    /// Returns the parameter with these bytes.
     fn of(bytes: [u8; 2]) -> Option<Self>;
 }
 
-/// The kind of these bytes behind its number.
+/// Decodes the bytes of a kind behind its number.
 macro_rules! decoded {
     ($kind:ident, $bytes:expr) => {
         ($bytes == [0, 0]).then_some(KeyListKind::$kind)
@@ -33,7 +33,7 @@ macro_rules! decoded {
     };
 }
 
-/// The bytes of a kind behind its number.
+/// Encodes the bytes of a kind behind its number.
 macro_rules! encoded {
     () => {
         [0, 0]
@@ -43,7 +43,7 @@ macro_rules! encoded {
     };
 }
 
-/// All kinds of one name, which has that number, and their tags, from place `$at` of `$all` on.
+/// Writes all kinds with one name and number, and their tags, to `$all` from place `$at` on.
 macro_rules! listed {
     ($all:ident, $at:ident, $number:literal, $kind:ident) => {
         $all[$at] = (KeyListKind::$kind, [$number, 0, 0]);
@@ -59,7 +59,7 @@ macro_rules! listed {
     };
 }
 
-/// How many kinds of one name there are.
+/// Counts the kinds with one name.
 macro_rules! counted {
     () => {
         1
@@ -73,8 +73,8 @@ macro_rules! key_lists {
     (($d:tt) $($list:ident $scheme:ty {
         $($(#[doc = $doc:literal])* $kind:ident $(($parameter:ident: $ty:ty))? = $number:literal => $value:expr,)*
     })*) => {
-        /// The kind of a key list. Its number is the first byte of its [tag](KeyListKind::tag); the compiler refuses two kinds of
-        /// one number, and of one tag.
+        /// The kind of a key list. Its number is the first byte of its [tag](KeyListKind::tag). The compiler rejects
+        /// two kinds with the same number or the same tag.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum KeyListKind {
@@ -82,8 +82,8 @@ macro_rules! key_lists {
         }
 
         impl KeyListKind {
-            /// All kinds and their tags, no two of which are the same.
-            #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+            /// All kinds and their tags, which are distinct.
+            #[allow(clippy::indexing_slicing)] // evaluated by the compiler, which rejects an index out of bounds
             pub(crate) const TAGS: [(KeyListKind, [u8; 3]); 0 $($(+ counted!($($ty)?))*)*] = {
                 let mut all = [(KeyListKind::USUAL, [0; 3]); 0 $($(+ counted!($($ty)?))*)*];
                 let mut at = 0;
@@ -111,7 +111,8 @@ macro_rules! key_lists {
                 all
             };
 
-            /// What stands for the kind in page headers and in the catalog: its number, its codec and its variant.
+            /// Returns the bytes that identify the kind in page headers and in the catalog: its number, its codec and
+            /// its variant.
             #[inline(always)]
             pub fn tag(self) -> [u8; 3] {
                 let (number, [codec, variant]) = match self {
@@ -120,12 +121,12 @@ macro_rules! key_lists {
                 [number, codec, variant]
             }
 
-            /// The kind of that tag.
+            /// Returns the kind with this tag.
             #[inline(always)]
             pub fn from_tag([number, codec, variant]: [u8; 3]) -> Option<KeyListKind> {
                 match number {
                     $($($number => decoded!($kind, [codec, variant] $(, $ty)?),)*)*
-                    // No kind has the number.
+                    // No kind has this number.
                     _ => None,
                 }
             }
@@ -156,7 +157,7 @@ macro_rules! key_lists {
         }
 
         impl<'a> KeyList<'a> {
-            /// The list of that kind in `list` (its bytes alone), with `count` entries.
+            /// Returns the list of that kind in `list` (the bytes of the list alone), with `count` entries.
             #[inline(always)]
             pub(crate) fn new(kind: KeyListKind, list: &'a [u8], count: usize, granule: usize) -> KeyList<'a> {
                 match kind.scheme() {
@@ -166,15 +167,16 @@ macro_rules! key_lists {
         }
 
         impl KeyListBuilder {
-            /// Begins a list of up to some `bytes`.
+            /// Begins a list for a page of up to `bytes` bytes.
             pub(crate) fn new(kind: KeyListKind, granule: usize, inner: bool, bytes: usize) -> KeyListBuilder {
                 match kind.scheme() {
                     $(AnyScheme::$list(scheme) => KeyListBuilder::$list(scheme.builder(granule, inner, bytes)),)*
                 }
             }
 
-            /// Takes over the entries of some slots of another list: see [`Build::take`]. Returns the bytes that the list takes
-            /// then; `None`: the two are not of one kind that knows how, or the keys are none that this one can hold.
+            /// Copies the entries of some slots of another list: see [`Build::take`]. Returns the bytes that the list
+            /// then takes. Returns `None` if the two lists are not of one kind that supports this, or if this list
+            /// cannot hold the keys.
             pub(crate) fn take(&mut self, list: &KeyList<'_>, slots: Range<usize>, cut: usize) -> Option<usize> {
                 match self {
                     $(KeyListBuilder::$list(to) => {
@@ -185,7 +187,7 @@ macro_rules! key_lists {
             }
         }
 
-        /// Runs `$call` with `$scheme` being the implementation of a kind.
+        /// Runs `$call` with `$scheme` bound to the implementation of a kind.
         macro_rules! with_scheme {
             ($d kind:expr, $d scheme:ident => $d call:expr) => {
                 match $d kind.scheme() {
@@ -194,7 +196,7 @@ macro_rules! key_lists {
             };
         }
 
-        /// Runs `$call` with `$list` being a [`KeyList`]'s own.
+        /// Runs `$call` with `$list` bound to the list in a [`KeyList`].
         macro_rules! with_list {
             ($d any:expr, $d list:ident => $d call:expr) => {
                 match $d any {
@@ -203,7 +205,7 @@ macro_rules! key_lists {
             };
         }
 
-        /// Runs `$call` with `$builder` being a [`KeyListBuilder`]'s own.
+        /// Runs `$call` with `$builder` bound to the builder in a [`KeyListBuilder`].
         macro_rules! with_builder {
             ($d any:expr, $d builder:ident => $d call:expr) => {
                 match $d any {
@@ -216,7 +218,7 @@ macro_rules! key_lists {
 
 key_lists! { ($)
     Slotted SlottedScheme {
-        /// Whole keys with slots.
+        /// Whole keys, with slots.
         Plain = 1 => SlottedScheme::PLAIN,
         /// Keys with slots, without the common prefix of the page's fences.
         Head = 2 => SlottedScheme::HEAD,
@@ -226,22 +228,23 @@ key_lists! { ($)
         Fixed = 3 => FixedScheme,
     }
     Db2 Db2Scheme {
-        /// Several prefixes, each for a run of keys, and slots.
+        /// Several prefixes, each for a run of keys, with slots.
         Db2 = 4 => Db2Scheme,
     }
     Delta DeltaScheme {
-        /// Prefix deltas, searched from the first one on without building keys.
+        /// Prefix deltas, searched from the first entry on without building keys.
         MyIsam = 5 => DeltaScheme::MYISAM,
-        /// Prefix deltas, searched from the last whole key below or among those that one whole key completes.
+        /// Prefix deltas, searched from the last whole key below the sought one, or among the keys that one base key
+        /// completes.
         WiredTiger(ways: Instantiation) = 6 => DeltaScheme::wired_tiger(ways),
     }
     Pkb PkbScheme {
-        /// Whole keys, and beside them what tells each from the one before, in so many bytes, 1 to
-        /// [`KeyListKind::LONGEST_PART`].
+        /// Whole keys, and the part of each that distinguishes it from the key before. The part has 1 to
+        /// [`KeyListKind::LONGEST_PART`] bytes.
         Pkb(part: u8) = 7 => PkbScheme { part: usize::from(part) },
     }
     OutOfLine OutOfLineScheme {
-        /// The same parts, and the whole keys in pages of their own: the key heap.
+        /// The same parts, with the whole keys in pages of their own: the key heap.
         PkbHeap(part: u8) = 8 => OutOfLineScheme { part: usize::from(part) },
     }
     Blocks BlocksScheme {

@@ -1,71 +1,71 @@
-//! Going through the keys of a list in order, at one step a key whatever the list. What the keys are wanted for must
-//! never be known here.
+//! Visits the keys of a list in order, one key a step, whatever the list. The use of the keys must not be in this file.
 
 use super::{KeyList, USUAL_SUFFIX};
 
 /// A place between two entries of a list, with the key before it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct WalkPosition {
-    /// The slot of the entry behind it.
+    /// The slot of the entry behind the place.
     pub(super) slot: usize,
-    /// Where that entry is, in lists without slots.
+    /// The offset of that entry, in lists without slots.
     pub(super) at: usize,
-    /// What [`Walked`] says of the entry before it.
+    /// The fields of [`Walked`] for the entry before the place.
     pub(super) group: usize,
     pub(super) prefix: usize,
     pub(super) bytes: usize,
     pub(super) lead: usize,
     pub(super) common: usize,
-    /// The suffix of the entry before it, where it was built.
+    /// The suffix of the entry before the place, if it was built.
     pub(super) key: Vec<u8>,
 }
 
 impl WalkPosition {
-    /// Goes before the first entry.
+    /// Moves before the first entry.
     pub(crate) fn clear(&mut self) {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
         *self = WalkPosition { key, ..WalkPosition::default() };
     }
 
-    /// Bytes of memory that it has.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn room(&self) -> usize {
         self.key.capacity()
     }
 }
 
-/// Goes through a list from some slot on.
+/// Visits a list from a given slot on.
 pub(crate) struct KeyWalk<'a> {
     list: KeyList<'a>,
     end: usize,
     place: WalkPosition,
 }
 
-/// An entry that a walk has come by.
+/// An entry that a walk has visited.
 pub(crate) struct Walked<'w> {
-    /// Its suffix.
+    /// The suffix of the entry.
     pub(crate) suffix: &'w [u8],
-    /// The number of its group, where the list has groups.
+    /// The number of the entry's group, in lists with groups.
     pub(crate) group: usize,
-    /// Bytes of the list that it takes, with its group's if it is the first of one.
+    /// The bytes of the list that the entry takes, including those of its group if it is the first of the group.
     pub(crate) bytes: usize,
-    /// Bytes of the prefix that its group has in the list.
+    /// The length of the prefix that its group has in the list.
     pub(crate) prefix: usize,
-    /// Bytes more that it takes where it is the first of its page.
+    /// The additional bytes of the entry if it is the first of its page.
     pub(crate) lead: usize,
-    /// Bytes that its suffix has in common with the one before; known only where that was walked over too.
+    /// The length of the prefix that its suffix shares with the one before. Known only if the walk also visited that
+    /// one.
     pub(crate) common: usize,
 }
 
 impl<'a> KeyWalk<'a> {
-    /// A walk from slot `from` of a list of `end` entries.
+    /// Begins a walk at slot `from` of a list of `end` entries.
     pub(crate) fn new(list: KeyList<'a>, from: usize, end: usize) -> KeyWalk<'a> {
         let mut place = WalkPosition { key: Vec::with_capacity(USUAL_SUFFIX), ..WalkPosition::default() };
         list.seek(&mut place, from);
         KeyWalk { list, end, place }
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Walked<'_>> {
         if self.place.slot >= self.end || !self.list.advance(&mut self.place) {

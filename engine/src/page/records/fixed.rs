@@ -1,5 +1,6 @@
-//! The fixed-size record list: records of one length without slots. Record i of size s ends i * s bytes before the
-//! size, a u16 that is the last field of the page. An empty list takes no bytes; the first record sets the size.
+//! The fixed-size record list: records of one length, without slots. Record i of size s ends i * s bytes before the
+//! size field. The size field is a u16, the last field of the page. An empty list takes no bytes; the first record sets
+//! the size.
 
 use super::RecordState;
 use crate::base::bytes;
@@ -13,7 +14,7 @@ fn stride(list: &[u8]) -> usize {
     list.last_chunk().map_or(0, |field| usize::from(u16::from_le_bytes(*field)))
 }
 
-/// The record of `slot` in a list of records of `stride` bytes; empty where there is no such slot.
+/// Returns the record of `slot` in a list of records of `stride` bytes; an empty slice if there is no such slot.
 #[inline(always)]
 pub(super) fn get_sized(list: &[u8], slot: usize, stride: usize) -> &[u8] {
     match list.len().checked_sub(FIELD + (slot + 1) * stride) {
@@ -36,7 +37,7 @@ pub(super) fn check(list: &[u8], count: usize) -> Result<(), String> {
     Err(cannot_hold(list.len(), count, format_args!("records of {stride} bytes")))
 }
 
-/// Refuses a record of another length than those of the list.
+/// Refuses a record whose length differs from that of the list's records.
 pub(super) fn check_length(list: &[u8], record: &[u8]) -> Result<(), String> {
     let stride = stride(list);
     if record.len() == stride {
@@ -81,12 +82,12 @@ pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize
 pub(crate) struct FixedBuilder {
     stride: usize,
     count: usize,
-    /// In the order of the slots; the list itself has them the other way round.
+    /// The records in slot order; the finished list has them in reverse order.
     records: Vec<u8>,
 }
 
 impl FixedBuilder {
-    /// Begins a list of up to some `bytes`, of which keys take most.
+    /// Begins a list for a page of up to `bytes` bytes, most of which are keys.
     pub(super) fn new(bytes: usize) -> FixedBuilder {
         FixedBuilder { stride: 0, count: 0, records: Vec::with_capacity(bytes / 4) }
     }

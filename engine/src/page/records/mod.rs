@@ -1,5 +1,6 @@
 //! Record lists: how a page stores its records. A record list grows down from the end of the page. Each kind of list
-//! has a file of its own; one `match` a page chooses between them. The meaning of a record must not be in this folder.
+//! has a file of its own. Each access to a page has one `match` that chooses between the kinds. The meaning of a record
+//! must not be in this folder.
 
 mod fixed;
 mod variable;
@@ -7,17 +8,17 @@ mod variable;
 use super::keys::capacity;
 use crate::base::limits::LARGE_RECORD;
 
-/// What a page keeps beside a key.
+/// The part of an entry that is not its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Record<'a> {
-    /// The value, or what stands for a large one.
+    /// The value, or the reference to a large value.
     pub bytes: &'a [u8],
-    /// The value is in a run of pages: `bytes` are first page u32, length u32, checksum u32.
+    /// True if the value is in a run of pages: `bytes` are then first page u32, length u32, checksum u32.
     pub large: bool,
 }
 
 impl<'a> Record<'a> {
-    /// A record kept whole in the page.
+    /// Returns a record that the page holds whole.
     pub fn inline(bytes: &'a [u8]) -> Record<'a> {
         Record { bytes, large: false }
     }
@@ -27,23 +28,23 @@ impl<'a> Record<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RecordListKind {
-    /// Keys alone: every record is empty.
+    /// The page has keys only: every record is empty.
     None = 0,
-    /// Records of one length, without slots. Inner pages have it with 4 bytes, a page id.
+    /// Records of one length, without slots. Inner pages use this kind with records of 4 bytes, each a page id.
     Fixed = 1,
-    /// Records of any length, some of them large.
+    /// Records of any length, some of which may be large.
     Variable = 2,
 }
 
 impl RecordListKind {
-    /// The kind of that tag.
+    /// Returns the kind with this tag.
     #[inline(always)]
     pub fn from_tag(tag: u8) -> Option<RecordListKind> {
         const KINDS: [RecordListKind; 3] = [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable];
         KINDS.get(usize::from(tag)).copied()
     }
 
-    /// Bytes that a record of `len` bytes takes, slot included.
+    /// Returns the bytes that a record of `len` bytes takes, including its slot.
     pub(super) fn entry_bytes(self, len: usize) -> usize {
         match self {
             RecordListKind::None => 0,
@@ -56,18 +57,18 @@ impl RecordListKind {
 /// A record list to read. Any bytes are safe.
 #[derive(Clone, Copy)]
 pub(super) struct RecordList<'a> {
-    /// Its kind.
+    /// The kind of the list.
     pub(super) kind: RecordListKind,
-    /// Its bytes alone.
+    /// The bytes of the list alone.
     pub(super) list: &'a [u8],
-    /// Its entries.
+    /// The number of entries.
     pub(super) count: usize,
     /// The granule of the page.
     pub(super) granule: usize,
 }
 
 impl<'a> RecordList<'a> {
-    /// The record of `slot`; an empty one where there is no such slot.
+    /// Returns the record of `slot`; an empty record if there is no such slot.
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Record<'a> {
         match self.kind {
@@ -78,20 +79,20 @@ impl<'a> RecordList<'a> {
         }
     }
 
-    /// Bytes that the record of `slot` takes, slot included.
+    /// Returns the bytes that the record of `slot` takes, including its slot.
     #[inline]
     pub(super) fn entry_bytes(&self, slot: usize) -> usize {
         if self.kind == RecordListKind::None { 0 } else { self.kind.entry_bytes(self.get(slot).bytes.len()) }
     }
 }
 
-/// The record of `slot` in the record list of an inner page: 4 bytes, whatever the size field says.
+/// Returns the record of `slot` in the record list of an inner page: 4 bytes, whatever the size field says.
 #[inline(always)]
 pub(super) fn child(list: &[u8], slot: usize) -> &[u8] {
     fixed::get_sized(list, slot, 4)
 }
 
-/// Says what is wrong with the structure of the list.
+/// Checks the structure of the list. The error says what is wrong.
 pub(super) fn check(kind: RecordListKind, list: &[u8], count: usize, granule: usize) -> Result<(), String> {
     match kind {
         RecordListKind::None if list.is_empty() => Ok(()),
@@ -102,7 +103,7 @@ pub(super) fn check(kind: RecordListKind, list: &[u8], count: usize, granule: us
     .map_err(|what| format!("record list {kind:?}: {what}"))
 }
 
-/// Where a record list stands, for changing it: its bytes now, its entries, the granule of the page.
+/// The state of a record list before a change: its length in bytes, its number of entries, the granule of the page.
 #[derive(Clone, Copy)]
 pub(super) struct RecordState {
     pub(super) kind: RecordListKind,
@@ -111,7 +112,7 @@ pub(super) struct RecordState {
     pub(super) granule: usize,
 }
 
-/// False where the list's bytes cannot hold its entries' slots or records: then it must not be changed.
+/// Returns false if the list's bytes cannot hold its entries' slots or records. Such a list must not be changed.
 pub(super) fn is_changeable(list: &[u8], state: RecordState) -> bool {
     match state.kind {
         RecordListKind::None => state.bytes == 0,
@@ -120,7 +121,7 @@ pub(super) fn is_changeable(list: &[u8], state: RecordState) -> bool {
     }
 }
 
-/// Bytes that the list takes once `record` is in it.
+/// Returns the bytes that the list takes with `record` added.
 pub(super) fn bytes_with(list: &[u8], state: RecordState, record: Record<'_>) -> Result<usize, String> {
     fits_kind(state.kind, record)?;
     match state.kind {
@@ -130,7 +131,7 @@ pub(super) fn bytes_with(list: &[u8], state: RecordState, record: Record<'_>) ->
     }
 }
 
-/// Bytes that the list takes once `record` is in the place of that of `slot`.
+/// Returns the bytes that the list takes with `record` in place of the record of `slot`.
 pub(super) fn bytes_replacing(
     list: &[u8],
     state: RecordState,
@@ -158,8 +159,8 @@ fn fits_kind(kind: RecordListKind, record: Record<'_>) -> Result<(), String> {
     }
 }
 
-/// Puts `record` at `slot`; `list` ends where the page ends and has the [`bytes_with`] it, those before its last
-/// `state.bytes` being zero.
+/// Inserts `record` at `slot`. `list` ends at the end of the page and has the length that [`bytes_with`] returns for
+/// this record. All its bytes before the last `state.bytes` are zero.
 pub(super) fn insert(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
     match state.kind {
         RecordListKind::None => {}
@@ -168,8 +169,8 @@ pub(super) fn insert(list: &mut [u8], state: RecordState, slot: usize, record: R
     }
 }
 
-/// Puts `record` in the place of that of `slot`; `list` ends where the page ends and has the larger of its bytes now
-/// and the [`bytes_replacing`] it. What a shorter record frees is zeroed.
+/// Replaces the record of `slot` by `record`. `list` ends at the end of the page. Its length is the larger of its
+/// present length and the length that [`bytes_replacing`] returns. The bytes that a shorter record frees become zero.
 pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: Record<'_>) {
     match state.kind {
         RecordListKind::None => {}
@@ -178,19 +179,20 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
     }
 }
 
-/// What taking out entries makes of a list: found before anything changes.
+/// How a removal changes a list. It is planned before anything changes.
 pub(super) enum Removal {
-    /// There are no records.
+    /// The page has no records.
     Nothing,
-    /// Records of one length are moved over those of the entries.
+    /// The records have one length: the records that stay move over those that go.
     Packed,
-    /// The record of one entry is taken out of the heap: how far from its upper border it is, and its bytes there.
+    /// One entry leaves the heap: the distance of its front from the heap's upper border, and its length in the heap.
     One(usize, usize),
-    /// The list is laid out anew.
+    /// The list is laid out again: its new bytes.
     Anew(Vec<u8>),
 }
 
-/// What [`remove`] will do to the entries `[from, to)`, of which there are some. `list` has its bytes alone.
+/// Plans how [`remove`] takes out the entries `[from, to)`, a range that is not empty. `list` is the bytes of the list
+/// alone.
 #[inline]
 pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Removal, String> {
     match state.kind {
@@ -200,7 +202,7 @@ pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usi
     }
 }
 
-/// Takes the entries `[from, to)` out, zeroes what that frees and returns the bytes that the list takes then.
+/// Takes the entries `[from, to)` out, zeroes the bytes that this frees and returns the new length of the list.
 pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize, removal: &Removal) -> usize {
     match removal {
         Removal::Nothing => 0,
@@ -210,9 +212,9 @@ pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize
     }
 }
 
-/// Checks that `slots` and the entries of a heap are one to one and that the entries tile it. `size` says how many
-/// bytes the entry at the front of its argument takes, `None` if it is malformed. Slots are offsets from the heap's
-/// front.
+/// Checks that `slots` and the entries of a heap are one to one and that the entries tile the heap. `size` returns the
+/// length of the entry at the front of its argument, `None` if the entry is malformed. Slots are offsets from the
+/// heap's front.
 pub(super) fn check_tiling(
     heap: &[u8],
     slots: impl Iterator<Item = usize>,
@@ -224,7 +226,7 @@ pub(super) fn check_tiling(
         let bit = 1u64 << (slot % 64);
         match starts.get_mut(slot / 64) {
             Some(word) if slot < heap.len() && *word & bit == 0 => *word |= bit,
-            _ => return Err(format!("slot value {slot} is outside the heap of {} bytes or taken twice", heap.len())),
+            _ => return Err(format!("slot value {slot} is outside the heap of {} bytes or used twice", heap.len())),
         }
         distinct += 1;
     }
@@ -255,7 +257,7 @@ pub(super) enum RecordListBuilder {
 }
 
 impl RecordListBuilder {
-    /// Begins a list of up to some `bytes`.
+    /// Begins a list for a page of up to `bytes` bytes.
     pub(super) fn new(kind: RecordListKind, granule: usize, bytes: usize) -> RecordListBuilder {
         match kind {
             RecordListKind::None => RecordListBuilder::None,
@@ -264,7 +266,7 @@ impl RecordListBuilder {
         }
     }
 
-    /// Bytes that the list takes with `record`; `None` where it cannot hold that one at all.
+    /// Returns the bytes that the list takes with `record`; `None` if the list cannot hold this record at all.
     #[inline]
     pub(super) fn bytes_with(&self, record: Record<'_>) -> Option<usize> {
         match self {
@@ -278,7 +280,7 @@ impl RecordListBuilder {
         }
     }
 
-    /// Bytes that the list takes now.
+    /// Returns the bytes that the list takes now.
     pub(super) fn bytes(&self) -> usize {
         match self {
             RecordListBuilder::None => 0,
@@ -287,7 +289,7 @@ impl RecordListBuilder {
         }
     }
 
-    /// Appends a record; [`RecordListBuilder::bytes_with`] it is not `None`.
+    /// Appends a record for which [`RecordListBuilder::bytes_with`] is not `None`.
     #[inline]
     pub(super) fn push(&mut self, record: Record<'_>) {
         match self {
@@ -307,7 +309,7 @@ impl RecordListBuilder {
     }
 }
 
-/// Bytes of the slots of a variable list of `count` records.
+/// Returns the bytes of the slots of a variable list of `count` records.
 #[inline(always)]
 fn slots_bytes(count: usize, granule: usize) -> usize {
     2 * capacity(count, granule)

@@ -1,8 +1,8 @@
-//! The variable-size record list: records of any length, the large flag beside the length.
+//! The variable-size record list: records of any length. The large flag is beside the length.
 //!
 //! From the page's end downwards: `[slot u16; cap]`, slot 0 last, with the same capacity as a slotted key list; then
 //! the heap, whose entries are `varint(length << 1 | large) | bytes`. A slot is the distance from the heap's upper
-//! border down to the entry's front. New entries go below all others; there is never garbage between them.
+//! border down to the entry's front. New entries go below all others. There is never garbage between the entries.
 
 use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
@@ -13,19 +13,19 @@ fn heap_entry_bytes(len: usize) -> usize {
     varint::size(len << 1) + len
 }
 
-/// Bytes that a record of `len` bytes takes, slot included.
+/// Returns the bytes that a record of `len` bytes takes, including its slot.
 #[inline(always)]
 pub(super) fn entry_bytes(len: usize) -> usize {
     2 + heap_entry_bytes(len)
 }
 
-/// Where the slot of an entry is, from the list's front.
+/// Returns the offset of an entry's slot from the list's front.
 #[inline(always)]
 fn slot_at(list_len: usize, slot: usize) -> usize {
     list_len.saturating_sub(2 * (slot + 1))
 }
 
-/// The heap entry of `slot`, to the end of the heap.
+/// Returns the bytes from the heap entry of `slot` to the end of the heap.
 #[inline(always)]
 fn entry(list: &[u8], count: usize, granule: usize, slot: usize) -> &[u8] {
     let top = list.len().saturating_sub(slots_bytes(count, granule));
@@ -40,7 +40,8 @@ pub(super) fn get(list: &[u8], count: usize, granule: usize, slot: usize) -> Rec
     Record { bytes: bytes::slice(entry, size, size + (length >> 1)), large: length & 1 == 1 }
 }
 
-/// How far the entry of `slot` is from the heap's upper border, and its bytes there; an error where they are not all in the heap.
+/// Returns the distance of the entry of `slot` from the heap's upper border, and its length; an error if the entry is
+/// not wholly inside the heap.
 fn place(list: &[u8], state: RecordState, slot: usize) -> Result<(usize, usize), String> {
     let heap = state.bytes.saturating_sub(slots_bytes(state.count, state.granule));
     let distance = usize::from(bytes::get_u16(list, slot_at(list.len(), slot)));
@@ -61,7 +62,7 @@ pub(super) fn bytes_replacing(list: &[u8], state: RecordState, slot: usize, len:
     place(list, state, slot).map(|(_, old)| state.bytes + heap_entry_bytes(len) - old)
 }
 
-/// Writes an entry whose front is at `at`.
+/// Writes an entry with its front at `at`.
 fn put_entry(list: &mut [u8], at: usize, record: Record<'_>) {
     let bytes_at = varint::put(list, at, record.bytes.len() << 1 | usize::from(record.large));
     bytes::put(list, bytes_at, record.bytes);
@@ -100,7 +101,8 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
     put_entry(list, top.saturating_sub(heap + new), record);
 }
 
-/// Moves the entries below the one at that distance, which has `size` bytes, up over it, and zeroes what that frees.
+/// Closes a gap of `size` bytes at `distance` from the heap's upper border: the entries below it move up, and the freed
+/// bytes become zero.
 fn close_gap(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let len = list.len();
     let low = len.saturating_sub(state.bytes);
@@ -140,7 +142,8 @@ pub(super) fn remove_one(list: &mut [u8], state: RecordState, slot: usize, dista
     left
 }
 
-/// The remaining records laid out anew, in the order of their slots; an error where only some take more bytes than all did.
+/// Returns the list with the remaining records laid out again, in slot order; an error if they take more bytes than the
+/// whole list did.
 fn left_without(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Vec<u8>, String> {
     let mut builder = VariableBuilder::new(state.granule, state.bytes);
     for slot in (0..from).chain(to..state.count) {
@@ -151,10 +154,10 @@ fn left_without(list: &[u8], state: RecordState, from: usize, to: usize) -> Resu
     if left.len() <= state.bytes {
         return Ok(left);
     }
-    Err(format!("records in {} bytes of which some take {}", state.bytes, left.len()))
+    Err(format!("some records of a list of {} bytes take {} bytes", state.bytes, left.len()))
 }
 
-/// Puts what a removal leaves in the place of the list.
+/// Writes the list that a removal leaves over the old list.
 pub(super) fn put_left(list: &mut [u8], left: &[u8]) -> usize {
     let at = list.len().saturating_sub(left.len());
     bytes::zero(list, 0, at);
@@ -170,7 +173,7 @@ pub(super) fn check(list: &[u8], count: usize, granule: usize) -> Result<(), Str
     if bytes::slice(list, top, list.len().saturating_sub(2 * count)).iter().any(|&byte| byte != 0) {
         return Err("an unused slot is not zero".into());
     }
-    // A distance beyond the heap's lower border becomes an offset beyond its upper one, which is refused.
+    // A distance beyond the heap's lower border becomes an offset beyond its upper border, which the check refuses.
     let offsets = (0..count)
         .map(|slot| top.wrapping_sub(usize::from(bytes::get_u16(list, slot_at(list.len(), slot)))).min(top + 1));
     check_tiling(bytes::slice(list, 0, top), offsets, |entry| {
@@ -184,12 +187,12 @@ pub(super) fn check(list: &[u8], count: usize, granule: usize) -> Result<(), Str
 pub(crate) struct VariableBuilder {
     granule: usize,
     slots: Vec<u16>,
-    /// In the order of the slots; the list itself has them the other way round.
+    /// The heap in slot order; the finished list has it in reverse order.
     heap: Vec<u8>,
 }
 
 impl VariableBuilder {
-    /// Begins a list of up to some `bytes`, for which it takes memory at once.
+    /// Begins a list for a page of up to `bytes` bytes. Allocates memory for it at once.
     pub(super) fn new(granule: usize, bytes: usize) -> VariableBuilder {
         VariableBuilder { granule, slots: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }

@@ -1,5 +1,5 @@
-//! Hostile bytes: random ones, and sound pages with some bytes changed. Nothing panics, whether a page passes its
-//! check or not; what passes answers within its bounds.
+//! Hostile bytes: random ones, and sound pages with some bytes changed. No function panics, whether a page passes its
+//! check or not. A page that passes gives answers within its bounds.
 
 use super::ops::any_op;
 use super::*;
@@ -64,7 +64,7 @@ fn hostile_page() -> impl Strategy<Value = Vec<u8>> {
     let damage = proptest::collection::vec((any::<prop::sample::Index>(), 0usize..64, any::<u8>()), 0..4);
     let damaged = (prop_oneof![8 => tree, 1 => special], damage).prop_map(|(mut page, damage)| {
         for (at, field, value) in damage {
-            // The header is where damage does most.
+            // Damage to the header has the most effects.
             let at = if field < limits::PAGE_HEADER { field } else { at.index(page.len()) };
             page[at] = value;
         }
@@ -103,7 +103,7 @@ proptest! {
             page.packed_into(&mut packed);
             let mut back = vec![1; page.bytes().len()];
             unpack(&packed, &mut back).unwrap();
-            prop_assert_eq!(back, page.bytes(), "what passes has no bytes beside its parts");
+            prop_assert_eq!(back, page.bytes(), "a page that passes the check has no bytes beside its parts");
             let all = entries(page);
             if page.is_leaf() && all.iter().all(|entry| entry.0.len() <= limits::max_inline_key(page.bytes().len())) {
                 for (slot, entry) in all.iter().enumerate() {

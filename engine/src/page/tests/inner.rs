@@ -1,8 +1,8 @@
-//! Inner pages: separators come and go, short ones and others, against a sorted Vec.
+//! Tests inner pages against a sorted Vec: inserts and removes separators, short ones and others.
 
 use super::*;
 
-/// Separators of the length that they have in practice, and others.
+/// Separators of realistic lengths, and others.
 fn separator() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => proptest::collection::vec(prop_oneof![4 => b'0'..=b'9', 1 => Just(0u8)], 1..5),
@@ -23,7 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Separators and children; those of slot 0 first.
+/// Separators and children; the first pair is slot 0.
 type Model = Vec<(Vec<u8>, u32)>;
 
 fn child(id: u32) -> [u8; 4] {
@@ -38,7 +38,7 @@ fn built(size: usize, keys: KeyListKind, model: &Model) -> Option<Vec<u8>> {
     let used = builder.used();
     all.then(|| {
         let packed = builder.finish();
-        assert_eq!(packed.len(), used, "as many bytes as it said");
+        assert_eq!(packed.len(), used, "the packed page has the reported length");
         format(shape, packed)
     })
 }
@@ -99,7 +99,7 @@ proptest! {
             }
             assert_leads(&page, &model, &probe);
         }
-        // Built anew it takes no more room, and without slots where the separators allow it.
+        // A page that is built again takes no more room, and has no slots if the separators allow it.
         let anew = built(1 << shift, keys, &model).unwrap();
         assert_leads(&anew, &model, &probe);
         let (anew, there) = (Page::new(&anew), Page::new(&page));

@@ -8,7 +8,7 @@ const SHAPE: Shape =
 
 const WORDS: [&[u8]; 5] = [b"compile", b"complete", b"complex", b"compliant", b"compose"];
 
-/// The fields of key list and record list of a page of those entries.
+/// Returns the fields of key list and record list of a page of those entries.
 fn lists(shape: Shape, fences: [&[u8]; 2], entries: &[(&[u8], &[u8])]) -> (usize, Vec<u8>, Vec<u8>) {
     let mut builder = PageBuilder::new(shape.size, &spec(shape, fences[0], Some(fences[1])));
     for (key, record) in entries {
@@ -51,7 +51,7 @@ fn fixed_is_as_documented() {
 
 /// The keys of the paper's example.
 const PAPER: [&[u8]; 6] = [b"abcd", b"abefg", b"abexyz", b"abfe", b"bacd", b"bcdmn"];
-/// Their prefix deltas.
+/// The prefix deltas of [`PAPER`].
 const DELTAS: &[u8] = b"\x00\x04abcd\x02\x03efg\x03\x03xyz\x02\x02fe\x00\x04bacd\x01\x04cdmn";
 
 #[test]
@@ -78,7 +78,7 @@ fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records()
     let mut page = empty(shape, b"a", Some(b"c"));
     let foot = |page: &[u8]| {
         let page = Page::check(page, PageId(7)).unwrap();
-        // One entry is removed on the way.
+        // The test later removes one entry.
         page.key_bytes()[if page.count() == 6 { DELTAS.len() } else { DELTAS.len() - 4 }..].to_vec()
     };
     for (slot, key) in (0..).zip(PAPER) {
@@ -91,7 +91,7 @@ fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records()
     for (key, slot) in [("abeg", 2), ("abexz", 3), ("abff", 4), ("abz", 4), ("b", 4), ("bacd0", 5), ("bb", 5)] {
         assert_eq!(Page::new(&page).search(key.as_bytes()), Err(slot), "{key}");
     }
-    // A record takes the room of all but one byte of the foot, and what is freed is the foot's again.
+    // A record takes the room of the foot except one byte. When it is removed, the foot uses the room again.
     let free = Page::new(&page).free();
     let record = vec![7; free + BEST.len() - 2];
     assert!(apply(&mut page, &PageOp::Replace { slot: 0, record: Record::inline(&record) }, Lsn(3)).unwrap());
@@ -176,10 +176,10 @@ fn wiredtiger_groups_are_laid_out_by_tens_and_cut_at_twenty_where_there_is_room(
     }
     assert!(apply(&mut page, &PageOp::Insert { slot: 5, key: b"key0225", record: Record::default() }, Lsn(3)).unwrap());
     assert_eq!(group_slots(&page), [0, 10, 20, 30]);
-    // The first of a group goes, and the one behind it takes its place.
+    // The first entry of a group is removed, and the entry behind takes its place.
     assert!(apply(&mut page, &PageOp::Remove { from: 10, to: 11 }, Lsn(4)).unwrap());
     assert_eq!(group_slots(&page), [0, 10, 19, 29]);
-    // A whole group and the front of the next.
+    // A whole group and the front of the next are removed.
     assert!(apply(&mut page, &PageOp::Remove { from: 9, to: 21 }, Lsn(5)).unwrap());
     assert_eq!(group_slots(&page), [0, 9, 17]);
 }
@@ -189,7 +189,7 @@ fn variable_records_are_as_documented() {
     let shape = Shape { size: 1024, records: RecordListKind::Variable, ..SHAPE };
     let entries: [(&[u8], &[u8]); 3] = [(b"compile", b"one"), (b"complex", b""), (b"compose", b"three")];
     let (.., records) = lists(shape, [b"compile", b"compute"], &entries);
-    // Granule 2: one unused slot below the three, then the heap, the first record at its upper border.
+    // With granule 2 there is one unused slot below the three, then the heap with the first record at its upper border.
     assert_eq!(records, b"\x0Athree\x00\x06one\0\0\x0B\0\x05\0\x04\0");
 }
 

@@ -14,15 +14,15 @@ use proptest::prelude::*;
 /// An entry as the tests keep it: key, record, large.
 type Owned = (Vec<u8>, Vec<u8>, bool);
 
-/// What a test page is made of.
+/// The layout of a test page.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     size: usize,
     keys: KeyListKind,
     records: RecordListKind,
-    /// Of fixed-length keys.
+    /// The length of fixed-length keys.
     key_len: usize,
-    /// Of fixed-size records.
+    /// The length of fixed-size records.
     record_len: usize,
 }
 
@@ -87,7 +87,7 @@ fn entry(shape: Shape) -> impl Strategy<Value = Owned> {
     (key(shape), record(shape)).prop_map(|(key, (record, large))| (key, record, large))
 }
 
-/// The entry's key and record stay within what two halves of a page can always share out.
+/// Returns true if the entry is small enough that two halves of a page can always hold it.
 fn within_limits(shape: Shape, entry: &Owned) -> bool {
     entry.0.len() + entry.1.len() <= limits::max_entry(shape.size)
 }
@@ -132,14 +132,14 @@ fn entries(page: Page<'_>) -> Vec<Owned> {
         .collect()
 }
 
-/// The page is sound and holds exactly these entries.
+/// Checks that the page is sound and holds exactly these entries.
 fn assert_holds(page: &[u8], model: &[Owned]) {
     let page = Page::check(page, PageId(7)).unwrap();
     assert_eq!(entries(page), model);
     assert_eq!(page.used() + page.free(), page.bytes().len());
 }
 
-/// Sorted entries without equal keys, all within `[lower, upper)`.
+/// Returns the entries sorted, without equal keys, all within `[lower, upper)`.
 fn sorted(mut entries: Vec<Owned>, lower: &[u8], upper: Option<&[u8]>) -> Vec<Owned> {
     entries.retain(|(key, ..)| key.as_slice() >= lower && upper.is_none_or(|upper| key.as_slice() < upper));
     entries.sort();
@@ -147,7 +147,7 @@ fn sorted(mut entries: Vec<Owned>, lower: &[u8], upper: Option<&[u8]>) -> Vec<Ow
     entries
 }
 
-/// Two fences with something between them, or no upper one; often with a common prefix.
+/// Two fences with keys between them, or no upper fence; often with a common prefix.
 fn fences(shape: Shape) -> impl Strategy<Value = (Vec<u8>, Option<Vec<u8>>)> {
     let longest = limits::max_inline_key(shape.size);
     let apart = (free_key(longest), proptest::option::of(free_key(longest)));

@@ -1,4 +1,4 @@
-//! Inserts, replacements, removals and searches against a sorted Vec; builder and packing.
+//! Tests inserts, replacements, removals and searches against a sorted Vec, and tests the builder and packing.
 
 use super::*;
 
@@ -6,9 +6,9 @@ use super::*;
 enum Step {
     Put(Owned),
     Remove(prop::sample::Index, usize),
-    /// Integer keys from the entry's on: how many, how far apart, and whether they come together.
+    /// Integer keys from the entry's key on: their number, their distance, and whether they are one run.
     Run(Owned, usize, u64, bool),
-    /// Entries that come together.
+    /// Entries that are inserted as one run.
     Many(Vec<Owned>),
 }
 
@@ -30,7 +30,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     shape().prop_flat_map(|shape| (fences(shape), steps(shape)).prop_map(move |((l, u), steps)| (shape, l, u, steps)))
 }
 
-/// Puts one entry into page and model; the page may refuse it for want of room, unchanged.
+/// Inserts one entry into page and model. The page may refuse it if there is no room, and is then unchanged.
 fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
     let before = page.to_vec();
     let found = Page::new(page).search(&entry.0);
@@ -42,11 +42,11 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
             let would = would_insert(Page::new(page), slot, &entry.0, as_record(&entry));
             let done =
                 apply(page, &PageOp::Insert { slot: slot as u16, key: &entry.0, record: as_record(&entry) }, Lsn(2));
-            assert_eq!(would.unwrap(), *done.as_ref().unwrap(), "what would be done is done");
+            assert_eq!(would.unwrap(), *done.as_ref().unwrap(), "would_insert and apply agree");
             done
         }
     };
-    // Replacing or inserting another length in a list of fixed sizes is refused; the strategies never ask for it.
+    // The page refuses another length in a list of fixed sizes; the strategies never generate one.
     if done.unwrap() {
         match found {
             Ok(slot) => model[slot] = entry,
@@ -57,7 +57,8 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
     }
 }
 
-/// Puts those of the entries that are new into page and model as one run. As many as go in make, put again, the same page.
+/// Inserts the new ones of the entries into page and model as one run. The entries that fit, inserted again, make the
+/// same page.
 fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
     let place = |entry: &Owned| model.binary_search_by(|there| there.0.cmp(&entry.0)).err();
     let new: Vec<(usize, &Owned)> = entries.iter().filter_map(|entry| Some((place(entry)?, entry))).collect();
@@ -70,32 +71,32 @@ fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
     let mut again = before;
     if done > 0 {
         let whole = PageOp::InsertRun { entries: run[..done].into() };
-        assert!(apply(&mut again, &whole, Lsn(2)).unwrap(), "what went in goes in again");
+        assert!(apply(&mut again, &whole, Lsn(2)).unwrap(), "a run that fit once fits again");
     }
-    assert!(again == page, "a run put again makes another page");
+    assert!(again == page, "the same run makes another page");
     let refused = run.get(done).map(|entry| {
         let op = PageOp::Insert { slot: entry.slot + done as u16, key: entry.key, record: entry.record };
         (op, again.clone())
     });
     if let Some((op, mut page)) = refused.filter(|_| done == 0) {
-        assert!(!apply(&mut page, &op, Lsn(2)).unwrap(), "there was room for the first");
+        assert!(!apply(&mut page, &op, Lsn(2)).unwrap(), "there is room for the first entry");
     }
     let new: Vec<Owned> = new.into_iter().take(done).map(|(_, entry)| entry.clone()).collect();
     model.extend(new);
     model.sort();
 }
 
-/// The layout of such a list depends on how its entries came to it, not on them alone.
+/// Returns true if the layout of the list depends on the order of the insertions, not only on the entries.
 fn has_history(keys: KeyListKind) -> bool {
     matches!(keys, KeyListKind::WiredTiger(_) | KeyListKind::Db2) || keys.key_len().is_some()
 }
 
-/// True for lists that keep their best prefix group.
+/// Returns true for lists with a best prefix group.
 fn has_best(keys: KeyListKind) -> bool {
     matches!(keys, KeyListKind::WiredTiger(Instantiation::BestGroup | Instantiation::Both))
 }
 
-/// True for lists whose codec is not delete-stable.
+/// Returns true for lists whose codec is not delete-stable.
 fn may_grow_by_a_removal(keys: KeyListKind) -> bool {
     matches!(keys, KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) if !rule.codec().delete_stable())
 }
@@ -104,7 +105,7 @@ fn number(key: &[u8]) -> u64 {
     key.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// A number as a key of that many bytes.
+/// Returns a number as a key of that many bytes.
 fn bytes_of(number: u64, len: usize) -> Option<Vec<u8>> {
     let bytes = number.to_be_bytes();
     bytes[..8 - len].iter().all(|&byte| byte == 0).then(|| bytes[8 - len..].to_vec())
@@ -148,7 +149,7 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
             }
             Step::Run(..) => {}
         }
-        // The whole of a large page is compared only now and then: the test is to be quick.
+        // Large pages are compared whole only from time to time, to keep the test quick.
         countdown = countdown.checked_sub(shape.size.min(4096)).unwrap_or_else(|| {
             assert_holds(&page, &model);
             4096 * 3
@@ -201,14 +202,14 @@ proptest! {
     }
 
     #[test]
-    fn a_builder_makes_what_inserts_make(setup in setup()) {
+    fn a_builder_makes_the_same_page_as_inserts(setup in setup()) {
         let (shape, lower, upper) = (setup.0, setup.1.clone(), setup.2.clone());
         let (page, model) = run(setup);
         let spec = spec(shape, &lower, upper.as_deref());
         let mut builder = PageBuilder::new(shape.size, &spec);
         for entry in &model {
             let pushed = builder.push(&entry.0, as_record(entry));
-            prop_assert!(pushed || has_history(shape.keys), "what inserts fit, a builder fits");
+            prop_assert!(pushed || has_history(shape.keys), "a builder refuses entries that inserts fit");
             if !pushed {
                 break;
             }
@@ -217,16 +218,16 @@ proptest! {
         let built = format(shape, builder.finish());
         assert_holds(&built, &model[..count]);
         let group = Page::new(&built).used().checked_sub(used);
-        prop_assert!(group == Some(0) || (has_best(shape.keys) && group.is_some()), "{group:?} bytes more than it said");
+        prop_assert!(group == Some(0) || (has_best(shape.keys) && group.is_some()), "{group:?} more than reported");
 
         let mut builder = PageBuilder::new(shape.size, &spec);
-        prop_assert!(builder.push_entries(Page::new(&page), 0..model.len(), None), "what a page has, another can have");
+        prop_assert!(builder.push_entries(Page::new(&page), 0..model.len(), None), "a builder refuses the entries");
         prop_assert!(builder.used() <= Page::new(&page).used());
         assert_holds(&format(shape, builder.finish()), &model);
     }
 
     #[test]
-    fn packing_comes_back(setup in setup()) {
+    fn unpacking_restores_the_page(setup in setup()) {
         let (page, _) = run(setup);
         let mut packed = Vec::new();
         Page::new(&page).packed_into(&mut packed);

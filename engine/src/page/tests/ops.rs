@@ -1,9 +1,9 @@
-//! Page operations: their bytes, and what they refuse.
+//! Page operations: their encoding, and the operations that a page refuses.
 
 use super::*;
 use std::borrow::Cow;
 
-/// The parts of some operation.
+/// The parts of an operation.
 #[derive(Clone, Debug)]
 pub(super) struct OwnedOp {
     kind: u8,
@@ -70,7 +70,7 @@ proptest! {
 const SHAPE: Shape =
     Shape { size: 512, keys: KeyListKind::Head, records: RecordListKind::Variable, key_len: 0, record_len: 0 };
 
-/// The operation is refused as corrupt and leaves the page as it was.
+/// Checks that the operation is refused as corrupt and leaves the page unchanged.
 fn refused(page: &mut [u8], op: PageOp<'_>, words: &str) {
     let before = page.to_vec();
     let error = apply(page, &op, Lsn(99)).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Leaves that keep their keys out of line, against a sorted list of keys: whatever is inserted, removed and cut off, each part
-//! stays that of its key, and a search reads one key at most. And the pages where the keys are.
+//! Tests leaves that keep their keys out of line against a sorted list of keys. After inserts, removals and cuts each
+//! part still matches its key, and a search reads at most one key. Also tests the heap pages with the keys.
 
 use super::*;
 use crate::base::bytes;
@@ -33,7 +33,7 @@ fn spec<'a>(keys: KeyListKind, lower: &'a [u8], upper: Option<&'a [u8]>) -> Page
 enum Step {
     Insert(Vec<u8>),
     Remove(usize, usize),
-    /// Cuts there and goes on with the left half or the right one.
+    /// Cuts the leaf there and continues with the left half or the right one.
     Cut(usize, bool),
 }
 

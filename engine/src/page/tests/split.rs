@@ -1,5 +1,5 @@
-//! Splits: both halves fit with the pending entry among them, the separator divides them, and is as short as the
-//! window allows.
+//! Tests splits: both halves fit with the pending entry in one of them, the separator divides them, and it is as short
+//! as the window allows.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// The largest sound page of these entries.
+/// Returns the largest sound page of these entries, and their number.
 fn fill(shape: Shape, spec: &PageSpec<'_>, entries: &[Owned]) -> (Vec<u8>, usize) {
     let mut builder = PageBuilder::new(shape.size, spec);
     for entry in entries {
@@ -29,7 +29,7 @@ fn fill(shape: Shape, spec: &PageSpec<'_>, entries: &[Owned]) -> (Vec<u8>, usize
     (format(shape, builder.finish()), count)
 }
 
-/// Does a split as the tree does it: a new right page, the rest kept left, the pending entry put in its half.
+/// Performs a split as the tree does: a new right page, the rest kept left, the pending entry inserted into its half.
 fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usize, &Owned)>) -> [Vec<u8>; 2] {
     let view = Page::new(page);
     let (mut left, all) = (page.to_vec(), entries(view));
@@ -46,7 +46,7 @@ fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usi
         right: PageId(0),
     };
     let mut builder = PageBuilder::new(page.len(), &spec);
-    assert!(builder.push_entries(view, split.left_count..all.len(), None), "the right half fits");
+    assert!(builder.push_entries(view, split.left_count..all.len(), None), "the right half does not fit");
     let mut right = vec![0; page.len()];
     unpack(&builder.finish(), &mut right).unwrap();
     let lower = view.lower_fence();
@@ -57,18 +57,18 @@ fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usi
         upper: Some(&split.separator),
         right: PageId(8),
     };
-    assert!(apply(&mut left, &keep, Lsn(5)).unwrap(), "the left half fits");
+    assert!(apply(&mut left, &keep, Lsn(5)).unwrap(), "the left half does not fit");
     if let Some((slot, entry)) = pending {
         let (half, at) = if split.pending_left { (&mut left, slot) } else { (&mut right, slot - split.left_count) };
         let insert = PageOp::Insert { slot: at as u16, key: &entry.0, record: as_record(entry) };
         let done = apply(half, &insert, Lsn(6)).unwrap();
-        // What a key of a block costs is known afterwards; the tree splits again.
-        assert!(done || view.keys().key_len().is_some(), "the pending entry fits its half");
+        // The exact cost of a key in a block is known only afterwards; the tree then splits again.
+        assert!(done || view.keys().key_len().is_some(), "the pending entry does not fit its half");
     }
     [left, right]
 }
 
-/// Bytes of keys and records alone.
+/// Returns the bytes of keys and records alone.
 fn key_bytes(model: &[Owned]) -> usize {
     model.iter().map(|entry| entry.0.len() + entry.1.len()).sum()
 }
@@ -129,7 +129,7 @@ proptest! {
         let cut = split.left_count + usize::from(split.pending_left);
         assert_holds(&left, &model[..cut]);
         assert_holds(&right, &model[cut..]);
-        prop_assert!(cut > 0 && cut < model.len(), "neither half is empty");
+        prop_assert!(cut > 0 && cut < model.len(), "a half is empty");
         prop_assert!(model[cut - 1].0 < split.separator && split.separator <= model[cut].0);
         prop_assert!(!split.long);
         if rule == SeparatorRule::Full {
@@ -211,7 +211,7 @@ fn sorted_input_fills_pages() {
 }
 
 #[test]
-fn long_images_are_not_cut_within_what_they_share() {
+fn long_images_are_not_cut_within_their_common_head() {
     let shape = Shape { size: 512, keys: KeyListKind::Head, records: RecordListKind::None, key_len: 0, record_len: 0 };
     let image = |first: u8, tail: u8| {
         let mut image = vec![first; limits::long_key_head(512)];

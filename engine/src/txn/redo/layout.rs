@@ -1,11 +1,12 @@
-//! A tree's layout in ten bytes, for the catalog and for logical records: `tag of the leaves' key list, 3 bytes | tag of the
-//! inner pages', 3 bytes | record list | separators (0 full, 1 tail) | tail radius u16`.
+//! Encodes a tree's layout in ten bytes, for the catalog and for logical records: `leaf tag, 3 bytes | inner tag,
+//! 3 bytes | record list u8 | separators u8 (0 full, 1 tail) | tail radius u16`. The two tags are those of the key
+//! lists of leaves and of inner pages.
 
 use crate::base::bytes;
 use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 
-/// Bytes of an encoded layout.
+/// The length of an encoded layout.
 pub(crate) const LAYOUT_BYTES: usize = 10;
 
 /// Encodes a layout.
@@ -21,7 +22,7 @@ pub(crate) fn layout_to_bytes(layout: &TreeLayout) -> [u8; LAYOUT_BYTES] {
     out
 }
 
-/// Decodes a layout; `None` where the bytes are none.
+/// Decodes a layout; `None` if the bytes are not a layout.
 pub(crate) fn layout_from_bytes(input: &[u8]) -> Option<TreeLayout> {
     let records = RecordListKind::from_tag(bytes::get_u8(input, 6))?;
     let separators = match bytes::get_u8(input, 7) {

@@ -1,7 +1,7 @@
-//! The logical record of a large transaction: its steps, whole, before any of them touches a page.
+//! The logical record of a large transaction: all its steps. It is written before any step changes a page.
 //!
-//! It is written as one or more batches of kind `LOGICAL`, each at most [`PIECE`] bytes: `flags u8 | bytes`, where flag 1
-//! is the last piece's and flag 2 the first's. Joined, the bytes are steps:
+//! It is written as one or more batches of kind `LOGICAL`, each at most [`PIECE`] bytes: `flags u8 | bytes`, where flag
+//! 1 marks the last piece and flag 2 the first. The joined bytes are steps:
 //!
 //! | tag | step |
 //! |---|---|
@@ -25,25 +25,25 @@ use crate::txn::commit::steps::Step;
 use crate::txn::space::reclaim::Runs;
 use std::collections::BTreeMap;
 
-/// Flags of a piece.
+/// The flags of a piece.
 const LAST: u8 = 1;
 const FIRST: u8 = 2;
 /// The most bytes of steps in one batch.
 const PIECE: usize = 4 << 20;
 
-/// A transaction read back from the log: its bytes, from which each step is read when its turn comes.
+/// A transaction read back from the log. It keeps the bytes and decodes each step when it is needed.
 #[derive(Debug, Default)]
 pub(crate) struct LogicalTransaction {
-    /// LSN of its first batch.
+    /// The LSN of its first batch.
     pub(crate) start: Lsn,
     bytes: Vec<u8>,
     trees: Vec<Tree>,
     len: usize,
-    /// How many steps are applied already.
+    /// How many steps are already applied.
     pub(crate) done: usize,
 }
 
-/// Writes the steps to the log and returns where they begin.
+/// Writes the steps to the log and returns the LSN of the first batch.
 pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Result<Lsn> {
     let start = log.next_lsn();
     let mut trees = BTreeMap::new();
@@ -61,8 +61,8 @@ pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Res
     Ok(start)
 }
 
-/// Puts the pieces of a record together again. A record whose last piece never came, because power went, ends where the
-/// next one begins.
+/// Joins the pieces of a record. If a power cut prevents the last piece of a record, the record ends where the next one
+/// begins.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Takes the payload of a batch that starts at `start`; gives the transaction if it was the last piece.
+    /// Adds the payload of a batch that starts at `start`. Returns the transaction if this was the last piece.
     pub(crate) fn push(&mut self, payload: &[u8], start: Lsn) -> Result<Option<LogicalTransaction>> {
         let Some((flags, bytes)) = payload.split_first() else {
             return Err(Error::CorruptLog { lsn: start, what: "an empty piece of a transaction".into() });
@@ -157,17 +157,17 @@ fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 impl LogicalTransaction {
-    /// How many steps it has.
+    /// Returns the number of steps.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of its steps.
+    /// Returns the bytes of the steps.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes the joined pieces of a transaction that begins at `start`. Every step is looked at once.
+    /// Decodes the joined pieces of a transaction that begins at `start`, and checks every step.
     pub(crate) fn decode(bytes: Vec<u8>, start: Lsn) -> Result<LogicalTransaction> {
         let (mut trees, mut len) = (Vec::new(), 0);
         let mut input = bytes.as_slice();
@@ -182,9 +182,9 @@ impl LogicalTransaction {
         Ok(LogicalTransaction { start, bytes, trees, len, done: 0 })
     }
 
-    /// The steps, as commit takes them.
+    /// Returns the steps, as commit takes them.
     pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'_>> + Clone {
-        // `decode` has seen every item and every number of a tree, so none is left out.
+        // `decode` has checked every item and every tree number, so no step is left out.
         self.items().filter_map(|item| item.step(&self.trees))
     }
 
@@ -193,7 +193,7 @@ impl LogicalTransaction {
         std::iter::from_fn(move || Item::take(&mut input))
     }
 
-    /// The pages that the transaction has reserved and that no allocation map knows yet.
+    /// Returns the pages that the transaction has reserved and that are not yet in an allocation map.
     pub(crate) fn reserved(&self) -> impl Iterator<Item = PageId> {
         self.steps().skip(self.done).filter_map(|step| match step {
             Step::Adopt { page, .. } => Some(page),
@@ -202,7 +202,7 @@ impl LogicalTransaction {
         })
     }
 
-    /// The pages that it names: those that it adopts, and the roots of its trees.
+    /// Returns the pages that the transaction refers to: those that it adopts, and the roots of its trees.
     pub(crate) fn named(&self) -> impl Iterator<Item = PageId> {
         self.items().filter_map(|item| match item {
             Item::Tree(tree) => Some(tree.root),
@@ -211,7 +211,7 @@ impl LogicalTransaction {
         })
     }
 
-    /// The pages written outside the log that belong to the transaction.
+    /// Returns the pages of the transaction that were written outside the log, with their places.
     pub(crate) fn places(&self) -> impl Iterator<Item = (PageId, PlaceBytes)> {
         self.steps().filter_map(|step| match step {
             Step::Adopt { page, place } => place.map(|place| (page, place)),
@@ -220,10 +220,10 @@ impl LogicalTransaction {
     }
 }
 
-/// One item of a logical record; trees by their numbers.
+/// One item of a logical record. Trees are represented by their numbers.
 #[derive(Clone, Copy)]
 enum Item<'a> {
-    /// What the next number stands for; no step.
+    /// Defines the next tree number; not a step.
     Tree(Tree),
     Adopt {
         page: PageId,
@@ -253,7 +253,7 @@ enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Takes the next item off the front of `input`; `None` is damage, or the end.
+    /// Decodes the item at the front of `input` and advances `input` behind it. `None` means damage or the end.
     fn take(input: &mut &'a [u8]) -> Option<Item<'a>> {
         Some(match take_u8(input)? {
             1 => {
@@ -293,7 +293,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The number of its tree.
+    /// Returns the number of the item's tree.
     fn tree(&self) -> Option<usize> {
         match *self {
             Item::Tree(_) | Item::Adopt { .. } => None,
@@ -305,7 +305,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The step that it is, if it is one.
+    /// Returns the step of the item, if it is a step.
     fn step(self, trees: &'a [Tree]) -> Option<Step<'a>> {
         Some(match self {
             Item::Tree(_) => return None,

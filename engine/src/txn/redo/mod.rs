@@ -1,8 +1,9 @@
-//! Redo: brings the pages of the last checkpoint up to the end of the log, with the same code that changed them the
-//! first time.
+//! Redo: brings the pages of the last checkpoint up to the end of the log, with the same code that changed them at
+//! commit.
 //!
-//! A page needs an operation iff its LSN is smaller. Redo reads no page but the operation's own. What the page table
-//! of the checkpoint knew already (everything before its LSN) is skipped: places of pages, and pages freed since.
+//! A page needs an operation if and only if its LSN is smaller than the operation's. Redo reads no page except those of
+//! the operations. It skips what the page table of the checkpoint already contains (everything before the table's LSN):
+//! places of pages, and pages freed since.
 
 pub(super) mod layout;
 pub(super) mod logical;
@@ -21,37 +22,37 @@ use record::{LOGICAL, OPERATIONS, Record};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Limits of what redo reads of the log before it applies it: pages that are changed, and bytes.
+/// The limits of the part of the log that redo reads before it applies it: the number of changed pages, and bytes.
 const AHEAD_PAGES: usize = 256;
 const AHEAD_BYTES: usize = 1 << 20;
 
-/// What redo found.
+/// The results of redo.
 #[derive(Debug, Default)]
 pub(crate) struct Redone {
     /// The end of the log.
     pub(crate) end: Lsn,
-    /// A large transaction that is not applied to its end.
+    /// A large transaction that is not completely applied.
     pub(crate) unfinished: Option<LogicalTransaction>,
-    /// One past the greatest page id the log speaks of.
+    /// One more than the greatest page id in the log.
     pub(crate) high: u32,
-    /// Pages that the log has freed, where their ids must not be used again before the next checkpoint.
+    /// Pages that the log has freed, if their ids must not be used again before the next checkpoint.
     pub(crate) freed: IdRanges,
-    /// Bytes of the log that it has read.
+    /// Bytes of the log that redo has read.
     pub(crate) log_bytes: u64,
-    /// Pages that it has read or made.
+    /// Pages that redo has read or created.
     pub(crate) pages: PageSet,
-    /// Operations applied and skipped.
+    /// The numbers of operations that were applied and skipped.
     pub(crate) applied: u64,
     pub(crate) skipped: u64,
 }
 
 impl Redone {
-    /// Nothing to redo: the log begins at `lsn`.
+    /// Returns the result if there is nothing to redo: the log begins at `lsn`.
     pub(crate) fn at(lsn: Lsn) -> Redone {
         Redone { end: lsn, ..Redone::default() }
     }
 
-    /// The work that it was, and how long that took.
+    /// Returns the work of the recovery, which took `time`.
     pub(crate) fn recovery(&self, time: Duration) -> Recovery {
         let Redone { log_bytes, applied, skipped, .. } = *self;
         Recovery { log_bytes, pages: self.pages.len(), applied, skipped, time }
@@ -63,10 +64,10 @@ pub(crate) struct Redo<'a> {
     pool: &'a Pool,
     store: &'a dyn PageStore,
     table_lsn: Lsn,
-    /// No page from here on is believed.
+    /// The log must not refer to pages from here on.
     limit: u32,
     pieces: Pieces,
-    /// Pages that could not be read: their operations are lost with them, the rest of the database is not.
+    /// Pages that could not be read. Their operations are lost with them, but not the rest of the database.
     broken: BTreeSet<PageId>,
     found: Redone,
 }
@@ -80,15 +81,16 @@ impl<'a> Redo<'a> {
         Redo { pool, store, table_lsn, limit, pieces, broken, found }
     }
 
-    /// The same, without the changes of pages that [`Redo::first_pass`] has found to be freed.
+    /// Skips the changes of pages that are freed later, which [`Redo::first_pass`] returns.
     pub(crate) fn without(mut self, freed: IdRanges) -> Redo<'a> {
         self.found.freed = freed;
         self
     }
 
-    /// The first pass. The store reserves the places that place records name, and learns where the log ends. Returns the
-    /// pages that the log frees, if the store does not use ids again before the redo point is beyond their free. Such a store
-    /// may have images of these pages that are older than the redo point: freed pages are not written.
+    /// Does the first pass. The store reserves the places in place records, and is told the end of the log. Returns the
+    /// pages that the log frees, if the store does not use ids again before the redo point is beyond the operation that
+    /// frees them. Such a store may have images of these pages that are older than the redo point, because freed pages
+    /// are not written.
     pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
         let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {
@@ -127,8 +129,8 @@ impl<'a> Redo<'a> {
         Ok(freed)
     }
 
-    /// Replays every batch that `reader` gives. It takes several batches at once, so that the pages that they change can
-    /// be read from the device together.
+    /// Replays every batch of `reader`. Takes several batches at once, so that the pages that they change are read from
+    /// the device together.
     pub(crate) fn run(mut self, reader: &mut LogReader) -> Result<Redone> {
         self.found.end = reader.end_state().lsn;
         loop {
@@ -185,7 +187,7 @@ impl<'a> Redo<'a> {
                         let steps = unfinished.len();
                         unfinished.done =
                             usize::try_from(done).ok().filter(|done| *done <= steps).ok_or_else(|| {
-                                let what = format!("{done} of the {steps} steps of a transaction are said to be done");
+                                let what = format!("a transaction of {steps} steps has {done} steps done");
                                 Error::CorruptLog { lsn, what }
                             })?;
                     }
@@ -209,10 +211,10 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    /// Notes that the log names a page. One that there cannot be must not make anything grow.
+    /// Notes a page id of the log. An id that cannot exist is an error, so that it cannot make any structure grow.
     fn note_page(&mut self, page: PageId, lsn: Lsn) -> Result<()> {
         if page.0 >= self.limit {
-            let what = format!("it names page {page}, and there is none from page {} on", self.limit);
+            let what = format!("it refers to page {page}, but page ids are below {}", self.limit);
             return Err(Error::CorruptLog { lsn, what });
         }
         self.found.high = self.found.high.max(page.0 + 1);
@@ -252,7 +254,8 @@ impl<'a> Redo<'a> {
         let is_format = matches!(op, PageOp::Format { .. });
         let known = match self.latch(id) {
             Ok(known) => known,
-            // Nothing of the page is needed: what is there may be the torn rest of a page that no commit has had.
+            // A format replaces the whole page. The present content may be a torn write of a page that no commit has
+            // used.
             Err(Error::Corrupt { .. }) if is_format => None,
             Err(error) if self.costs_a_page(&error) => {
                 tracing::warn!(page = %id, %error, "page cannot be read, its operations are skipped");
@@ -267,7 +270,7 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
-            // Freed before the page table was frozen: whoever takes the id next formats it.
+            // The page was freed before the page table was frozen. If its id is used again, a format comes first.
             None if lsn < self.table_lsn => {
                 self.found.skipped += 1;
                 return Ok(());
@@ -310,35 +313,35 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    /// In a rescue, an older state of a page may have been found than the one that the log goes on from. What has been done
-    /// to it so far may have hit other entries than it should: better none than wrong ones. The rest of the log is not to
-    /// suffer for it.
+    /// Discards a page whose state does not fit the log. In a rescue the page that was found may be older than the
+    /// state that the log continues from. The changes so far may then have affected the wrong entries. The page is
+    /// discarded rather than kept with wrong entries, and redo continues with the rest of the log.
     fn set_aside(&mut self, id: PageId) {
-        tracing::warn!(page = %id, "an older page than the log goes on from is given up");
+        tracing::warn!(page = %id, "page is older than the state that the log continues from; it is dropped");
         self.broken.insert(id);
         self.pool.forget(id);
         self.store.drop_page(id);
     }
 
-    /// Whether an error is about one page. A device that fails may do better another time, but not where only what is left is
-    /// asked for.
+    /// Returns true if the error affects only one page. An I/O error may be temporary, so it counts only in a rescue,
+    /// which takes the pages that it can read.
     fn costs_a_page(&self, error: &Error) -> bool {
         matches!(error, Error::Corrupt { .. }) || self.store.is_rescued() && matches!(error, Error::Io { .. })
     }
 
-    /// A page's latch; `None` if it has no content.
+    /// Returns a page's latch; `None` if the page has no content.
     fn latch(&self, id: PageId) -> Result<Option<WriteGuard<'a>>> {
         if !self.pool.is_resident(id) && !self.store.may_exist(id) {
             return Ok(None);
         }
         match self.pool.latch(id) {
-            // Only the attempt to read it has shown that.
+            // Only the attempt to read the page shows that it does not exist.
             Err(Error::Corrupt { .. }) if !self.store.exists(id) => Ok(None),
             latched => latched.map(Some),
         }
     }
 
-    /// Pages freed by the log: dropped unless what is there is newer.
+    /// Drops pages that the log frees, unless their present content is newer.
     fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let stale =
@@ -351,8 +354,8 @@ impl<'a> Redo<'a> {
     }
 }
 
-/// Adds the pages that a batch changes: redo also reads a page before it formats it. A record that cannot be decoded ends
-/// the batch: redo reports that.
+/// Adds the pages that a batch changes. Formatted pages are included, because redo reads a page before it formats it. A
+/// record that cannot be decoded ends the batch, and redo reports it.
 fn changed_pages(batch: &Batch, pages: &mut BTreeSet<PageId>) {
     let mut input = if batch.kind == OPERATIONS { batch.payload.as_slice() } else { &[] };
     while !input.is_empty() {

@@ -1,4 +1,4 @@
-//! The records of a batch: what the log, which takes them for opaque bytes, carries for this layer.
+//! The records of a batch: this layer's content of the log, which the log treats as opaque bytes.
 //!
 //! | kind of batch | payload |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | tag | record |
 //! |---|---|
 //! | 1 | page id u32, then the page operation |
-//! | 2 | page id u32, place: its length u8 and its bytes, which the store reads: where a page written outside the log lies |
-//! | 3 | progress of a large transaction: steps done varint, 1 if that was the last |
+//! | 2 | page id u32, place of a page written outside the log: its length u8 and its bytes, which the store decodes |
+//! | 3 | progress of a large transaction: number of steps done varint, 1 if that was the last step |
 
 use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result, varint};
@@ -32,12 +32,12 @@ pub(crate) enum Record<'a> {
     Operation { page: PageId, op: PageOp<'a> },
     /// The place of a page that was written outside the log.
     Place { page: PageId, place: PlaceBytes },
-    /// How far a large transaction has been applied.
+    /// The number of applied steps of a large transaction.
     Progress { done: u64, last: bool },
 }
 
 impl Record<'_> {
-    /// Appends the record's bytes.
+    /// Appends the bytes of the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Record::Operation { page, op } => encode_operation(*page, op, out),
@@ -54,7 +54,7 @@ impl Record<'_> {
         }
     }
 
-    /// Takes one record off the front of a batch's payload.
+    /// Decodes one record at the front of a batch's payload and advances `input` behind it.
     pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<Record<'a>> {
         let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record with {what}") };
         let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("no tag"))?;

@@ -1,12 +1,12 @@
-//! A set of page ids that counts them.
+//! A set of page ids that knows its size.
 
 use crate::base::PageId;
 use std::collections::HashMap;
 
-/// Ids in one chunk.
+/// The number of ids in one chunk.
 const CHUNK: u32 = 512;
 
-/// The set: a bit for each id, in chunks, so that neither many ids nor great ones take much memory.
+/// The set has one bit for each id, in chunks, so that neither many ids nor large ids take much memory.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet {
     chunks: HashMap<u32, [u64; CHUNK as usize / 64]>,
@@ -14,7 +14,7 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    /// Adds an id, which may be in the set.
+    /// Adds an id, which may already be in the set.
     pub(crate) fn insert(&mut self, id: PageId) {
         let chunk = self.chunks.entry(id.0 / CHUNK).or_default();
         let Some(word) = chunk.get_mut((id.0 % CHUNK / 64) as usize) else { return };
@@ -23,7 +23,7 @@ impl PageSet {
         *word |= bit;
     }
 
-    /// How many ids it has.
+    /// Returns the number of ids.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

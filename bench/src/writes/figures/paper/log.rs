@@ -5,7 +5,7 @@ use crate::writes::figures::claims::{Measure, Number};
 use crate::writes::figures::runs::{Logging, Run, Store};
 use Number::{One, Ratio};
 
-/// The runs with a flush each commit, at 33 leaves a frame.
+/// The runs with a flush at each commit, at 33 leaves for each page of the cache.
 fn commits() -> Vec<Run> {
     let packed = each_record(Run::near, 8192, &[Store::Baseline, TIGER, ROCKS]);
     let packed = packed.into_iter().map(|run| run.logging(Logging::Packed));

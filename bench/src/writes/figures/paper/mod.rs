@@ -1,5 +1,5 @@
-//! The figures and tables of the B-minus-tree paper and what it says about them, in our words. Numbers are those of its
-//! text and tables: its curves are not in it. Nothing is measured here.
+//! The figures and tables of the B-minus-tree paper and its claims, in our words. The numbers are from its text and its
+//! tables, because it does not give the values of its curves. Measuring must not be in this file.
 
 mod log;
 mod pages;
@@ -10,12 +10,12 @@ use super::claims::{Asked, Claim, Measure, Number};
 use super::peers::Peer;
 use super::runs::{Run, Store};
 
-/// What the axis below a chart is.
+/// The horizontal axis of a chart.
 #[derive(Clone, Copy)]
 pub(super) enum Axis {
-    /// There is no chart.
+    /// The figure has no chart.
     Nothing,
-    /// A bar for each run.
+    /// The chart has a bar for each run.
     Stores,
     Threads,
     Thresholds,
@@ -23,10 +23,10 @@ pub(super) enum Axis {
 
 /// A figure or table of the paper.
 pub(super) struct Figure {
-    /// Its number; of a table `table` and its number.
+    /// The number of the figure; for a table, `table` and its number.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What is different here.
+    /// The differences from the paper.
     pub(super) note: &'static str,
     pub(super) axis: Axis,
     pub(super) measures: &'static [Measure],
@@ -34,14 +34,14 @@ pub(super) struct Figure {
     pub(super) claims: Vec<Claim>,
 }
 
-/// The paper's delta blocks, and those with its longer segments.
+/// Delta blocks as in the paper, and with the longer segments of the paper.
 const PAPER: Store = Store::Delta(2048, 128, 1);
 const WIDE: Store = Store::Delta(2048, 256, 1);
-/// The default, and several delta blocks a page.
+/// The default delta blocks, and several delta blocks for each page.
 const DEFAULT: Store = Store::Delta(700, 32, 1);
 const SEVERAL: Store = Store::Delta(3000, 32, 16);
 
-/// The paper's other stores.
+/// The other stores in the paper.
 const ROCKS: Store = Store::Peer(Peer::RocksDb);
 const TIGER: Store = Store::Peer(Peer::WiredTiger);
 
@@ -53,12 +53,12 @@ const RECORDS: [u32; 3] = [128, 32, 16];
 const PAGES: [u64; 2] = [8192, 16384];
 const THREADS: [u32; 3] = [1, 4, 16];
 
-/// Each of these runs with each number of threads.
+/// Returns each of these runs with each number of threads.
 fn threaded(runs: &[Run]) -> Vec<Run> {
     runs.iter().flat_map(|run| THREADS.map(|threads| run.threads(threads))).collect()
 }
 
-/// These stores with each record size.
+/// Returns runs of these stores with each record size.
 fn each_record(base: fn(Store) -> Run, page: u64, stores: &[Store]) -> Vec<Run> {
     RECORDS.iter().flat_map(|record| stores.iter().map(|store| base(*store).record(*record).page(page))).collect()
 }
@@ -79,7 +79,7 @@ fn nearer(says: &'static str, number: Number, than: Number) -> Claim {
     Claim { says, asked: Asked::Nearer(number, than) }
 }
 
-/// All of them, in the paper's order.
+/// Returns all figures and tables, in the paper's order.
 pub(super) fn figures() -> Vec<Figure> {
     let beginning = [space::alignment(), space::first_space(), pages::first_writes()];
     let writes = [pages::minute_far(), pages::minute_near(), log::commit_log(), log::commit_total()];

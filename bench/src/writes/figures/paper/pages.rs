@@ -51,7 +51,7 @@ pub(super) fn minute_far() -> Figure {
     }
 }
 
-/// What the paper says of one store and another.
+/// The claims that compare stores.
 fn far_stores() -> Vec<Claim> {
     let [baseline, delta, tiger, rocks] = [Store::Baseline, PAPER, TIGER, ROCKS].map(Run::far);
     let total = |run, to| Ratio(Measure::Total, run, to);
@@ -85,7 +85,7 @@ fn far_stores() -> Vec<Claim> {
     ]
 }
 
-/// What it says of the sizes of records, pages and segments, and of threads.
+/// The claims about the sizes of records, pages and segments, and about threads.
 fn far_settings() -> Vec<Claim> {
     let [baseline, delta] = [Store::Baseline, PAPER].map(Run::far);
     let total = |run, to| Ratio(Measure::Total, run, to);

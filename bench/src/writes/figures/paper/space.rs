@@ -130,7 +130,8 @@ pub(super) fn space() -> Figure {
     }
 }
 
-/// The paper's table 2: bytes of a page, of a segment and the threshold, then beta in percent, and all of them in words.
+/// The paper's table 2: the bytes of a page, the bytes of a segment and the threshold, then beta in percent, and the
+/// row in text.
 const BETA: [(u64, u16, u16, f64, &str); 12] = [
     (8192, 128, 4096, 27.0, "27.0 % with pages of 8 KiB, segments of 128 B and a threshold of 4 KiB"),
     (8192, 128, 2048, 12.4, "12.4 % with pages of 8 KiB, segments of 128 B and a threshold of 2 KiB"),

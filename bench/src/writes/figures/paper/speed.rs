@@ -1,4 +1,4 @@
-//! Operations a second: figures 15 to 17.
+//! Operations per second: figures 15 to 17.
 
 use super::{Axis, DEFAULT, Figure, PAPER, ROCKS, SEVERAL, TIGER, about, least, most, nearer, threaded};
 use crate::writes::figures::claims::{Measure, Number};

@@ -1,5 +1,5 @@
-//! Writes a list of blocks: from keys in order, or from blocks of other lists. It also sets the layout of the finished
-//! bytes. Changing a list in place must not be in this file.
+//! Builds a list of blocks from keys in order, or from blocks of other lists, and lays out the finished bytes. Changing
+//! a list in place must not be in this file.
 
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
@@ -9,7 +9,7 @@ use crate::base::bytes;
 use duramen_codec::{Block, Codec, MAX_BLOCK};
 use std::ops::Range;
 
-/// Appends the bytes of a list of `blocks`; nothing for a list of none.
+/// Appends the bytes of a list of `blocks`; nothing if there are no blocks.
 fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, &'b [u8])> + Clone, out: &mut Vec<u8>) {
     let count = blocks.clone().count();
     if count == 0 {
@@ -38,15 +38,15 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
     blocks.for_each(|(_, body)| out.extend_from_slice(body));
 }
 
-/// A list of blocks under construction. Its last block stays open: keys are appended to it.
+/// A list of blocks under construction. Its last block is open: keys can be appended to it.
 pub(crate) struct Builder<T: IntKey> {
     rule: BlockRule,
-    /// Descriptors, each with where its bytes begin.
+    /// Descriptors, each with the offset of the block's bytes in `body`.
     blocks: Vec<(Block<T>, usize)>,
-    /// The blocks' bytes, and room for the last one to grow.
+    /// The blocks' bytes, with room for the last block to grow.
     body: Vec<u8>,
     used: usize,
-    /// A codec refused what it was given, which only damaged lists to take blocks from can lead to.
+    /// True if a codec has refused its input. This happens only if a block comes from a damaged list.
     broken: bool,
 }
 
@@ -55,7 +55,7 @@ impl<T: IntKey> Builder<T> {
         Builder { rule, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
     }
 
-    /// Bytes that the list takes now.
+    /// Returns the bytes that the list takes now.
     pub(super) fn bytes(&self) -> usize {
         if self.blocks.is_empty() { 0 } else { self.bytes_of(self.blocks.len(), self.used) }
     }
@@ -64,7 +64,7 @@ impl<T: IntKey> Builder<T> {
         FRONT + blocks * entry_bytes::<T>(self.rule.codec()) + body
     }
 
-    /// Bytes that the list takes with `key`, which must be above all others: `None` if it is not.
+    /// Returns the bytes that the list takes with `key`; `None` if `key` is not above all other keys.
     #[inline]
     pub(super) fn bytes_with(&self, key: T) -> Option<usize> {
         let Some((last, _)) = self.blocks.last() else { return Some(self.bytes_of(1, 0)) };
@@ -77,7 +77,7 @@ impl<T: IntKey> Builder<T> {
         })
     }
 
-    /// Appends a key; [`Builder::bytes_with`] it is not `None`.
+    /// Appends a key for which [`Builder::bytes_with`] is not `None`.
     #[inline]
     pub(super) fn push(&mut self, key: T) {
         if let Some((block, at)) = self.blocks.last_mut()
@@ -94,10 +94,10 @@ impl<T: IntKey> Builder<T> {
         self.open(Block { first: key, last: key, count: 1, extent: 0 }, &[]);
     }
 
-    /// Appends a block as it is, which becomes the open one.
+    /// Appends an encoded block, which becomes the open one.
     pub(super) fn open(&mut self, block: Block<T>, bytes: &[u8]) {
         let (at, end) = (self.used, self.used + bytes.len());
-        // A block of a damaged list may have more bytes than any other.
+        // A block of a damaged list may have more bytes than any valid block.
         let room = size_of::<T::Scratch>().max(bytes.len());
         if self.body.len() < at + room {
             self.body.resize(at + 4 * room, 0);
@@ -107,7 +107,7 @@ impl<T: IntKey> Builder<T> {
         self.used = end;
     }
 
-    /// Appends keys as one block of their own.
+    /// Appends keys as a block of their own.
     pub(super) fn push_block(&mut self, keys: &[T]) {
         let mut body = T::scratch();
         match T::encode(self.rule.codec(), keys, body.as_mut())
@@ -119,8 +119,8 @@ impl<T: IntKey> Builder<T> {
         }
     }
 
-    /// Takes over the keys of some slots of another list: whole blocks as they are, parts of blocks encoded anew, which
-    /// never makes them longer. False where they are not above those before, or damaged.
+    /// Copies the keys of some slots of another list: whole blocks unchanged, parts of blocks encoded again, which
+    /// never makes them longer. Returns false if the keys are not above those before, or the other list is damaged.
     pub(super) fn take(&mut self, index: &Index<'_, T>, slots: Range<usize>) -> bool {
         if slots.is_empty() {
             return true;

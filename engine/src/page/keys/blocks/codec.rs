@@ -1,13 +1,13 @@
-//! The codecs' operations as functions that are not generic. A generic caller would compile the many kernels again and
-//! again; here each kernel is compiled once for each width. The use of a block must not be in this file.
+//! The codecs' operations as functions that are not generic. Generic callers would compile the many kernels again each
+//! time; here each kernel is compiled once for each width. The use of a block must not be in this file.
 
 use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
 
 /// An integer key of a list of blocks: `u32` or `u64`.
 pub(crate) trait IntKey: Int {
-    /// Room for the bytes of any block, zeroed: 255 gaps of as many bytes as VByte may need.
+    /// Room for the bytes of any block, zeroed: 255 gaps of the greatest length that VByte needs.
     type Scratch: AsRef<[u8]> + AsMut<[u8]>;
-    /// Such room.
+    /// Returns such room.
     fn scratch() -> Self::Scratch;
     /// See [`Codec::decode`].
     fn decode<'o>(codec: Codec, block: &Block<Self>, bytes: &[u8], out: &'o mut Buffer<Self>) -> Result<&'o [Self]>;

@@ -1,5 +1,5 @@
-//! Changing a list of blocks in place: a key inserted, keys removed, blocks split, merged and laid out anew. Which
-//! block a key goes to is told by its value alone, so that redo does what commit did.
+//! Changes a list of blocks in place: inserts a key, removes keys, splits and merges blocks, lays the list out again.
+//! The block of a key depends only on the key's value, so that redo repeats what commit did.
 
 use super::build::Builder;
 use super::codec::IntKey;
@@ -11,10 +11,10 @@ use crate::base::bytes;
 use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
 use std::ops::Range;
 
-/// The list's new length in bytes, `None` where it would have to be longer than it may be; what is wrong with it.
+/// The list's new length in bytes; `None` if it would exceed the room. The error says what is wrong with the list.
 pub(super) type EditResult = Result<Option<usize>, String>;
 
-/// Where a list stands, for changing it: its bytes now, its keys, the bytes that it may come to.
+/// The state of a list before a change: its length in bytes, its number of keys, the most bytes that it may take.
 #[derive(Clone, Copy)]
 pub(super) struct EditState {
     pub(super) rule: BlockRule,
@@ -23,7 +23,7 @@ pub(super) struct EditState {
     pub(super) room: usize,
 }
 
-/// A block to be put in the list.
+/// A block to be written to the list.
 pub(super) type Piece<'p, T> = (Block<T>, &'p [u8]);
 
 pub(super) fn damaged(error: Error) -> String {
@@ -39,7 +39,8 @@ impl EditState {
         Index::new(self.codec(), bytes::slice(list, 0, self.used), self.count)
     }
 
-    /// A block's bytes with room to change them, and the descriptor; an error for more bytes than any block has.
+    /// Returns the descriptor of a block and a copy of its bytes with room for changes; an error if it has more bytes
+    /// than any valid block.
     fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> Result<(Block<T>, T::Scratch), String> {
         let mut scratch = T::scratch();
         let (block, body) = index.block(at);
@@ -56,11 +57,12 @@ impl EditState {
     }
 }
 
-/// Inserts `key` at `slot`; the bytes of `list` behind those used are zero up to the room.
+/// Inserts `key` at `slot`. The bytes of `list` behind those in use are zero up to the room.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let alone = [(Block { first: key, last: key, count: 1, extent: 0 }, &[][..])];
-    let expect = |at: usize| if at == slot { Ok(()) } else { Err(format!("slot {slot} is not the key's, but {at}")) };
+    let expect =
+        |at: usize| if at == slot { Ok(()) } else { Err(format!("the key belongs at slot {at}, not at slot {slot}")) };
     if index.is_empty() {
         expect(0)?;
         return splice(list, place, 0..0, &alone);
@@ -86,7 +88,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, 
     let front = key < block.first;
     match T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
-        Edit::Unchanged(_) => return Err("an insert of a key that is there".to_owned()),
+        Edit::Unchanged(_) => return Err("an insert of a key that exists".to_owned()),
     }
     let body = place.used_of(&block, scratch.as_ref())?;
     if front && body.len() > old + most_growth::<T>(place.codec()) {
@@ -95,7 +97,8 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, 
     splice(list, place, at..at + 1, &[(block, body)])
 }
 
-/// Inserts a key between the blocks `at` and `at + 1`: into the first if that is cheap, or into the second, or between.
+/// Inserts a key between the blocks `at` and `at + 1`: into the first if that is cheap, otherwise into the second,
+/// otherwise as a block of its own.
 fn insert_behind<T: IntKey>(list: &mut [u8], place: EditState, at: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let (block, body) = index.block(at);
@@ -121,7 +124,7 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: EditState, at: usize, key: T
     splice(list, place, at + 1..at + 1, &[alone])
 }
 
-/// The way of keys in order: the last block, whose bytes begin at `from`, grows where it is.
+/// Appends a key in place, for keys that arrive in order: the last block, whose bytes begin at `from`, grows.
 fn append<T: IntKey>(
     list: &mut [u8],
     place: EditState,
@@ -145,21 +148,21 @@ fn append<T: IntKey>(
     Ok(Some(used))
 }
 
-/// Inserts a key into a full block, which becomes two.
+/// Inserts a key into a full block, which becomes two blocks.
 fn insert_splitting<T: IntKey>(list: &mut [u8], place: EditState, at: usize, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let mut buffer = [T::default(); MAX_BLOCK];
     let mut keys = index.decode(at, &mut buffer).to_vec();
-    let Err(found) = keys.binary_search(&key) else { return Err("an insert of a key that is there".to_owned()) };
+    let Err(found) = keys.binary_search(&key) else { return Err("an insert of a key that exists".to_owned()) };
     if index.start(at) + found != slot {
-        return Err(format!("slot {slot} is not the key's"));
+        return Err(format!("the key does not belong at slot {slot}"));
     }
     keys.insert(found, key);
     let (left, right) = keys.split_at_checked(keys.len() / 2).unwrap_or_default();
     two(list, place, at..at + 1, left, right)
 }
 
-/// Puts up to two blocks of these keys in the place of some.
+/// Replaces the blocks of `range` by up to two blocks with these keys.
 fn two<T: IntKey>(list: &mut [u8], place: EditState, range: Range<usize>, left: &[T], right: &[T]) -> EditResult {
     let [mut a, mut b] = [T::scratch(), T::scratch()];
     let left = encode(place.codec(), left, a.as_mut())?;
@@ -180,7 +183,8 @@ fn encode<'s, T: IntKey>(codec: Codec, keys: &[T], scratch: &'s mut [u8]) -> Res
     Ok(Some((block, bytes::slice(scratch, 0, len))))
 }
 
-/// Takes the keys of the slots `[from, to)` out. A codec that is not delete-stable may need more room than there is.
+/// Removes the keys of the slots `[from, to)`. If the codec is not delete-stable, the list may need more room than
+/// there is.
 pub(super) fn remove<T: IntKey>(list: &mut [u8], place: EditState, from: usize, to: usize) -> EditResult {
     let index = place.index::<T>(list);
     let (first, last) = (index.block_of_slot(from), index.block_of_slot(to - 1));
@@ -191,7 +195,9 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: EditState, from: usize, 
     let [a, b] = &mut buffers;
     let left = index.decode(first, a).get(..from.wrapping_sub(index.start(first)));
     let right = index.decode(last, b).get(to.wrapping_sub(index.start(last))..);
-    let (Some(left), Some(right)) = (left, right) else { return Err("a block has fewer keys than it says".to_owned()) };
+    let (Some(left), Some(right)) = (left, right) else {
+        return Err("a block has fewer keys than its count".to_owned());
+    };
     if first == last {
         let (keys, mut scratch) = ([left, right].concat(), T::scratch());
         let old = index.block(first).1.len();
@@ -214,7 +220,7 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: EditState, at: usize, position:
     T::remove_at(place.codec(), &mut block, scratch.as_mut(), position).map_err(damaged)?;
     let body = place.used_of(&block, scratch.as_ref())?;
     if body.len() > old + entry_bytes::<T>(place.codec()) {
-        // The joined gap costs more than a border between two blocks, which keep no gap.
+        // The joined gap costs more than a border between two blocks, which needs no gap.
         let mut keys = [T::default(); MAX_BLOCK];
         let keys = index.decode(at, &mut keys);
         let (left, right) = (keys.get(..position), keys.get(position + 1..));
@@ -232,8 +238,8 @@ fn remove_one<T: IntKey>(list: &mut [u8], place: EditState, at: usize, position:
     splice(list, place, at..at + 1, &[(block, body)])
 }
 
-/// Puts `changed` in the place of block `at`, together with its neighbour in one block if that takes no more bytes;
-/// `left` is the lower of the two.
+/// Replaces block `at` by `changed`. Joins it with its neighbour if the result takes no more bytes. `left` is the lower
+/// of the two blocks.
 fn merge<T: IntKey>(list: &mut [u8], place: EditState, left: usize, at: usize, changed: Piece<'_, T>) -> EditResult {
     let index = place.index::<T>(list);
     let mut keys = Vec::with_capacity(MAX_BLOCK);
@@ -252,7 +258,7 @@ fn merge<T: IntKey>(list: &mut [u8], place: EditState, left: usize, at: usize, c
     }
 }
 
-/// The list with its keys in as few blocks as may be, if that gives back enough to be worth it: a sixteenth.
+/// Returns the list with its keys in as few blocks as possible, if that frees at least a sixteenth.
 pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: EditState) -> Option<Vec<u8>> {
     let index = place.index::<T>(list);
     if index.len() <= 1 + place.count.div_ceil(place.rule.most()) * 9 / 8 {
@@ -275,7 +281,7 @@ pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: EditState) -> Option<Vec
     })
 }
 
-/// Writes a block's own fields of the index; where it begins is not among them.
+/// Writes a block's fields of the index, except the offset of its bytes.
 fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize, block: &Block<T>) {
     let key = |list: &mut [u8], part: usize, key: T| {
         let bytes = key.widen().to_le_bytes();
@@ -289,7 +295,7 @@ fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize,
     }
 }
 
-/// Puts `pieces` in the place of the blocks of `range`. `None`, and nothing changed: there is no room.
+/// Replaces the blocks of `range` by `pieces`. Returns `None` and changes nothing if there is no room.
 pub(super) fn splice<T: IntKey>(
     list: &mut [u8],
     place: EditState,
@@ -335,8 +341,8 @@ pub(super) fn splice<T: IntKey>(
     Ok(Some(total))
 }
 
-/// The list with `pieces` in the place of the blocks of `range`, of which there are as many or not. The parts that stay
-/// are copied whole, whatever the number of blocks: a page may have more than a thousand.
+/// Returns the list with `pieces` in place of the blocks of `range`; the numbers of blocks may differ. The parts that
+/// stay are copied whole, whatever the number of blocks: a page may have more than a thousand.
 fn spliced<T: IntKey>(
     list: &[u8],
     place: &EditState,
@@ -365,7 +371,8 @@ fn spliced<T: IntKey>(
     let mut out = Vec::with_capacity(place.used + offset + pieces.len() * entry_bytes::<T>(codec));
     out.extend_from_slice(&bytes::u16_of(after).to_le_bytes());
     let mut at = FRONT;
-    // An array of the index, with the pieces' fields in the middle; where those behind them begin.
+    // Copies an array of the index, with the fields of the pieces in the middle. Returns the offset of the fields
+    // behind them.
     let mut array = |out: &mut Vec<u8>, width: usize, piece: &dyn Fn(usize, &mut Vec<u8>)| {
         out.extend_from_slice(bytes::slice(list, at, at + width * range.start));
         (0..pieces.len()).for_each(|i| piece(i, out));
@@ -395,10 +402,10 @@ fn spliced<T: IntKey>(
     out
 }
 
-/// Adds to every number of an array in the list, modulo 2^16.
+/// Adds a number to every number of an array in the list, modulo 2^16.
 #[allow(clippy::cast_possible_truncation)]
 fn add_to_all(list: &mut [u8], range: Range<usize>, change: usize) {
-    // The low bits are what is wanted: the change may be a negative one.
+    // Only the low bits are needed, because the change may be negative.
     let change = change as u16;
     if change == 0 {
         return;
@@ -410,7 +417,7 @@ fn add_to_all(list: &mut [u8], range: Range<usize>, change: usize) {
     }
 }
 
-/// Replaces the list whole, if that fits.
+/// Replaces the whole list, if the new one fits.
 pub(super) fn put_all(list: &mut [u8], new: &[u8], used: usize, room: usize) -> Option<usize> {
     if new.len() > room.min(list.len()) {
         return None;

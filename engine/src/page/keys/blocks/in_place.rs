@@ -1,6 +1,6 @@
-//! Puts keys into blocks in place, which is possible for most inserts at random. Only the bytes of one block and the
-//! starting slots of the blocks behind it change, so that the list is parsed once for many keys. Changes that move a
-//! block or its ends must not be in this file.
+//! Inserts keys into blocks in place, which is possible for most random inserts. Only the bytes of one block and the
+//! first slots of the blocks behind it change, so that the list is parsed once for many keys. Changes that move a block
+//! or change its first or last key must not be in this file.
 
 use super::codec::IntKey;
 use super::edit::EditState;
@@ -9,7 +9,7 @@ use super::rule::BlockRule;
 use crate::base::bytes;
 use duramen_codec::{Block, Codec};
 
-/// The parts of a list of blocks, those that change to be written. Any bytes are safe.
+/// The parts of a list of blocks; those that change are mutable. Any bytes are safe.
 struct Parts<'l, T: IntKey> {
     rule: BlockRule,
     count: usize,
@@ -19,7 +19,7 @@ struct Parts<'l, T: IntKey> {
     offsets: &'l [[u8; 2]],
     widths: &'l [u8],
     body: &'l mut [u8],
-    /// How many keys have been inserted, and the last block that knows where it begins with them.
+    /// The number of inserted keys, and the last block whose first slot includes them.
     done: u16,
     settled: usize,
 }
@@ -29,11 +29,11 @@ fn number(numbers: &[[u8; 2]], at: usize, end: usize) -> usize {
 }
 
 impl<'l, T: IntKey> Parts<'l, T> {
-    /// Takes a list apart; `None` where that is none, has no blocks, or is longer than it may be: the records
-    /// may want its room.
+    /// Divides a list into its parts. Returns `None` if the bytes are not a list, have no blocks, or exceed the room,
+    /// because the records may need the excess bytes.
     #[inline]
     fn of(list: &'l mut [u8], place: EditState) -> Option<Parts<'l, T>> {
-        // The one codec that inserts so. Others of which blocks may keep their length do it too seldom to be asked.
+        // Only this codec inserts in place. With the other codecs an insertion keeps a block's length too seldom.
         if place.codec() != Codec::SimdFor {
             return None;
         }
@@ -62,8 +62,8 @@ impl<'l, T: IntKey> Parts<'l, T> {
         })
     }
 
-    /// Inserts a key at its slot; false, and nothing changed, where that takes more, is none of this list's, or `later` goes to
-    /// the same block.
+    /// Inserts a key at its slot. Returns false and changes nothing if more bytes must change, if the key does not
+    /// belong to this list, or if `later` goes to the same block.
     #[inline]
     fn insert(&mut self, slot: usize, key: T, later: Option<T>) -> bool {
         let at = last_not_above(self.firsts, key);
@@ -97,7 +97,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
         true
     }
 
-    /// Sees to it that the blocks up to `at` know where they begin.
+    /// Updates the first slots of the blocks up to `at`.
     #[inline]
     fn settle(&mut self, at: usize) {
         for start in self.starts.get_mut(self.settled + 1..=at).unwrap_or_default() {
@@ -106,14 +106,14 @@ impl<'l, T: IntKey> Parts<'l, T> {
         self.settled = at;
     }
 
-    /// Ends the changes; says how many keys were inserted.
+    /// Completes the changes. Returns the number of inserted keys.
     fn finish(mut self) -> usize {
         self.settle(self.starts.len() - 1);
         self.done.into()
     }
 }
 
-/// Inserts a key at its slot; false, and nothing changed, where that takes more than its block as it lies.
+/// Inserts a key at its slot. Returns false and changes nothing if more than the bytes of its block must change.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> bool {
     Parts::of(list, place).is_some_and(|mut parts| {
         parts.insert(slot, key, None);
@@ -121,8 +121,8 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, 
     })
 }
 
-/// Inserts the first of `keys`, each at its slot of the list with those before, as long as that takes no more than their
-/// blocks as they lie, and not as many as `worth` go to one block; says how many.
+/// Inserts the first of `keys`, each at its slot of the list with those before, as long as only the bytes of their
+/// blocks change and fewer than `worth` keys go to one block. Returns how many were inserted.
 pub(super) fn insert_some<T: IntKey>(
     list: &mut [u8],
     place: EditState,

@@ -1,37 +1,38 @@
-//! The block index at the front of a key list of blocks: the place of each block and the keys at its ends, read
-//! without decoding any block. Changing a list must not be in this file.
+//! The block index at the front of a key list of blocks: the place of each block and its first and last key, read
+//! without decoding a block. Changing a list must not be in this file.
 //!
 //! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
 //!
-//! Keys are 4 or 8 bytes, little-endian. Offsets count from the end of the index; the blocks' bytes follow one another
-//! without gaps. Widths, the bits a field, are there for the packed codecs alone: the others' bytes say it all.
+//! Keys are 4 or 8 bytes, little-endian. Offsets count from the end of the index; the blocks' bytes are adjacent,
+//! without gaps. Only the packed codecs have widths, the bits of a field: for the other codecs the bytes of a block are
+//! sufficient.
 
 use super::codec::IntKey;
 use crate::base::bytes;
 use crate::page::check::cannot_hold;
 use duramen_codec::{Block, Buffer, Codec, Found};
 
-/// Bytes of the field that counts the blocks.
+/// The bytes of the field with the number of blocks.
 pub(super) const FRONT: usize = 2;
 
-/// True where the index keeps a width for each block.
+/// Returns true if the index has a width for each block.
 #[inline(always)]
 pub(super) fn is_packed(codec: Codec) -> bool {
     !codec.edits_in_place()
 }
 
-/// Bytes of the index that each block takes.
+/// Returns the bytes of the index for each block.
 #[inline(always)]
 pub(super) fn entry_bytes<T: IntKey>(codec: Codec) -> usize {
     2 * T::BYTES + 4 + usize::from(is_packed(codec))
 }
 
-/// As [`entry_bytes`], of this index.
+/// Does the same as [`entry_bytes`], for this index.
 pub(super) fn entry_bytes_of<T: IntKey>(index: &Index<'_, T>) -> usize {
     entry_bytes::<T>(index.codec)
 }
 
-/// The integer of a big-endian key; `None` where the key has another length.
+/// Returns the integer of a big-endian key; `None` if the key has another length.
 #[inline(always)]
 pub(super) fn integer<T: IntKey>(key: &[u8]) -> Option<T> {
     (key.len() == T::BYTES).then(|| T::narrow(key.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))))
@@ -44,18 +45,18 @@ pub(super) fn push_key<T: IntKey>(key: T, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes.get(8 - T::BYTES..).unwrap_or_default());
 }
 
-/// The key at a place of an array; zero where it is shorter.
+/// Returns the key at index `at` of an array; zero if the array is shorter.
 #[inline(always)]
 fn key_at<T: IntKey>(keys: &[T::Bytes], at: usize) -> T {
     keys.get(at).map_or_else(T::default, |bytes| T::from_le(*bytes))
 }
 
-/// Keys that the last step of a search in the index looks at.
+/// The number of keys that the last step of a search in the index compares.
 const WINDOW: usize = 32;
 
-/// The place of the last of `keys`, which are in order, that is not above `key`; 0 where all are. Halves without a branch until
-/// a window is left, and counts in that: a branch would be guessed wrong, and each further step would wait for the one
-/// before.
+/// Returns the index of the last of `keys`, which are in order, that is not above `key`; 0 if all are above it. Halves
+/// the range without a branch until a window is left, and counts in the window. A branch would often be mispredicted,
+/// and each further step would wait for the one before.
 #[inline(always)]
 pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
     let (mut base, mut size) = (0, keys.len());
@@ -70,7 +71,8 @@ pub(super) fn last_not_above<T: IntKey>(keys: &[T::Bytes], key: T) -> usize {
     (base + count(fours.as_flattened()) + count(rest)).saturating_sub(1)
 }
 
-/// The last of so many blocks that is `not_above`, or 0. With branches: keys in order take the same ones again.
+/// Returns the last of `blocks` blocks that is `not_above`, or 0. Uses branches, because keys in order take the same
+/// branches again.
 #[inline(always)]
 fn halve(blocks: usize, not_above: impl Fn(usize) -> bool) -> usize {
     let (mut base, mut size) = (0, blocks);
@@ -84,8 +86,8 @@ fn halve(blocks: usize, not_above: impl Fn(usize) -> bool) -> usize {
     base
 }
 
-/// The blocks of a leaf's keys, to read. Any bytes are safe: what an index that makes no sense leads to is empty, or a
-/// block that its codec refuses. Slots and keys are those of the page.
+/// The blocks of a leaf's keys, to read. Any bytes are safe: an invalid index gives an empty result, or a block that
+/// its codec refuses. Slots and keys are those of the page.
 #[derive(Clone, Copy)]
 pub(super) struct Index<'a, T: IntKey> {
     pub(super) codec: Codec,
@@ -99,7 +101,7 @@ pub(super) struct Index<'a, T: IntKey> {
 }
 
 impl<'a, T: IntKey> Index<'a, T> {
-    /// The index of `list` (its bytes alone), whose blocks have `count` keys.
+    /// Returns the index of `list` (the bytes of the list alone), whose blocks have `count` keys.
     #[inline(always)]
     pub(super) fn new(codec: Codec, list: &'a [u8], count: usize) -> Index<'a, T> {
         let claimed = usize::from(bytes::get_u16(list, 0));
@@ -122,61 +124,61 @@ impl<'a, T: IntKey> Index<'a, T> {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.firsts.len()
     }
 
-    /// True where there is none, and so no key.
+    /// Returns true if there are no blocks, and therefore no keys.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.firsts.is_empty()
     }
 
-    /// The codec of all blocks.
+    /// Returns the codec of all blocks.
     #[inline(always)]
     pub(super) fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// The smallest key of a block.
+    /// Returns the smallest key of a block.
     #[inline(always)]
     pub(super) fn first(&self, block: usize) -> T {
         key_at(self.firsts, block)
     }
 
-    /// The largest key of a block.
+    /// Returns the largest key of a block.
     #[inline(always)]
     pub(super) fn last(&self, block: usize) -> T {
         key_at(self.lasts, block)
     }
 
-    /// The slot of a block's first key; behind the last block the number of keys.
+    /// Returns the slot of a block's first key; for the index behind the last block, the number of keys.
     #[inline(always)]
     pub(super) fn start(&self, block: usize) -> usize {
         self.starts.get(block).map_or(self.count, |bytes| usize::from(u16::from_le_bytes(*bytes)))
     }
 
-    /// Where a block's bytes begin in the body.
+    /// Returns the offset of a block's bytes in the body.
     #[inline(always)]
     pub(super) fn offset(&self, block: usize) -> usize {
         self.offsets.get(block).map_or(self.body.len(), |bytes| usize::from(u16::from_le_bytes(*bytes)))
     }
 
-    /// The bytes of all blocks.
+    /// Returns the bytes of all blocks.
     #[inline(always)]
     pub(super) fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// The number of keys in a block; one that no block has where the index is damaged.
+    /// Returns the number of keys in a block; a number that no valid block has if the index is damaged.
     #[inline(always)]
     pub(super) fn keys_in(&self, block: usize) -> usize {
         self.start(block + 1).wrapping_sub(self.start(block)).min(usize::from(u16::MAX))
     }
 
-    /// A block's descriptor and its bytes, as the codec takes them.
+    /// Returns a block's descriptor and its bytes, as the codec takes them.
     #[inline(always)]
     pub(super) fn block(&self, block: usize) -> (Block<T>, &'a [u8]) {
         let bytes = self.body.get(self.offset(block)..self.offset(block + 1)).unwrap_or_default();
@@ -189,8 +191,8 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
     }
 
-    /// As [`Index::block`], to look for few keys: a packed block says how many bytes it has, and with those behind them at hand the
-    /// quickest searches read more than they need.
+    /// Does the same as [`Index::block`], to search for few keys. The bytes of a packed block include those behind it,
+    /// because the quickest searches read more bytes than they need. The descriptor has the block's length.
     #[inline(always)]
     fn block_to_search(&self, block: usize) -> (Block<T>, &'a [u8]) {
         if !is_packed(self.codec) {
@@ -202,7 +204,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first, last, count: bytes::u16_clamped(self.keys_in(block)), extent }, bytes)
     }
 
-    /// How many keys a block has, if they follow one another without a gap: then its bytes need not be looked at.
+    /// Returns the number of keys of a block if they have no gaps. Its bytes then need not be read.
     #[inline(always)]
     fn run(&self, block: usize) -> Option<usize> {
         let count = self.keys_in(block);
@@ -210,19 +212,20 @@ impl<'a, T: IntKey> Index<'a, T> {
         (count > 0 && count <= self.codec.max_count() && span == (count - 1) as u64).then_some(count)
     }
 
-    /// The last block whose first key is not above `key`; block 0 where all are.
+    /// Returns the last block whose first key is not above `key`; block 0 if all are above it.
     #[inline(always)]
     pub(super) fn block_of_key(&self, key: T) -> usize {
         last_not_above(self.firsts, key)
     }
 
-    /// The block that holds the key of `slot`.
+    /// Returns the block that holds the key of `slot`.
     #[inline(always)]
     pub(super) fn block_of_slot(&self, slot: usize) -> usize {
         halve(self.starts.len(), |block| self.start(block) <= slot)
     }
 
-    /// How many keys are below `key`, and whether the next one is it. A damaged block counts as one of larger keys.
+    /// Returns how many keys are below `key`, and whether the next one is equal. A damaged block counts as a block of
+    /// larger keys.
     #[inline(always)]
     pub(super) fn lower_bound(&self, key: T) -> Found {
         let at = self.block_of_key(key);
@@ -242,7 +245,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         Found { index: (self.start(at) + found.index).min(self.count), ..found }
     }
 
-    /// The key of `slot`, picked out of its block; zero where there is none.
+    /// Selects the key of `slot` in its block; zero if there is none.
     #[inline]
     pub(super) fn select(&self, slot: usize) -> T {
         let at = self.block_of_slot(slot);
@@ -254,7 +257,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         T::select(self.codec, &block, bytes, index).unwrap_or_default()
     }
 
-    /// The keys of a block in `out`; none where its bytes are damaged.
+    /// Decodes the keys of a block to `out`; none if its bytes are damaged.
     #[inline]
     pub(super) fn decode<'o>(&self, block: usize, out: &'o mut Buffer<T>) -> &'o [T] {
         if let Some(count) = self.run(block) {
@@ -270,7 +273,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         }
     }
 
-    /// The sum of a block's keys, taken in registers; zero where its bytes are damaged.
+    /// Returns the sum of a block's keys, computed in registers; zero if its bytes are damaged.
     #[inline]
     pub(super) fn sum(&self, block: usize) -> u128 {
         if let Some(count) = self.run(block) {
@@ -281,19 +284,20 @@ impl<'a, T: IntKey> Index<'a, T> {
         T::sum(self.codec, &block, bytes).unwrap_or_default()
     }
 
-    /// Bytes of a block, on average.
+    /// Returns the average number of bytes of a block.
     #[inline]
     pub(super) fn usual_bytes(&self) -> usize {
         self.body.len() / self.len().max(1)
     }
 
-    /// The bytes that [`Index::sum`] reads of a block; none of keys without a gap.
+    /// Returns the bytes of a block that [`Index::sum`] reads; none if the keys have no gaps.
     #[inline]
     pub(super) fn summed(&self, block: usize) -> &'a [u8] {
         if self.run(block).is_some() { &[] } else { self.block(block).1 }
     }
 
-    /// Says what is wrong with the list: its index, a block, one of more than `most` keys, or the order of keys.
+    /// Checks the index, each block (which may have at most `most` keys) and the order of keys. The error says what is
+    /// wrong.
     pub(super) fn check(&self, list: &[u8], most: usize) -> Result<(), String> {
         let claimed = usize::from(bytes::get_u16(list, 0));
         if (self.count == 0) != list.is_empty() || claimed != self.len() || (claimed == 0) != list.is_empty() {

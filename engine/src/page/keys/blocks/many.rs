@@ -1,5 +1,5 @@
-//! Many keys of a list of blocks at once: sums taken block by block, and blocks decoded once for all their keys.
-//! Queries must not be in this file.
+//! Operations on many keys of a list of blocks: sums computed block by block, and blocks decoded once for all their
+//! keys. Queries must not be in this file.
 
 use super::Blocks;
 use super::codec::IntKey;
@@ -8,13 +8,14 @@ use crate::page::keys::KeyRow;
 use duramen_codec::MAX_BLOCK;
 use std::ops::Range;
 
-/// Bytes of the blocks whose sums wait for memory: two for each key of the largest.
+/// The least average length of blocks, in bytes, whose sums are limited by memory: two bytes for each key of the
+/// largest block.
 const LONG_BLOCK: usize = 2 * MAX_BLOCK;
 
 impl Blocks<'_> {
-    /// The sum of the keys of some slots: whole blocks in registers, those at the edges decoded. What `ahead` makes is handed the
-    /// bytes that are read, if they are worth asking for in the page that comes next: where blocks are short, memory is quicker
-    /// than their sums are.
+    /// Returns the sum of the keys of some slots. Whole blocks are summed in registers, those at the edges are decoded.
+    /// The function that `ahead` makes receives the bytes that are read, if it pays to prefetch the same bytes of the
+    /// next page. If blocks are short, it does not: memory is quicker than the computation of their sums.
     pub(crate) fn sum<A: Fn(&[u8])>(&self, slots: &Range<usize>, ahead: impl FnOnce() -> Option<A>) -> u128 {
         each_width!(self, index => sum(&index, slots, ahead))
     }
@@ -24,12 +25,12 @@ impl Blocks<'_> {
         each_width!(self, index => rest_of_block(&index, slot, keys));
     }
 
-    /// Adds the keys of the block of `slot` to a row; gives the slot of the first.
+    /// Adds the keys of the block of `slot` to a row. Returns the slot of the first one.
     pub(crate) fn add_block_to(&self, row: &mut KeyRow, slot: usize) -> usize {
         each_width!(self, index => add_block_to(&index, row, slot))
     }
 
-    /// The most keys that one of the blocks has.
+    /// Returns the number of keys in the longest block.
     #[cfg(test)]
     pub(crate) fn longest(&self) -> usize {
         each_width!(self, index => (0..index.len()).map(|at| index.keys_in(at)).max().unwrap_or(0))

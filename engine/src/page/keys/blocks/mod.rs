@@ -1,11 +1,11 @@
-//! The key list of blocks: integer keys of 4 or 8 bytes in compressed blocks of up to 256 or 128, under an index
-//! that keeps each block's place, count, first and last key (Upscaledb paper, section 3). The codecs' own bytes are the
-//! crate `duramen-codec`'s affair; the layout with an example is in `docs/layouts/integers.md`.
+//! The key list of blocks: integer keys of 4 or 8 bytes in compressed blocks of up to 256 or 128 keys, below an index
+//! with each block's place, count, first and last key (Upscaledb paper, section 3). The crate `duramen-codec` defines
+//! the bytes of a block; the layout with an example is in `docs/layouts/integers.md`.
 //!
-//! Keys come and go as big-endian bytes, as the page sees them. Blocks lie side by side without gaps: one that grows or
-//! shrinks moves those behind it. Here the list's two widths become one interface; nothing here knows of records.
+//! Callers pass and receive keys as big-endian bytes. Blocks are adjacent, without gaps: a block that grows or shrinks
+//! moves those behind it. This file joins the list's two widths in one interface. Records must not be in this folder.
 
-/// Runs `$call` with `$index` being the index of the width that the list has.
+/// Runs `$call` with `$index` bound to the index of the list's width.
 macro_rules! each_width {
     ($list:expr, $index:ident => $call:expr) => {
         if $list.wide {
@@ -50,33 +50,33 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// The list of `count` keys in `list` (its bytes alone); `wide` ones have 8 bytes.
+    /// Returns the list of `count` keys in `list` (the bytes of the list alone). `wide` keys have 8 bytes.
     #[inline(always)]
     pub(super) fn new(rule: BlockRule, wide: bool, list: &'a [u8], count: usize) -> Blocks<'a> {
         Blocks { rule, wide, list, count }
     }
 
-    /// The index, if the keys are of that width.
+    /// Returns the index, if the keys have that width.
     #[inline(always)]
     fn index<T: IntKey>(&self) -> Option<Index<'a, T>> {
         let wide = T::BITS == 64;
         (wide == self.wide).then(|| Index::new(self.rule.codec(), self.list, self.count))
     }
 
-    /// The length of each key.
+    /// Returns the length of each key.
     #[inline(always)]
     pub(super) fn key_len(&self) -> usize {
         if self.wide { 8 } else { 4 }
     }
 
-    /// Appends to `left` the bytes of the keys up to each slot: see [`Blocks::entry_bytes`].
+    /// Appends to `out` the bytes of each key: the bytes of its block, divided evenly among the block's keys.
     pub(crate) fn sizes(&self, out: &mut Vec<usize>) {
         each_width!(self, index => {
             for at in 0..index.len() {
                 let (block, body) = index.block(at);
                 let bytes = index::entry_bytes_of(&index) + body.len();
                 let count = usize::from(block.count).min(index.codec().max_count());
-                // What is over goes to the keys that it has come to a byte at.
+                // The remainder of the division goes to keys at even distances.
                 let (each, over, mut gathered) = (bytes / count.max(1), bytes % count.max(1), 0);
                 out.extend((0..count).map(|_| {
                     gathered += over;
@@ -89,17 +89,17 @@ impl<'a> Blocks<'a> {
         out.resize(self.count, 0);
     }
 
-    /// Bytes that the keys of some slots would take in a list of their own.
+    /// Returns the bytes that the keys of some slots would take in a list of their own.
     pub(crate) fn bytes_of(&self, slots: Range<usize>) -> usize {
         each_width!(self, index => bytes_of(&index, self.rule, slots))
     }
 
-    /// The slot where the block of `slot` begins.
+    /// Returns the first slot of the block of `slot`.
     pub(crate) fn block_start(&self, slot: usize) -> usize {
         each_width!(self, index => index.start(index.block_of_slot(slot)))
     }
 
-    /// The most bytes that one more key costs a list.
+    /// Returns the most bytes that one more key costs a list.
     pub(crate) fn most_growth(&self) -> usize {
         if self.wide {
             policy::most_growth::<u64>(self.rule.codec())
@@ -168,13 +168,13 @@ fn search<T: IntKey>(index: &Index<'_, T>, key: &[u8]) -> Result<usize, usize> {
             let found = index.lower_bound(integer(key).unwrap_or_default());
             if found.exact { Ok(found.index) } else { Err(found.index) }
         }
-        // A key that begins with this one is above it.
+        // A longer key that begins with the sought one is above it.
         Ordering::Less => {
             let mut whole = key.to_vec();
             whole.resize(T::BYTES, 0);
             Err(index.lower_bound(integer(&whole).unwrap_or_default()).index)
         }
-        // A key that this one begins with is below it.
+        // A shorter key that the sought one begins with is below it.
         Ordering::Greater => {
             let found = index.lower_bound(integer(bytes::slice(key, 0, T::BYTES)).unwrap_or_default());
             Err(found.index + usize::from(found.exact))
@@ -190,9 +190,9 @@ fn bytes_of<T: IntKey>(index: &Index<'_, T>, rule: BlockRule, slots: Range<usize
 
 /// A list of blocks under construction.
 pub(crate) enum BlocksBuilder {
-    /// Of keys of 4 bytes.
+    /// Keys have 4 bytes.
     Narrow(Builder<u32>),
-    /// Of keys of 8 bytes.
+    /// Keys have 8 bytes.
     Wide(Builder<u64>),
 }
 

@@ -1,5 +1,5 @@
-//! Which block a key goes to: what an append costs, and when a block of its own costs less. Pure arithmetic on
-//! descriptors, the same at commit and at recovery.
+//! Chooses the block of a key: the cost of an append, and when a block of its own costs less. The result depends only
+//! on descriptors, so that it is the same at commit and at recovery.
 
 use super::codec::IntKey;
 use super::index::{entry_bytes, is_packed};
@@ -7,11 +7,11 @@ use super::rule::BlockRule;
 use duramen_codec::{Block, Codec};
 use std::ops::Range;
 
-/// Bytes that one more key may cost in its block, beside what a block of its own would: a packed block whose fields
-/// all have to become wider for one key far away is left alone.
+/// The most bytes that one more key may cost in its block, beside the cost of a block of its own. Without this limit
+/// one distant key would make all fields of a packed block wider.
 const WIDENING: usize = 64;
 
-/// The most bytes that one more key may cost a block.
+/// Returns the most bytes that one more key may cost a block.
 pub(super) fn most_growth<T: IntKey>(codec: Codec) -> usize {
     WIDENING + entry_bytes::<T>(codec)
 }
@@ -20,16 +20,16 @@ fn bits(value: u64) -> u16 {
     u16::try_from(u64::BITS - value.leading_zeros()).unwrap_or(64)
 }
 
-/// Bytes of a gap in VarInt-GB and StreamVByte.
+/// Returns the bytes of a gap in VarInt-GB and StreamVByte.
 fn whole_bytes(gap: u64) -> usize {
     usize::from(bits(gap).div_ceil(8).max(1))
 }
 
-/// Bytes that a block of at least one key grows by if `key`, above all of its keys, is appended.
+/// Returns the bytes by which a block of at least one key grows if `key`, above all of its keys, is appended.
 pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize {
     let gap = key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1);
     let gaps = usize::from(block.count.saturating_sub(1));
-    // One control byte for as many gaps.
+    // One control byte describes this number of gaps.
     let group = if T::BITS == 32 { 4 } else { 2 };
     match codec {
         Codec::Plain => T::BYTES,
@@ -44,7 +44,7 @@ pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize
     }
 }
 
-/// The descriptor of a packed block of at least one key once `key`, above all of its keys, is appended.
+/// Returns the descriptor of a packed block of at least one key after `key`, above all of its keys, is appended.
 fn grown<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Block<T> {
     let field = match codec {
         Codec::Bp128 => key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1),
@@ -54,7 +54,7 @@ fn grown<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Block<T> {
     Block { first: block.first, last: key, count: block.count.saturating_add(1), extent }
 }
 
-/// What appending `key` to the block costs in bytes; `None` where it is to begin a block of its own.
+/// Returns the cost in bytes of appending `key` to the block; `None` if the key must begin a block of its own.
 #[inline]
 pub(super) fn append_cost<T: IntKey>(rule: BlockRule, block: &Block<T>, key: T) -> Option<usize> {
     let codec = rule.codec();
@@ -63,8 +63,8 @@ pub(super) fn append_cost<T: IntKey>(rule: BlockRule, block: &Block<T>, key: T) 
     (count > 0 && count < rule.most() && (!is_packed(codec) || cost <= most_growth::<T>(codec))).then_some(cost)
 }
 
-/// Divides keys among blocks of at most so many: a key that would make all fields of a packed block wider may begin one of
-/// its own, as it may when keys are appended one by one.
+/// Divides keys among blocks of at most `most` keys. A key that would make all fields of a packed block wider may begin
+/// a block of its own, as it may when keys are appended one by one.
 pub(super) fn pieces<T: IntKey>(rule: BlockRule, keys: &[T], most: usize) -> impl Iterator<Item = Range<usize>> {
     let codec = rule.codec();
     let mut from = 0;
@@ -102,9 +102,9 @@ mod tests {
             };
             key = next;
             let now = T::used(codec, &block).unwrap();
-            let told = if block.count == 0 { 0 } else { growth(codec, &block, T::narrow(key)) };
+            let predicted = if block.count == 0 { 0 } else { growth(codec, &block, T::narrow(key)) };
             T::append(codec, &mut block, &mut bytes, T::narrow(key)).unwrap();
-            assert_eq!(T::used(codec, &block).unwrap() - now, told, "{codec} at {} keys", block.count);
+            assert_eq!(T::used(codec, &block).unwrap() - now, predicted, "{codec} at {} keys", block.count);
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn an_append_costs_what_was_told(gaps in prop::collection::vec((40u32..64, any::<u64>()), 1..256)) {
+        fn an_append_costs_the_predicted_bytes(gaps in prop::collection::vec((40u32..64, any::<u64>()), 1..256)) {
             for codec in Codec::ALL {
                 holds::<u32>(codec, &gaps);
                 holds::<u64>(codec, &gaps);

@@ -1,10 +1,9 @@
-//! The rule by which the blocks of a list are made: their codec, and the most keys of a block. Coding must not be in
-//! this file.
+//! The rule for the blocks of a list: their codec, and the most keys of a block. Encoding must not be in this file.
 
 use crate::page::keys::table::Parameter;
 use duramen_codec::{Codec, MAX_BLOCK};
 
-/// The codec of a list's blocks and the most keys of one: as many as the codec takes, or half of [`MAX_BLOCK`].
+/// The codec of a list's blocks and the most keys of a block: the codec's greatest number, or half of [`MAX_BLOCK`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockRule {
     codec: Codec,
@@ -12,25 +11,26 @@ pub struct BlockRule {
 }
 
 impl BlockRule {
-    /// The codec of blocks unless another is named: of those that are smaller than plain keys the one with the quickest
-    /// random inserts, lookups and sums.
+    /// The codec of blocks if no other is requested: among the codecs that are smaller than plain keys, the one with
+    /// the quickest random inserts, lookups and sums.
     pub const DEFAULT_CODEC: Codec = Codec::SimdFor;
 
-    /// Keys of a short block.
+    /// The most keys of a short block.
     pub const SHORT: usize = MAX_BLOCK / 2;
 
-    /// Blocks as long as the codec takes them.
+    /// Returns the rule for blocks of the codec's greatest length.
     pub const fn long(codec: Codec) -> BlockRule {
         BlockRule { codec, short: false }
     }
 
-    /// Blocks of up to [`BlockRule::SHORT`] keys; `None` where the codec takes no longer ones anyway.
+    /// Returns the rule for blocks of up to [`BlockRule::SHORT`] keys; `None` if the codec's blocks cannot be longer.
     pub const fn short(codec: Codec) -> Option<BlockRule> {
         if codec.max_count() > BlockRule::SHORT { Some(BlockRule { codec, short: true }) } else { None }
     }
 
-    /// Of every codec the long blocks, and the short ones of those that take longer ones, each with its bytes in a tag.
-    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    /// The long blocks of every codec, and the short ones of the codecs that allow longer ones, each with its bytes in
+    /// a tag.
+    #[allow(clippy::indexing_slicing)] // evaluated by the compiler, which rejects an index out of bounds
     const ALL: [(BlockRule, [u8; 2]); 2 * Codec::ALL.len() - 1] = {
         let mut all = [(BlockRule::long(Codec::Plain), [0; 2]); 2 * Codec::ALL.len() - 1];
         let (mut codec, mut next) = (0, 0);
@@ -56,28 +56,28 @@ impl BlockRule {
         }
     }
 
-    /// The codec.
+    /// Returns the codec.
     #[inline(always)]
     pub const fn codec(self) -> Codec {
         self.codec
     }
 
-    /// True where blocks are shorter than the codec takes them.
+    /// Returns true if blocks are shorter than the codec allows.
     #[inline(always)]
     pub const fn is_short(self) -> bool {
         self.short
     }
 
-    /// The most keys of a block.
+    /// Returns the most keys of a block.
     #[inline(always)]
     pub const fn most(self) -> usize {
         if self.short { BlockRule::SHORT } else { self.codec.max_count() }
     }
 }
 
-/// The blocks are short.
+/// A bit of the variant in a tag: the blocks are short.
 const SHORT: u8 = 1;
-/// The blocks are read by the vector kernels of Masked VByte.
+/// A bit of the variant in a tag: the vector kernels of Masked VByte read the blocks.
 const MASKED: u8 = 2;
 
 impl Parameter for BlockRule {

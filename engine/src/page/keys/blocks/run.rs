@@ -1,6 +1,6 @@
-//! Many keys at once for one block: it is read, merged with them and written as one block or several, where inserts one by
-//! one would do so for each key. Which keys belong together is told by the list and their values alone, so that redo
-//! does what commit did.
+//! Inserts many keys into one block: it is read, merged with them and written once as one block or several, where
+//! single inserts would do so for each key. The list and the values of the keys alone determine which keys are inserted
+//! together, so that redo repeats what commit did.
 
 use super::codec::IntKey;
 use super::edit::{EditResult, EditState, damaged, splice};
@@ -9,7 +9,7 @@ use super::policy::pieces;
 use duramen_codec::MAX_BLOCK;
 use std::ops::Range;
 
-/// How many of `keys` go to the same block as the first.
+/// Returns how many of `keys` go to the same block as the first.
 pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item = Option<T>>) -> usize {
     let mut keys = keys.peekable();
     let Some(first) = keys.peek().copied().flatten() else { return 0 };
@@ -18,12 +18,12 @@ pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item
     keys.take_while(|key| key.is_some_and(|key| end.is_none_or(|end| key < end))).count()
 }
 
-/// Inserts keys that are [`together`], each at its slot of the list as it is now. `None`, and nothing changed: there is no
-/// room for all of them.
+/// Inserts keys that are [`together`], each at its slot of the list as it is now. Returns `None` and changes nothing if
+/// there is no room for all of them.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, keys: &[(usize, T)]) -> EditResult {
     let index = place.index::<T>(list);
     let Some(&(_, first)) = keys.first().filter(|_| !index.is_empty()) else {
-        return Err("a run of keys for a list that has none".to_owned());
+        return Err("a run of keys for a list without keys".to_owned());
     };
     let (codec, at) = (place.codec(), index.block_of_key(first));
     let (max, behind) = (place.rule.most(), first > index.last(at) && at + 1 == index.len());
@@ -32,7 +32,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, keys: &[(usiz
     let there = if full { &[][..] } else { index.decode(at, &mut buffer) };
     let start = if full { index.start(at + 1) } else { index.start(at) };
     let merged = merge(there, start, keys)?;
-    // Keys in order fill blocks; among others there are to be more.
+    // Keys in order fill blocks. Otherwise the keys are divided evenly, which leaves room for later keys.
     let most = if behind { max } else { merged.len().div_ceil(merged.len().div_ceil(max)) };
     let pieces: Vec<Range<usize>> = pieces(place.rule, &merged, most).collect();
     let mut bodies: Vec<T::Scratch> = pieces.iter().map(|_| T::scratch()).collect();
@@ -46,7 +46,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, keys: &[(usiz
     splice(list, place, replaced, &blocks)
 }
 
-/// The keys of a block, whose first has the slot `start`, and the new ones, in order.
+/// Returns the keys of a block, whose first has the slot `start`, merged with the new ones.
 fn merge<T: IntKey>(there: &[T], start: usize, keys: &[(usize, T)]) -> Result<Vec<T>, String> {
     let mut merged = Vec::with_capacity(there.len() + keys.len());
     let mut rest = there;
@@ -57,10 +57,10 @@ fn merge<T: IntKey>(there: &[T], start: usize, keys: &[(usize, T)]) -> Result<Ve
         rest = after;
         let expected = start + there.len() - rest.len();
         if *slot != expected {
-            return Err(format!("slot {slot} is not the key's, but {expected}"));
+            return Err(format!("the key belongs at slot {expected}, not at slot {slot}"));
         }
         if rest.first() == Some(key) || merged.last().is_some_and(|last| last >= key) {
-            return Err("a run of keys of which one is there, or that are not in order".to_owned());
+            return Err("a run of keys that are not in order or not new".to_owned());
         }
         merged.push(*key);
     }

@@ -1,4 +1,4 @@
-//! The key list of blocks among the others.
+//! The implementation of [`Scheme`] for the key list of blocks.
 
 use super::codec::IntKey;
 use super::edit::{self, EditState};
@@ -18,7 +18,7 @@ pub(crate) struct BlocksScheme {
     pub(crate) wide: bool,
 }
 
-/// Runs `$call` with `$T` being the integer type of a list's keys.
+/// Runs `$call` with `$T` bound to the integer type of a list's keys.
 macro_rules! each_type {
     ($scheme:expr, $T:ident => $call:expr) => {
         if $scheme.wide {
@@ -66,7 +66,7 @@ impl Scheme for BlocksScheme {
         suffix_len
     }
 
-    /// Of blocks nothing is sure but their index.
+    /// A key takes no certain number of bytes: only the index of blocks has a fixed size.
     fn least_entry_bytes(self, _len: usize, _common: usize, _inner: bool) -> usize {
         0
     }
@@ -75,7 +75,8 @@ impl Scheme for BlocksScheme {
         false
     }
 
-    /// True where the bytes can hold the index that the list claims to have, and it has one exactly if it has keys.
+    /// Returns true if the bytes can hold the index that the list claims to have, and the list has an index exactly if
+    /// it has keys.
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
         let empty = state.count == 0;
         each_type!(self, T => {
@@ -87,17 +88,18 @@ impl Scheme for BlocksScheme {
         Ok(None)
     }
 
-    /// Where there is no room for the key as the list stands, the list is laid out anew, if that pays.
+    /// Inserts a key. If there is no room for it in the present layout, the list is laid out again, if that saves
+    /// enough.
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         each_type!(self, T => insert::<T>(list, self.place(state), slot, suffix))
     }
 
-    /// A codec that is not delete-stable may need more room than there is.
+    /// Removes keys. If the codec is not delete-stable, the list may need more room than there is.
     fn remove(self, list: &mut [u8], state: KeyState, from: usize, to: usize) -> EditResult {
         each_type!(self, T => edit::remove::<T>(list, self.place(state), from, to))
     }
 
-    /// `None`: it would not fit, or not pay.
+    /// Lays the list out again. Returns `None` if the result does not fit or does not save enough.
     fn vacuumize(self, list: &mut [u8], state: KeyState) -> Option<usize> {
         let place = self.place(state);
         let packed = each_type!(self, T => edit::vacuumized::<T>(list, place))?;

@@ -1,5 +1,5 @@
-//! Building a DB2 key list entry by entry, in order. Keys that come one by one get prefixes when the list has grown;
-//! keys that are taken from another list keep the groups that they have there.
+//! Builds a DB2 key list entry by entry, in order. Keys that are appended one by one get prefixes when the list has
+//! grown. Keys that are copied from another list keep the groups that they have there.
 
 use super::layout::{Keys, PrefixRun, optimize};
 use super::{Db2, FIELD, GROUP, Group, head_of};
@@ -8,16 +8,16 @@ use crate::page::keys::Walked;
 use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::SlottedBuilder;
 
-/// The group of an entry in the list that it is taken from.
+/// The group of an entry in the list that it is copied from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) group: usize,
-    /// Bytes of its prefix that are left.
+    /// The bytes of the group's prefix that remain.
     pub(crate) prefix: usize,
 }
 
 impl Origin {
-    /// That of an entry which loses its first `cut` bytes.
+    /// Returns the origin of an entry that loses its first `cut` bytes.
     pub(crate) fn of(entry: &Walked<'_>, cut: usize) -> Origin {
         Origin { group: entry.group, prefix: entry.prefix.saturating_sub(cut) }
     }
@@ -25,29 +25,29 @@ impl Origin {
 
 /// A DB2 key list under construction.
 pub(crate) struct Db2Builder {
-    /// Bytes that the list may come to have, about.
+    /// The approximate greatest length of the list in bytes.
     most: usize,
-    /// Bytes beyond which prefixes are chosen again.
+    /// The length in bytes at which prefixes are chosen again.
     next: usize,
     groups: Vec<[u8; GROUP]>,
     prefixes: Vec<u8>,
     suffixes: SlottedBuilder,
     keys: Keys,
-    /// The prefix of the last group, and where it came from.
+    /// The prefix of the last group, and the origin of that group.
     prefix: Vec<u8>,
     origin: Option<Origin>,
 }
 
-/// How the next entry comes in.
+/// Where the next entry goes.
 enum Way {
-    /// To the last group.
+    /// The entry joins the last group.
     Join,
-    /// With a group of its own, with so many bytes of prefix.
+    /// The entry begins a group with a prefix of that many bytes.
     Open(usize),
 }
 
 impl Db2Builder {
-    /// Begins a list of up to some `bytes`.
+    /// Begins a list for a page of up to `bytes` bytes.
     pub(crate) fn new(granule: usize, bytes: usize) -> Db2Builder {
         Db2Builder {
             most: bytes,
@@ -72,7 +72,8 @@ impl Db2Builder {
         }
     }
 
-    /// Bytes of groups that opening one adds: the first brings one for the keys before it.
+    /// Returns the bytes that a new group adds to the directory. The first one also adds a group for the keys before
+    /// it.
     fn opened(&self) -> usize {
         if self.groups.is_empty() && self.keys.len() > 0 { 2 * GROUP } else { GROUP }
     }
@@ -85,7 +86,7 @@ impl Db2Builder {
         FIELD + GROUP * self.groups.len() + self.prefixes.len()
     }
 
-    /// Appends a key; `origin` is its group in the list that it is taken from.
+    /// Appends a key. `origin` is its group in the list that it is copied from.
     fn push_from(&mut self, key: &[u8], origin: Option<Origin>) {
         if let Way::Open(prefix) = self.way(key, origin) {
             let first = if self.keys.len() > 0 { self.keys.key(0) } else { key };
@@ -101,13 +102,15 @@ impl Db2Builder {
                 let keys = std::mem::take(&mut self.keys);
                 self.lay_out(keys, &runs);
             }
-            // At a half, three quarters, seven eighths of the page, as long as it grows.
+            // Prefixes are chosen at a half, three quarters, seven eighths of the page, and so on as long as the list
+            // grows.
             let bytes = self.bytes();
             self.next = bytes + self.most.saturating_sub(bytes).max(self.most / 16) / 2;
         }
     }
 
-    /// Begins a group at `slot`, with the first bytes of `key` for its prefix. `first` is the head of the list's first key.
+    /// Begins a group at `slot`, whose prefix is the first `prefix` bytes of `key`. `first` is the head of the list's
+    /// first key.
     fn open(&mut self, first: u32, slot: usize, key: &[u8], prefix: usize) {
         if self.groups.is_empty() && slot > 0 {
             self.groups.push(Group { head: first, slot: 0, offset: 0 }.field());
@@ -128,7 +131,7 @@ impl Db2Builder {
         self.groups.iter().map(run).collect()
     }
 
-    /// Makes the list one of these keys under these prefixes.
+    /// Lays the list out again with these keys and these prefixes.
     pub(super) fn lay_out(&mut self, keys: Keys, runs: &[PrefixRun]) {
         self.groups.clear();
         self.prefixes.clear();
@@ -206,7 +209,7 @@ mod tests {
                 let promised = if origin.is_none() { builder.bytes_with(key.as_bytes()) } else { None };
                 builder.push_from(key.as_bytes(), origin);
                 if let Some(promised) = promised {
-                    prop_assert!(builder.bytes() <= promised, "{} bytes after {promised} were promised", builder.bytes());
+                    prop_assert!(builder.bytes() <= promised, "{} bytes, more than {promised}", builder.bytes());
                 }
             }
         }

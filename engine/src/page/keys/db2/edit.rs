@@ -1,5 +1,5 @@
-//! Changing a DB2 key list: in place as long as there is room, under other prefixes when there is none. The slotted
-//! list's own changes are its affair.
+//! Changes a DB2 key list: in place as long as there is room, under other prefixes if there is none. Changes of the
+//! slotted list alone must not be in this file.
 
 use super::layout::{Keys, PrefixRun, optimize};
 use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
@@ -8,28 +8,28 @@ use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::slotted;
 use crate::page::keys::{KeyState, Plan, USUAL_SUFFIX};
 
-/// What [`plan`] finds, by its place in [`Plan::found`]: how it is done, and the group.
+/// The indexes of the results of [`plan`] in [`Plan::found`]: the kind of insertion, and the group.
 const HOW: usize = 0;
 const INDEX: usize = 1;
-/// The entry goes to a group that is there.
+/// The entry goes to an existing group.
 const JOIN: usize = 0;
-/// It gets a group of its own, in front of the one of that index.
+/// The entry gets a group of its own, in front of the group with that index.
 const OPEN: usize = 1;
-/// The list is laid out anew.
+/// The list is laid out again.
 const ANEW: usize = 2;
 
-/// The state of the slotted list alone.
+/// Returns the state of the slotted list alone.
 fn inner(state: KeyState, base: usize) -> KeyState {
     KeyState { bytes: state.bytes.saturating_sub(base), ..state }
 }
 
-/// A quarter of what the list may have: the most that directory and prefixes take.
+/// Returns the most bytes that directory and prefixes may take: a quarter of the room.
 fn most(room: usize) -> usize {
     room / 4
 }
 
-/// See [`crate::page::keys::plan`]. Where there is no room, or the entry has not the prefix of the keys around it (as
-/// images of long keys may), the prefixes are chosen anew.
+/// See [`crate::page::keys::plan`]. The prefixes are chosen again if there is no room, or if the entry does not have
+/// the prefix of the keys around it. Images of long keys may be out of order in this way.
 pub(crate) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     if state.count == 0 {
         let empty = KeyState { bytes: 0, ..state };
@@ -54,22 +54,22 @@ pub(crate) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> 
 
 /// The longest suffix whose length takes one byte.
 const SHORT: usize = 0x7f;
-/// More keys than this are not looked at all together, to know what their prefixes can save at the most.
+/// The most keys for which the exact bound on the savings of prefixes is computed: its cost is quadratic.
 const MANY: usize = 64;
 
-/// False where no choice of prefixes can save so many bytes. A group of n keys saves its prefix n - 1 times, less its place
-/// in the directory, and that prefix is no longer than what any of those keys has in common with the one before. A key of
-/// which less than a head is left behind its prefix saves less: that is known of the groups that there are. That the new key
-/// may do without a group of its own is for the caller to see.
+/// Returns false if no choice of prefixes can save that many bytes. A group of n keys saves its prefix n - 1 times,
+/// less its place in the directory. The prefix is no longer than the common prefix of any two neighbours in the group.
+/// A key whose rest behind the prefix is shorter than a head saves less; for the existing groups the exact number is
+/// known. The caller considers that the new key may not need a group of its own.
 fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     let (mut left, mut right) = (Vec::with_capacity(USUAL_SUFFIX), Vec::with_capacity(USUAL_SUFFIX));
     if let Some(before) = slot.checked_sub(1) {
         view.append(before, &mut left);
     }
     view.append(slot, &mut right);
-    // What each key has in common with the one before, the new one among them.
+    // The length of the common prefix of each key and the one before, including the new key.
     let mut common = Vec::with_capacity(view.count + 1);
-    // What the groups that there are cost and save.
+    // The bytes that the existing groups cost and save.
     let (mut front, mut saved) = (0, 0);
     let around = (bytes::common_prefix(&left, suffix), bytes::common_prefix(suffix, &right));
     let spans = view.groups.len().max(1);
@@ -95,18 +95,20 @@ fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     if slot >= view.count {
         common.push(around.0);
     }
-    // The length of a long suffix may take a byte less as well.
+    // The length field of a long suffix may also become a byte shorter.
     let long = suffix.len() > SHORT || view.first_longer(0, SHORT).is_some();
     let reach = front + if long { common.len() } else { 0 };
-    // Without groups there are none to do without: one has to be opened.
+    // Without groups there is no group to remove: a saving needs a new group.
     let wanted = bytes + saved;
     let least = if view.groups.is_empty() { wanted + GROUP } else { wanted };
     common.iter().sum::<usize>() + reach >= least && (common.len() > MANY || most_saved(&common) + reach >= wanted)
 }
 
-/// The most that groups of keys save which have so much in common with the ones before.
+/// Returns the most bytes that groups of keys save. `common` is the length of the common prefix of each key and the one
+/// before.
 fn most_saved(common: &[usize]) -> usize {
-    // Of the keys before each place, and beside it what as many groups as there can be cost.
+    // `best` has the savings for the keys before each place. The cost of the greatest possible number of groups is
+    // added to each, so that no value is negative.
     let debt = GROUP * common.len();
     let mut best = Vec::with_capacity(common.len() + 1);
     best.push(debt);
@@ -123,7 +125,7 @@ fn most_saved(common: &[usize]) -> usize {
     best.last().map_or(0, |most| most.saturating_sub(debt))
 }
 
-/// How an entry comes in, the group, and what of its suffix is kept behind the group's prefix.
+/// Returns how an entry is inserted, the group, and the rest of its suffix behind the group's prefix.
 fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'s [u8]) {
     if view.groups.is_empty() {
         return (JOIN, 0, suffix);
@@ -139,7 +141,7 @@ fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'
     }
 }
 
-/// The whole list with the entry, under the prefixes that pay best.
+/// Returns the whole list with the entry, under the best prefixes.
 fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<u8> {
     let (how, joined, _) = place(view, slot, suffix);
     let mut keys = Keys::of_about(2 * state.room);
@@ -202,7 +204,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8
     if groups > 0 {
         rest = suffix.get(prefix..).unwrap_or_default();
         directory::change(list, index, |group| {
-            // Of the two groups around it the entry may be the first of the second.
+            // The entry may become the first of the second of the two groups around it.
             if group.slot == slot {
                 group.head = head_of(suffix);
             }
@@ -225,7 +227,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     let base = suffixes_at(list);
     let front = front_without(&Db2::new(list, state.count, state.granule), from, to);
     if front.len() > base {
-        return Err(format!("prefixes that overlap: {base} bytes of which some take {}", front.len()));
+        return Err(format!("prefixes overlap: some prefixes of {base} bytes take {} bytes", front.len()));
     }
     let suffixes = list.get_mut(base..state.bytes).unwrap_or_default();
     let left = slotted::edit::remove(suffixes, inner(state, base), from, to)?;
@@ -236,7 +238,8 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     Ok(end)
 }
 
-/// The front of the list without the entries `[from, to)`: groups that lose all go, with their prefixes.
+/// Returns the directory and prefixes without the entries `[from, to)`. Groups that lose all keys disappear with their
+/// prefixes.
 fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
     let (mut groups, mut prefixes) = (Vec::with_capacity(view.groups.len()), Vec::with_capacity(view.prefixes.len()));
     let mut key = Vec::new();
@@ -266,7 +269,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn groups_save_their_prefixes_less_what_they_cost() {
+    fn groups_save_their_prefixes_less_their_cost() {
         assert_eq!(most_saved(&[]), 0);
         assert_eq!(most_saved(&[0, 1, 1, 1]), 0, "a group costs more than it saves");
         assert_eq!(most_saved(&[0, 20, 20]), 2 * 20 - GROUP);

@@ -1,15 +1,15 @@
-//! Which prefixes pay: the greedy first pass, prefix merge and prefix expansion. A function of the keys, the groups
-//! that they have and a bound, so that redo finds the same. Nothing relies on the order of the keys: all that is
-//! known of a run of keys is what each has in common with the one before.
+//! Chooses the prefixes: the greedy first pass, prefix merge and prefix expansion. The result depends only on the keys,
+//! their present groups and a bound, so that redo chooses the same. The code does not rely on the order of the keys: it
+//! uses only the common prefix of each key and the one before.
 
 use super::GROUP;
 use crate::base::bytes;
 use crate::page::keys::slotted::heap_bytes;
 
-/// The rounds of merging or expanding that are worth their time.
+/// The number of rounds of merging or expanding.
 const ROUNDS: usize = 4;
 
-/// Keys one behind the other.
+/// Adjacent keys in one buffer.
 #[derive(Default)]
 pub(super) struct Keys {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Room for keys of some `bytes` together.
+    /// Allocates memory for keys of about `bytes` bytes together.
     pub(super) fn of_about(bytes: usize) -> Keys {
         Keys { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(bytes / 16) }
     }
@@ -41,24 +41,24 @@ impl Keys {
     }
 }
 
-/// A run of keys that share a prefix: from this one on, so many bytes.
+/// A run of keys that share a prefix: its first key and the length of the prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PrefixRun {
     pub(super) first: usize,
     pub(super) prefix: usize,
 }
 
-/// Keys and what each has in common with the one before.
+/// Keys and the length of the common prefix of each key and the one before.
 struct Planner<'k> {
     keys: &'k Keys,
     common: Vec<usize>,
-    /// The most that directory and prefixes may take.
+    /// The most bytes that directory and prefixes may take.
     most: usize,
 }
 
-/// The best of what the keys have now (no runs: no prefixes) and what the heuristics make of it; `most` is how many
-/// bytes directory and prefixes may take, but for those that there are. No runs: no prefix pays. What the keys have now
-/// is left alone unless another choice is shorter, so that the list never grows by choosing anew.
+/// Returns the best of the keys' present runs and the results of the heuristics. An empty result means that no prefixes
+/// are used. `most` is the most bytes that directory and prefixes may take; the present runs may exceed it. The present
+/// runs are kept unless another choice is shorter, so that the list never grows because of a new choice.
 pub(super) fn optimize(keys: &Keys, now: &[PrefixRun], most: usize) -> Vec<PrefixRun> {
     let common = (0..keys.len())
         .map(|index| index.checked_sub(1).map_or(0, |left| bytes::common_prefix(keys.key(left), keys.key(index))))
@@ -82,18 +82,18 @@ impl Planner<'_> {
         self.common.get(index).copied().unwrap_or(0)
     }
 
-    /// What the keys of `[first, end)` all have in common.
+    /// Returns the length of the common prefix of all keys of `[first, end)`.
     fn shared(&self, first: usize, end: usize) -> usize {
         let least = self.common.get(first + 1..end).unwrap_or_default().iter().min();
         least.copied().unwrap_or_else(|| self.keys.key(first).len())
     }
 
-    /// Bytes of directory and prefixes.
+    /// Returns the bytes of directory and prefixes.
     fn front(&self, runs: &[PrefixRun]) -> usize {
         runs.iter().map(|run| GROUP + run.prefix).sum()
     }
 
-    /// Bytes of all that depends on the runs.
+    /// Returns all bytes that depend on the runs.
     fn cost(&self, runs: &[PrefixRun]) -> usize {
         let mut runs_left = runs.iter().peekable();
         let mut prefix = 0;
@@ -108,15 +108,15 @@ impl Planner<'_> {
         heap + self.front(runs)
     }
 
-    /// True where there are runs, in order, and their keys have their prefixes.
+    /// Returns true if there are runs, they are in order, and their keys have their prefixes.
     fn holds(&self, runs: &[PrefixRun]) -> bool {
         let ends = runs.iter().skip(1).map(|run| run.first).chain([self.keys.len()]);
         runs.first().is_some_and(|run| run.first == 0)
             && runs.iter().zip(ends).all(|(run, end)| run.first < end && run.prefix <= self.shared(run.first, end))
     }
 
-    /// The first pass: what two keys have in common is a prefix for as long as keys have it. A last run takes what is
-    /// left when directory and prefixes have their share of the page.
+    /// The first pass: the common prefix of two keys is the prefix for as long as the following keys have it. The last
+    /// run takes the remaining keys when directory and prefixes have reached their bound.
     fn greedy(&self) -> Vec<PrefixRun> {
         let (mut runs, mut first, mut front) = (Vec::new(), 0, 0);
         while first < self.keys.len() {
@@ -135,9 +135,9 @@ impl Planner<'_> {
         runs
     }
 
-    /// Prefix merge. The closed range of the boundary before a run are the runs around it that have all of what the keys
-    /// on both sides of the boundary have in common; merged they have one prefix, that. The best first, none overlapping
-    /// another, for a few rounds.
+    /// Prefix merge. A boundary between two runs has a closed range: the runs around it that have the common prefix of
+    /// the two keys at the boundary. A merge gives these runs that one prefix. The best merges are done first, none
+    /// overlaps another, and there are a few rounds.
     fn merged(&self, runs: &[PrefixRun]) -> Vec<PrefixRun> {
         let mut runs = runs.to_vec();
         for _ in 0..ROUNDS {
@@ -155,7 +155,7 @@ impl Planner<'_> {
                 if let Some(run) = runs.get_mut(from) {
                     run.prefix = prefix;
                 }
-                // The others end with the run before them.
+                // The other runs become part of the run before them.
                 for run in runs.get_mut(from + 1..to).unwrap_or_default() {
                     run.first = usize::MAX;
                 }
@@ -165,7 +165,7 @@ impl Planner<'_> {
         runs
     }
 
-    /// The merges that pay.
+    /// Returns the merges that save bytes.
     fn closed_ranges(&self, runs: &[PrefixRun]) -> Vec<Merge> {
         let first = |index: usize| runs.get(index).map_or(self.keys.len(), |run| run.first);
         let own: Vec<usize> = (0..runs.len()).map(|index| self.shared(first(index), first(index + 1))).collect();
@@ -199,8 +199,8 @@ impl Planner<'_> {
         merges
     }
 
-    /// Prefix expansion: the last keys of a run and the first ones of the next get a run of their own, with all that
-    /// they have in common for a prefix, where that pays.
+    /// Prefix expansion: the last keys of a run and the first keys of the next get a run of their own with their common
+    /// prefix, if that saves bytes.
     fn expanded(&self, runs: &[PrefixRun]) -> Vec<PrefixRun> {
         let mut out: Vec<PrefixRun> = Vec::with_capacity(runs.len());
         let mut front = self.front(runs);
@@ -237,10 +237,10 @@ impl Planner<'_> {
     }
 }
 
-/// The most runs that one merge looks at.
+/// The most runs that one merge considers.
 const MOST: usize = 64;
 
-/// Runs `[from, to)` with one prefix.
+/// A merge of the runs `[from, to)` into one with one prefix.
 struct Merge {
     gain: usize,
     from: usize,
@@ -294,13 +294,13 @@ mod tests {
         let all = keys(&["common/prefix/a", "common/prefix/b", "common/prefix/c"]);
         let one = [PrefixRun { first: 0, prefix: 14 }];
         assert_eq!(optimize(&all, &one, 1000), one);
-        assert_eq!(optimize(&all, &one, 5), one, "they may take more than their share: none would be longer");
+        assert_eq!(optimize(&all, &one, 5), one, "the present runs may exceed the bound");
         let false_claim = [PrefixRun { first: 0, prefix: 15 }];
-        assert_eq!(optimize(&all, &false_claim, 5), [], "groups that their keys do not have are no choice");
+        assert_eq!(optimize(&all, &false_claim, 5), [], "groups whose keys lack the prefix are not a choice");
     }
 
     #[test]
-    fn what_pays_least_is_left_alone() {
+    fn prefixes_that_save_nothing_are_not_used() {
         let now = keys(&["a", "b", "c", "d"]);
         assert_eq!(optimize(&now, &[], 1000), []);
         let many: Vec<String> = (0..60).map(|i| format!("common/prefix/of/{}/{i:02}", i / 20)).collect();

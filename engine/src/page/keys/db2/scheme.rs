@@ -1,4 +1,4 @@
-//! The DB2 key list among the others.
+//! The implementation of [`Scheme`] for the DB2 key list.
 
 use super::{Db2, Db2Builder, edit};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};

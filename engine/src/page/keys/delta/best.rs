@@ -1,47 +1,51 @@
-//! WiredTiger's best prefix group: the longest run of entries that one whole key can complete, each by itself, and what
-//! halving such a run needs. It stands behind a prefix-delta list, in room that nothing else has taken; it can be
-//! computed again from the list. The coding of entries must not be in this file.
+//! WiredTiger's best prefix group: the longest run of entries that one whole key, the base, can complete, each
+//! independently of the others. The group is at the end of a prefix-delta list, in room that is otherwise unused, and
+//! holds the data for binary search in the run. It can be computed again from the list. The encoding of entries must
+//! not be in this file.
 //!
-//! Foot: `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`,
-//! or `[0]` where there is no group, for want of one or of room. The members are the entries behind the base, none of
-//! which shares more than the one before it: so what a member shares with the entry before, it shares with the base.
+//! The layout of the foot is
+//! `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`, or
+//! `[0]` if there is no group or no room for one. The members are the entries behind the base. No member shares more
+//! than the member before it. The bytes that a member shares with the entry before it are therefore also shared with
+//! the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{KeyState, Plan};
 
-/// Bytes of a foot without a group, which every list with entries has room for.
+/// The bytes of a foot without a group; every list with entries has room for it.
 pub(crate) const LEAST_FOOT: usize = 1;
-/// Bytes of the fields behind the offsets.
+/// The bytes of the fields behind the offsets.
 const FIELDS: usize = 5;
-/// The fewest members: halving fewer saves nothing.
+/// The least number of members: binary search in fewer saves nothing.
 const LEAST_MEMBERS: usize = 2;
-/// The most, so that their number is one byte.
+/// The greatest number of members, so that the number takes one byte.
 const MOST_MEMBERS: usize = 255;
 
-/// The best prefix group of a list; one without members is none.
+/// The best prefix group of a list. A list without a group has a value without members.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Best<'a> {
-    /// The slot of its base.
+    /// The slot of the base.
     slot: usize,
-    /// The base's key.
+    /// The key of the base.
     base: &'a [u8],
-    /// Where the entry of each member is.
+    /// The offset of the entry of each member.
     members: &'a [[u8; 2]],
 }
 
-/// Where a sought key is, as far as the group tells.
+/// Where a sought key is, as far as the group can tell.
 pub(super) enum GroupPosition {
-    /// The search is over.
+    /// The result of the search.
     Here(Result<usize, usize>),
-    /// Before the base.
+    /// The key is before the base.
     Before,
-    /// Behind the last member: the slot behind that one, where its entry is, and how many bytes agree with the member.
+    /// The key is behind the last member: the slot behind that member, the offset of the entry there, and the number of
+    /// bytes that agree with the last member.
     Behind(usize, usize, usize),
 }
 
 impl<'a> Best<'a> {
-    /// The group at the end of `list` and the bytes of its foot; `None` where the foot is not within the list.
+    /// Returns the group at the end of `list` and the length of its foot; `None` if the foot is not within the list.
     pub(super) fn of(list: &'a [u8]) -> Option<(Best<'a>, usize)> {
         let Some((&members, rest)) = list.split_last() else { return Some((Best::default(), 0)) };
         let members = usize::from(members);
@@ -59,13 +63,14 @@ impl<'a> Best<'a> {
         Entry::at(entries, usize::from(u16::from_le_bytes(member)))
     }
 
-    /// True where there is a group and all of it is in the span.
+    /// Returns true if there is a group and all of it is in the span.
     pub(super) fn is_in(&self, span: Span) -> bool {
         !self.members.is_empty() && self.slot >= span.first && self.slot + self.members.len() < span.end
     }
 
-    /// Halves the group. Only lengths are looked at where they tell: a member that shares more with the base than the
-    /// sought key does is below it as the base is, one that shares less has risen above it.
+    /// Searches the group by halving. A member that shares more bytes with the base than the sought key does is below
+    /// the sought key, as the base is. A member that shares fewer is above it. Only members that share the same number
+    /// of bytes are compared by their rest.
     pub(super) fn search(&self, entries: &[u8], suffix: &[u8]) -> GroupPosition {
         let agreed = bytes::common_prefix(self.base, suffix);
         let wanted = suffix.get(agreed..).unwrap_or_default();
@@ -94,18 +99,18 @@ impl<'a> Best<'a> {
         }
     }
 
-    /// The entry of `slot` and the base's key, which completes it; `None` where it is no member.
+    /// Returns the base's key, which completes the entry of `slot`, and the entry; `None` if `slot` is not a member.
     pub(super) fn member(&self, entries: &[u8], slot: usize) -> Option<(&'a [u8], Entry)> {
         let member = slot.checked_sub(self.slot + 1)?;
         Some((self.base, Self::entry(entries, *self.members.get(member)?)))
     }
 
-    /// Says whether the group is what the entries of `view` make of it.
+    /// Checks that the group agrees with the entries of `view`.
     pub(super) fn check(&self, view: &Delta<'_>) -> Result<(), String> {
         if self.members.is_empty() {
             return Ok(());
         }
-        let wrong = Err(format!("the best prefix group at slot {} is not what its entries say", self.slot));
+        let wrong = Err(format!("the best prefix group at slot {} does not match its entries", self.slot));
         let span = view.span_of(self.slot);
         let mut base = Vec::new();
         view.append(self.slot, &mut base);
@@ -127,15 +132,15 @@ impl<'a> Best<'a> {
 /// A run of entries that their base completes.
 #[derive(Clone, Copy, Default)]
 struct CandidateGroup {
-    /// The base's slot.
+    /// The slot of the base.
     slot: usize,
-    /// Where the first member is.
+    /// The offset of the first member.
     at: usize,
     members: usize,
 }
 
 impl CandidateGroup {
-    /// The longest run of the list, the first of several.
+    /// Returns the longest run of the list, the first one if there are several.
     fn longest(view: &Delta<'_>) -> CandidateGroup {
         let (mut best, mut run, mut most, mut at) = (CandidateGroup::default(), CandidateGroup::default(), 0, 0);
         let mut span = view.span(0);
@@ -164,8 +169,9 @@ impl CandidateGroup {
     }
 }
 
-/// Writes the foot of a list that has `end` bytes without it, so that it has at most `room` with it, and returns how
-/// many: none for a list without entries. Of a group that is too long for the room its first members are in the foot.
+/// Writes the foot of a list that has `end` bytes without it, so that the list with its foot has at most `room` bytes.
+/// Returns the length of the list with its foot. A list without entries gets no foot. If the group is too long for the
+/// room, the foot has only its first members.
 fn put_foot(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usize) -> usize {
     if count == 0 {
         return end;
@@ -175,7 +181,7 @@ fn put_foot(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usiz
     end + foot.len()
 }
 
-/// The foot of a list that has entries, of at most `room` bytes where that is at least [`LEAST_FOOT`].
+/// Returns the foot of a list with entries. It has at most `room` bytes if `room` is at least [`LEAST_FOOT`].
 pub(super) fn foot(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
     let view = Delta::new(list, count, grouped);
     let run = CandidateGroup::longest(&view);
@@ -199,14 +205,14 @@ pub(super) fn foot(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec
     foot
 }
 
-/// The state of the list without its foot, and with room for the least one.
+/// Returns the state of the list without its foot, with room for the shortest foot.
 fn without_foot(list: &[u8], state: KeyState) -> KeyState {
     let foot = Best::of(bytes::slice(list, 0, state.bytes)).map_or(0, |(_, foot)| foot);
     let room = state.room.saturating_sub(LEAST_FOOT);
     KeyState { bytes: state.bytes.saturating_sub(foot), room, ..state }
 }
 
-/// False where the foot is not within the list: then it must not be changed.
+/// Returns false if the foot is not within the list. Such a list must not be changed.
 pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
     Best::of(list).is_some_and(|(_, foot)| {
         super::is_changeable(bytes::slice(list, 0, list.len() - foot), count, grouped)
@@ -214,14 +220,14 @@ pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
     })
 }
 
-/// See [`crate::page::keys::plan`]; the group takes what room is left.
+/// See [`crate::page::keys::plan`]. The group uses the room that remains.
 pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
     Ok(Plan { bytes: plan.bytes + LEAST_FOOT, ..plan })
 }
 
-/// See [`crate::page::keys::insert`]. The group is chosen anew.
+/// See [`crate::page::keys::insert`]. The group is chosen again.
 pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> EditResult {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
@@ -234,7 +240,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usiz
     Ok(Some(put_foot(list, plan.bytes, state.count + 1, grouped, state.room)))
 }
 
-/// See [`crate::page::keys::remove`]. The group is chosen anew, but the list never gets longer.
+/// See [`crate::page::keys::remove`]. The group is chosen again, but the list never becomes longer.
 pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> Result<usize, String> {
     let inner = without_foot(list, state);
     let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to)?;
@@ -242,7 +248,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     Ok(put_foot(list, end, state.count.saturating_sub(to - from), grouped, state.bytes))
 }
 
-/// See [`crate::page::keys::vacuumize`]: the group gives way to what else needs the room.
+/// See [`crate::page::keys::vacuumize`]. The group shrinks if other parts of the page need the room.
 pub(crate) fn vacuumize(list: &mut [u8], state: KeyState, grouped: bool) -> Option<usize> {
     let inner = without_foot(list, state);
     if inner.bytes > inner.room || state.count == 0 {

@@ -1,4 +1,4 @@
-//! Building a prefix-delta key list entry by entry, in order.
+//! Builds a prefix-delta key list entry by entry, in order.
 
 use super::best::{self, LEAST_FOOT};
 use super::{DISTANCE, Delta, DeltaScheme, GROUP, Group, directory, entry_size};
@@ -10,28 +10,28 @@ use crate::page::keys::{USUAL_SUFFIX, Walked};
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
     grouped: bool,
-    /// The list has a foot.
+    /// True if the list has a foot.
     best: bool,
     groups: Vec<[u8; GROUP]>,
     entries: Vec<u8>,
     last: Vec<u8>,
     count: usize,
-    /// Entries of the last group.
+    /// The number of entries of the last group.
     in_group: usize,
-    /// The group that the last entry had in the list that it was taken from.
+    /// The group of the last entry in the list that it was copied from.
     origin: Option<usize>,
 }
 
 impl DeltaBuilder {
-    /// Begins a list of up to some `bytes`.
+    /// Begins a list for a page of up to `bytes` bytes.
     pub(crate) fn new(scheme: DeltaScheme, bytes: usize) -> DeltaBuilder {
         let DeltaScheme { grouped, best } = scheme;
         let (groups, entries, last) = (Vec::new(), Vec::with_capacity(bytes), Vec::with_capacity(USUAL_SUFFIX));
         DeltaBuilder { grouped, best, groups, entries, last, count: 0, in_group: 0, origin: None }
     }
 
-    /// True where the next entry begins a group. An entry taken from another list begins one only where it did there:
-    /// so taking entries over never needs more room than they had.
+    /// Returns true if the next entry begins a group. An entry that is copied from another list begins a group only if
+    /// it did so there. A copy therefore never needs more room than the original.
     #[inline]
     fn starts(&self, origin: Option<usize>) -> bool {
         let here = origin.is_none() || origin != self.origin;

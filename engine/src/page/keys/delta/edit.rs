@@ -1,5 +1,5 @@
-//! Changing a prefix-delta key list in place: only the neighbour behind is coded anew, and a group that has become too
-//! large is cut. Nothing relies on the order of the keys, for images of long keys may stand in any.
+//! Changes a prefix-delta key list in place: only the entry behind is encoded again, and a group that has become too
+//! large is cut. The code does not rely on the order of the keys, because images of long keys may be in any order.
 
 use super::{DISTANCE, Delta, Entry, GROUP, Group, Span, directory, entries_at, entry_size};
 use crate::base::{bytes, varint};
@@ -8,19 +8,20 @@ use crate::page::keys::slotted::head_of;
 use crate::page::keys::{KeyState, Plan};
 use std::cmp::Ordering;
 
-/// What [`plan`] finds, by its place in [`Plan::found`].
+/// The indexes of the results of [`plan`] in [`Plan::found`].
 const AT: usize = 0;
 const SHARED: usize = 1;
 const NEXT: usize = 2;
 const CUT: usize = 3;
 
-/// The span that an insertion at `slot` goes to: that of the entry before it.
+/// Returns the span that an insertion at `slot` goes to: the span of the entry before it.
 fn span_before(view: &Delta<'_>, slot: usize) -> Span {
     view.span_of(slot.saturating_sub(1))
 }
 
-/// See [`crate::page::keys::plan`]. Finds where the entry goes, what it shares with the one before, what the next one
-/// shares with it, and whether the group is cut, which it is only where there is room for that.
+/// See [`crate::page::keys::plan`]. Finds the offset of the new entry, the number of bytes that it shares with the
+/// entry before, the number that the next entry shares with it, and whether the group is cut. The group is cut only if
+/// there is room for that.
 pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     if state.count == 0 {
         let directory = if grouped { directory::end(1) } else { 0 };
@@ -37,7 +38,7 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
         at = entry.end();
     }
     view.check_end(at)?;
-    // Entries of a damaged page may claim to share more than the key has.
+    // Entries of a damaged page may claim to share more bytes than the key has.
     let agreed = agreed.min(suffix.len());
     let own = (agreed, suffix.len() - agreed);
     let mut bytes = state.bytes + entry_size(own.0, own.1);
@@ -53,7 +54,7 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
     let mut found = [0; 4];
     (found[AT], found[SHARED], found[NEXT]) = (at, agreed, next.map_or(0, |next| next.0));
     if grouped && span.end.saturating_sub(span.first) >= 2 * DISTANCE - 1 {
-        // The entry in the middle of the group as it will be.
+        // The entry in the middle of the group after the insertion.
         let middle = span.first + DISTANCE;
         let coded = match middle.checked_sub(slot) {
             Some(0) => Some(own),
@@ -113,7 +114,7 @@ fn put_entry(list: &mut [u8], at: usize, shared: usize, rest: &[u8]) -> usize {
     at + rest.len()
 }
 
-/// Puts the new entry in its place and codes the next one anew; returns the list's end.
+/// Writes the new entry and encodes the next one again. Returns the list's end.
 fn put_between(
     list: &mut [u8],
     state: KeyState,
@@ -135,7 +136,8 @@ fn put_between(
     }
     let view = Delta::new(bytes::slice(list, 0, state.bytes), state.count, grouped);
     let next = Entry::at(view.entries, at);
-    // Only behind keys in disorder does the next one share less than it did: then it takes back what it shared.
+    // Only if keys are in disorder does the next entry share fewer bytes than before. It then takes back the bytes that
+    // it shared.
     let mut back = Vec::new();
     if next_shared < next.shared {
         view.append(slot.saturating_sub(1), &mut back);
@@ -155,7 +157,8 @@ fn put_between(
     (state.bytes + moved).saturating_sub(kept)
 }
 
-/// Cuts the group in its middle: the entry there gets its whole key and a place in the directory. `end` is the list's.
+/// Cuts the group in its middle: the entry there gets its whole key and a place in the directory. `end` is the end of
+/// the list.
 fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     let view = Delta::new(bytes::slice(list, 0, end), count, true);
     let middle = view.span(index).first + DISTANCE;
@@ -173,15 +176,16 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     }
 }
 
-/// What a removal makes of the entry behind it.
+/// The effect of a removal on the entry behind it.
 struct Behind {
-    /// Where the first removed entry is.
+    /// The offset of the first removed entry.
     begin: usize,
-    /// What of the list stays as it is begins here.
+    /// The offset from which the list stays unchanged.
     kept: usize,
-    /// The entry behind, coded anew: what it shares, and the rest. `None`: it stays as it is, or there is none.
+    /// The new encoding of the entry behind: the number of bytes that it shares, and its rest. `None` if it stays
+    /// unchanged or does not exist.
     coded: Option<(usize, Vec<u8>)>,
-    /// The group that begins with it now, having lost its first entry.
+    /// The group that now begins with the entry behind, because the group's first entry is removed.
     starts: Option<usize>,
 }
 
@@ -216,15 +220,16 @@ impl Behind {
         Behind { begin, kept, coded: Some((shared, key)), starts: None }
     }
 
-    /// What one removed entry, `begin`, makes of the one behind, without building a key: what that one shares beyond what
-    /// the removed one did, the removed one has. `None`: it takes a look at the keys.
+    /// Computes the effect of one removed entry on the entry behind it, without building a key: the additional bytes
+    /// that the entry behind shared are in the removed entry. Returns `None` if the keys must be compared.
     fn without_one(view: &Delta<'_>, span: Span, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
         let gone = Entry::at(view.entries, begin);
         let next = Entry::at(view.entries, gone.end());
         match next.shared.cmp(&gone.shared) {
             Ordering::Less => Some(None),
             Ordering::Equal => {
-                // Both are above the key before in the same byte; keys in disorder may have come back to it.
+                // Both entries differ from the key before at the same byte. If keys are in disorder, the entry behind
+                // may agree with that key again.
                 let rest = next.rest_in(view.entries).first();
                 (view.byte_of(span, slot - 1, gone.shared) != rest).then_some(None)
             }
@@ -240,8 +245,8 @@ impl Behind {
     }
 }
 
-/// See [`crate::page::keys::remove`]. Never makes the list longer: what the entry behind takes back, the removed ones
-/// had.
+/// See [`crate::page::keys::remove`]. Never makes the list longer: the bytes that the entry behind takes back were in
+/// the removed entries.
 pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> Result<usize, String> {
     if to - from >= state.count {
         bytes::zero(list, 0, state.bytes);
@@ -254,7 +259,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     let moved = behind.begin + behind.size();
     view.check_end(behind.kept)?;
     if moved > behind.kept {
-        return Err(format!("a removal of slots {from} to {to} needs room for what is left"));
+        return Err(format!("a removal of slots {from} to {to} would make the list longer"));
     }
     bytes::shift(list, base + behind.kept, state.bytes, base + moved);
     if let Some((shared, rest)) = &behind.coded {
@@ -270,7 +275,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     Ok(end)
 }
 
-/// Takes the groups of removed entries out of the directory, moves those behind, and returns how many are gone.
+/// Removes the groups of removed entries from the directory and moves those behind. Returns how many are removed.
 fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> usize {
     let groups = directory::count(list);
     let lost = behind.kept.saturating_sub(behind.begin + behind.size());

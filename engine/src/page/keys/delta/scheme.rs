@@ -1,4 +1,5 @@
-//! The prefix-delta key list among the others: MyISAM's, and WiredTiger's with its ways to a key.
+//! The implementation of [`Scheme`] for the prefix-delta key lists: MyISAM's, and WiredTiger's with its ways to reach a
+//! key.
 
 use super::best::{self, LEAST_FOOT};
 use super::{Delta, DeltaBuilder, edit};
@@ -6,16 +7,16 @@ use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, ow
 use crate::page::keys::table::Parameter;
 use crate::page::keys::{KeyState, Plan};
 
-/// How WiredTiger's list gets at a key without building all those before it (paper, section 2.5.3). A list with neither
-/// way is MyISAM's.
+/// How WiredTiger's list reaches a key without building all the keys before it (paper, section 2.5.3). A list with
+/// neither way is MyISAM's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Instantiation {
     /// Roll-forward distance control: about every tenth key is whole.
     RollForward = 1,
-    /// The best prefix group: the longest run of entries that one whole key completes, each by itself.
+    /// The best prefix group: the longest run of entries that one base key completes, each independently of the others.
     BestGroup = 2,
-    /// Both.
+    /// Both ways.
     Both = 3,
 }
 
@@ -51,9 +52,9 @@ impl Parameter for Instantiation {
 /// The prefix-delta key list.
 #[derive(Clone, Copy)]
 pub(crate) struct DeltaScheme {
-    /// It has groups, each of which begins with a whole key.
+    /// The list has groups, each of which begins with a whole key.
     pub(super) grouped: bool,
-    /// It keeps its best prefix group, in room that nothing else has asked for.
+    /// The list has a best prefix group, in room that is otherwise unused.
     pub(super) best: bool,
 }
 

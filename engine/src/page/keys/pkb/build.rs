@@ -1,4 +1,4 @@
-//! Building a PkB key list entry by entry, in order.
+//! Builds a PkB key list entry by entry, in order.
 
 use super::{FIELD, Pkb, fixed, heap_bytes, part_of};
 use crate::base::{bytes, varint};
@@ -14,12 +14,12 @@ pub(crate) struct PkbBuilder {
     parts: Vec<u8>,
     slots: Vec<[u8; 2]>,
     heap: Vec<u8>,
-    /// Where the last key is in the heap.
+    /// The heap offset of the last key.
     last: usize,
 }
 
 impl PkbBuilder {
-    /// Begins a list of up to some `bytes`.
+    /// Begins a list for a page of up to `bytes` bytes.
     pub(crate) fn new(granule: usize, part: usize, bytes: usize) -> PkbBuilder {
         let (parts, slots) = (Vec::with_capacity(bytes / 4), Vec::with_capacity(bytes / 16));
         PkbBuilder { granule, part, count: 0, parts, slots, heap: Vec::with_capacity(bytes), last: 0 }

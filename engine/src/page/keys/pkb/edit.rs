@@ -1,5 +1,5 @@
-//! Changing a PkB key list in place: the new entry's part and that of the one behind it are made from whole keys, which
-//! the heap has.
+//! Changes a PkB key list in place: the part of the new entry and the part of the entry behind it are made from the
+//! whole keys in the heap.
 
 use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
 use crate::base::{bytes, varint};
@@ -22,7 +22,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize,
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count + 1, state.granule));
     let mut heap_end = state.bytes;
     if new_cap > cap {
-        // All of the old capacity is used, so that only what the new one adds has to be cleared.
+        // The old capacity was fully used, so only the added part must be cleared.
         let shift = fixed(part) * (new_cap - cap);
         bytes::shift(list, fixed(part) * cap, state.bytes, fixed(part) * cap + shift);
         bytes::shift(list, width * cap, fixed(part) * cap, width * new_cap);
@@ -78,7 +78,7 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Res
     bytes::zero(list, slots + FIELD * (count - 1), slots + FIELD * count);
     let mut end = state.bytes.saturating_sub(size);
     if new_cap < cap {
-        // The freed granule lies behind the parts and behind the slots; all that is left moves up.
+        // The freed granule is behind the parts and behind the slots; the remaining bytes move up.
         bytes::shift(list, slots, slots + FIELD * new_cap, width * new_cap);
         bytes::shift(list, heap, end, fixed(part) * new_cap);
         end = end.saturating_sub(fixed(part) * (cap - new_cap));
@@ -87,7 +87,7 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Res
     Ok(end)
 }
 
-/// Lays the remaining entries out anew, in the order of their slots.
+/// Lays the remaining entries out again, in slot order.
 fn remove_many(list: &mut [u8], state: KeyState, part: usize, from: usize, to: usize) -> Result<usize, String> {
     let view = Pkb::new(list, state.count, state.granule, part);
     let mut builder = PkbBuilder::new(state.granule, part, state.bytes);

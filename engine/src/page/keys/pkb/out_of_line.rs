@@ -1,13 +1,13 @@
-//! The PkB key list without its heap (the study's form for disks): of each key the part that tells it from the key
-//! before, and the place of the whole key in a page of the key heap. Reading and writing heap pages must not be in this
-//! file.
+//! The PkB key list without its heap (the study's form for disks). It has the part of each key that distinguishes it
+//! from the key before, and the place of the whole key in a page of the key heap. Reading and writing heap pages must
+//! not be in this file.
 //!
-//! `open u32 | [entry; count]`, an entry being `part | page u32 | number u16`. A [part](super::parts) is made of whole
-//! keys; that of the first entry may share fewer bytes with the page's lower fence than its key does. `open` is the
-//! heap page that an insertion was the first of the list to name: the one where there is most likely room, if an entry
-//! still names it.
+//! The layout is `open u32 | [entry; count]`, where an entry is `part | page u32 | number u16`. A [part](super::parts)
+//! is made from whole keys. The part of the first entry may share fewer bytes with the page's lower fence than its key
+//! does. `open` is the last heap page that the list did not refer to before an insertion. It most likely has room, if
+//! an entry still refers to it.
 //!
-//! An insertion brings its entry and, unless it goes behind the last one, the part of the entry behind it.
+//! An insertion contains its entry and, unless it goes behind the last entry, the new part of the entry behind it.
 
 use super::parts::{FIELD, Part, Parts, part_of};
 use crate::base::{PageId, bytes};
@@ -15,22 +15,22 @@ use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyRow, KeyState, WalkPosition};
 use std::ops::Range;
 
-/// Bytes of `open`.
+/// The bytes of `open`.
 pub(crate) const OPEN: usize = 4;
-/// Bytes of a place.
+/// The bytes of a place.
 const PLACE: usize = 6;
 
-/// Where a key of the key heap is.
+/// The place of a key in the key heap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KeyPlace {
-    /// Its heap page.
+    /// The heap page of the key.
     pub page: PageId,
-    /// Its number there.
+    /// The key's number in that page.
     pub number: u16,
 }
 
 impl KeyPlace {
-    /// No key's: stands for one that is yet to be found.
+    /// The place of no key. It stands for a place that is not known yet.
     pub const NONE: KeyPlace = KeyPlace { page: PageId::NONE, number: 0 };
 
     fn get(entry: &[u8], at: usize) -> KeyPlace {
@@ -38,14 +38,15 @@ impl KeyPlace {
     }
 }
 
-/// Bytes of an entry whose part has `part` bytes of its key.
+/// Returns the bytes of an entry whose part has `part` bytes of its key.
 #[inline(always)]
 pub(crate) fn entry_bytes(part: usize) -> usize {
     FIELD + part + PLACE
 }
 
-/// What a list with parts of `part` bytes is given for `key`, which is at `place`. `before` is the key before it, or what all
-/// keys of the page are known to share; `next` the key behind it, if there is one.
+/// Returns the image of an insertion of `key`, which is at `place`, into a list with parts of `part` bytes. `before` is
+/// the key before it, or the bytes that all keys of the page are known to share. `next` is the key behind it, if there
+/// is one.
 pub(crate) fn entry(part: usize, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
     let width = FIELD + part;
     let mut entry = bytes::slice(&part_of(Some(before), key), 0, width).to_vec();
@@ -68,7 +69,7 @@ pub(crate) struct OutOfLine<'a> {
 impl<'a> OutOfLine<'a> {
     #[inline(always)]
     pub(crate) fn new(list: &'a [u8], count: usize, part: usize) -> OutOfLine<'a> {
-        // A hostile page has no more entries than bytes for them.
+        // The list's length limits the number of entries of a hostile page.
         let count = count.min(list.len().saturating_sub(OPEN) / entry_bytes(part));
         OutOfLine { list, count, part }
     }
@@ -78,7 +79,7 @@ impl<'a> OutOfLine<'a> {
         Parts::new(self.list.get(OPEN..).unwrap_or_default(), self.count, self.part, entry_bytes(self.part))
     }
 
-    /// The search; see [`Parts::search_with`].
+    /// Searches for a key; see [`Parts::search_with`].
     #[inline]
     pub(crate) fn search_with<K: AsRef<[u8]>, E>(
         &self,
@@ -89,20 +90,20 @@ impl<'a> OutOfLine<'a> {
         self.parts().search_with(lower, key, read)
     }
 
-    /// The bytes of an entry; none where there is no such slot.
+    /// Returns the bytes of an entry; empty if there is no such slot.
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> &'a [u8] {
         let at = OPEN + slot * entry_bytes(self.part);
         if slot < self.count { bytes::slice(self.list, at, at + entry_bytes(self.part)) } else { &[] }
     }
 
-    /// Where the key of `slot` is.
+    /// Returns the place of the key of `slot`.
     #[inline]
     pub(crate) fn place(&self, slot: usize) -> KeyPlace {
         KeyPlace::get(self.entry(slot), FIELD + self.part)
     }
 
-    /// The heap page where there is most likely room, if one of the entries names it.
+    /// Returns the heap page that most likely has room, if an entry refers to it.
     pub(crate) fn open(&self) -> Option<PageId> {
         let open = PageId(bytes::get_u32(self.list, 0));
         self.names(open).then_some(open)
@@ -112,8 +113,8 @@ impl<'a> OutOfLine<'a> {
         (0..self.count).any(|slot| self.place(slot).page == page)
     }
 
-    /// The part of slot `to` once the entries `[from, to)` before it are gone. It is among what is known: each of them says
-    /// which bytes behind the shortest offset it has, up to where the next one says them.
+    /// Returns the part of slot `to` after the removal of the entries `[from, to)` before it. The known parts determine
+    /// it: the parts from the last one with the shortest offset on contain the bytes behind that offset.
     fn part_without(&self, from: usize, to: usize) -> Part {
         let (parts, width) = (self.parts(), self.part);
         let shared = (from..=to).map(|slot| parts.offset(slot)).min().unwrap_or(0);
@@ -129,7 +130,8 @@ impl<'a> OutOfLine<'a> {
         part
     }
 
-    /// False where the part of `slot` is not one of a key that begins with `known`; `whole`: that is all of the key.
+    /// Returns false if the part of `slot` cannot belong to a key that begins with `known`. `whole`: `known` is the
+    /// whole key.
     pub(crate) fn part_shows(&self, slot: usize, known: &[u8], whole: bool) -> bool {
         let parts = self.parts();
         let rest = known.get(parts.offset(slot)..).unwrap_or_default();
@@ -138,8 +140,8 @@ impl<'a> OutOfLine<'a> {
         same && (!whole || part.get(rest.len()..).unwrap_or_default().iter().all(|byte| *byte == 0))
     }
 
-    /// True where the part of `slot` is that of `key` behind `before`; of the first one also where it shares fewer bytes, or
-    /// more than `before` has.
+    /// Returns true if the part of `slot` is the right one for `key` behind `before`. The first part may also share
+    /// fewer bytes, or more bytes than `before` has.
     pub(crate) fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
         let parts = self.parts();
         let shared = parts.offset(0);
@@ -174,7 +176,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
         entry_bytes(self.part)
     }
 
-    /// How long any of them is the page does not know.
+    /// The page does not know the lengths of its keys: any key may be longer than `len`.
     fn first_longer(&self, from: usize, _len: usize) -> Option<usize> {
         (!self.entry(from).is_empty()).then_some(from)
     }
@@ -204,7 +206,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
 
     fn check(&self, _list: &[u8], count: usize) -> Result<(), String> {
         if self.list.len() != OPEN + count * entry_bytes(self.part) {
-            return Err(format!("{} bytes are not those of {count} entries", self.list.len()));
+            return Err(format!("{} bytes do not match {count} entries", self.list.len()));
         }
         let parts = self.parts();
         for slot in 0..count {
@@ -213,7 +215,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
             }
             let Some(left) = slot.checked_sub(1) else { continue };
             let known = parts.offset(slot).checked_sub(parts.offset(left)).and_then(|at| parts.part(left).get(at));
-            // Zeros may be bytes or none.
+            // A zero in a part may be a byte of the key or padding.
             if known.is_some_and(|there| *there > 0 && parts.part(slot).first().is_none_or(|byte| byte <= there)) {
                 return Err(format!("the part of slot {slot} is not above the one before it"));
             }
@@ -276,25 +278,25 @@ pub(crate) fn is_changeable(list: &[u8], count: usize, part: usize) -> bool {
     list.len() == OPEN + count * entry_bytes(part)
 }
 
-/// See [`crate::page::keys::plan`]: an error where the insertion does not bring what it has to.
-pub(crate) fn bytes_with(state: KeyState, part: usize, slot: usize, brought: &[u8]) -> Result<usize, String> {
+/// See [`crate::page::keys::plan`]. Returns an error if the image of the insertion has the wrong length.
+pub(crate) fn bytes_with(state: KeyState, part: usize, slot: usize, image: &[u8]) -> Result<usize, String> {
     let next = if slot < state.count { FIELD + part } else { 0 };
-    if brought.len() != entry_bytes(part) + next {
-        return Err(format!("an insert of {} bytes into a list of partial keys of {part}", brought.len()));
+    if image.len() != entry_bytes(part) + next {
+        return Err(format!("an insert image of {} bytes in a list with parts of {part} bytes", image.len()));
     }
     Ok(state.bytes + entry_bytes(part))
 }
 
 /// See [`crate::page::keys::insert`].
-pub(crate) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, brought: &[u8]) {
-    let (size, place) = (entry_bytes(part), KeyPlace::get(brought, FIELD + part));
+pub(crate) fn insert(list: &mut [u8], state: KeyState, part: usize, slot: usize, image: &[u8]) {
+    let (size, place) = (entry_bytes(part), KeyPlace::get(image, FIELD + part));
     if !OutOfLine::new(bytes::slice(list, 0, state.bytes), state.count, part).names(place.page) {
         bytes::put(list, 0, &place.page.0.to_le_bytes());
     }
     let at = OPEN + slot * size;
     bytes::shift(list, at, state.bytes, at + size);
-    bytes::put(list, at, bytes::slice(brought, 0, size));
-    bytes::put(list, at + size, brought.get(size..).unwrap_or_default());
+    bytes::put(list, at, bytes::slice(image, 0, size));
+    bytes::put(list, at + size, image.get(size..).unwrap_or_default());
 }
 
 /// See [`crate::page::keys::remove`].

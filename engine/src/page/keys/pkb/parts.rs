@@ -1,26 +1,26 @@
-//! The parts that tell each key of a page from the key before, and the search that needs only these parts and one whole
-//! key. Reading whole keys must not be in this file.
+//! The parts that distinguish each key of a page from the key before, and the search that needs only these parts and
+//! one whole key. Reading whole keys must not be in this file.
 //!
-//! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and those that follow, zero
-//! padded. The first key of a page may be said to share fewer bytes with the page's lower fence than it does, and of a
-//! long fence nobody knows more than the first bytes.
+//! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and the bytes that follow,
+//! padded with zeros. The first part of a page may have a smaller offset than the number of bytes that its key shares
+//! with the page's lower fence. Of a long fence only the first bytes are known.
 //!
-//! A search goes through the parts alone. While they decide, it knows how many bytes of the sought key agree with the
-//! key before. Once a part agrees with all that it has, the keys that may share that and more are looked at by the
-//! first byte behind each offset (a blind search); the one that this leads to is read, at most one of the page, and
-//! says the rest.
+//! A search reads the parts in order. As long as they are sufficient, it knows how many bytes of the sought key agree
+//! with the key before. If all bytes of a part agree, a blind search follows: it looks at the keys that may share these
+//! bytes and more, and compares only the first byte behind each offset. It leads to one key. That key is read, the only
+//! one of the page, and determines the result.
 
 use crate::base::bytes;
 use crate::page::keys::KeyListKind;
 use std::convert::Infallible;
 
-/// Bytes of an offset.
+/// The bytes of an offset.
 pub(super) const FIELD: usize = 2;
 
-/// A part of the longest kind; a list has the first bytes of it.
+/// A part of the greatest length; a list has the first bytes of it.
 pub(super) type Part = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
 
-/// The part of `key` behind `before`.
+/// Returns the part of `key` behind `before`.
 #[inline]
 pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> Part {
     let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
@@ -41,33 +41,34 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of `count` keys, each with `len` bytes.
+    /// Makes a view of the parts of `count` keys, each with `len` bytes of its key.
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], count: usize, len: usize, stride: usize) -> Parts<'a> {
         Parts { bytes, count, len, stride }
     }
 
-    /// How many bytes the key of `slot` shares with the one before.
+    /// Returns how many bytes the key of `slot` shares with the one before.
     #[inline(always)]
     pub(super) fn offset(&self, slot: usize) -> usize {
         usize::from(bytes::get_u16(self.bytes, slot * self.stride))
     }
 
-    /// The bytes of the key of `slot` behind its offset.
+    /// Returns the bytes of the key of `slot` behind its offset.
     #[inline(always)]
     pub(super) fn part(&self, slot: usize) -> &'a [u8] {
         let at = slot * self.stride + FIELD;
         bytes::slice(self.bytes, at, at + self.len)
     }
 
-    /// The search of a page whose whole keys are at hand.
+    /// Searches a page that holds its whole keys.
     #[inline]
     pub(super) fn search<'k>(&self, key: &[u8], mut read: impl FnMut(usize) -> &'k [u8]) -> Result<usize, usize> {
         let Ok(found) = self.search_with(&[], key, |slot| Ok::<_, Infallible>(read(slot)));
         found
     }
 
-    /// The search; `read` reads a whole key. `lower`: the first bytes of the page's lower fence, which `key` is not below.
+    /// Searches for a key. `read` reads a whole key. `lower` is the first bytes of the page's lower fence; `key` is not
+    /// below the fence.
     #[inline(always)]
     pub(super) fn search_with<K: AsRef<[u8]>, E>(
         &self,
@@ -77,7 +78,7 @@ impl<'a> Parts<'a> {
     ) -> Result<Result<usize, usize>, E> {
         let mut agreed = bytes::common_prefix(lower, key);
         if agreed == lower.len() && self.offset(0) > agreed && self.count > 0 {
-            // Whether the first key shares as much with the sought one as with the fence, nobody knows.
+            // The first key may share more or fewer bytes with the sought key than with the fence.
             return self.resolve(0, agreed, key, &mut read);
         }
         agreed = agreed.min(self.offset(0));
@@ -100,7 +101,7 @@ impl<'a> Parts<'a> {
         Ok(Err(self.count))
     }
 
-    /// The rest of a search: `key` is above the one before slot `first` and agrees with that of `first` in at least
+    /// Finishes a search: `key` is above the key before slot `first` and agrees with the key of `first` in at least
     /// `agreed` bytes.
     fn resolve<K: AsRef<[u8]>, E>(
         &self,
@@ -109,7 +110,7 @@ impl<'a> Parts<'a> {
         key: &[u8],
         read: &mut impl FnMut(usize) -> Result<K, E>,
     ) -> Result<Result<usize, usize>, E> {
-        // Behind `end` keys are above all that agree so far.
+        // From `end` on, keys are above all keys that agree so far.
         let end = (first + 1..self.count).find(|slot| self.offset(*slot) < agreed).unwrap_or(self.count);
         let (mut candidate, mut slot) = (first, first + 1);
         while slot < end {
@@ -118,7 +119,7 @@ impl<'a> Parts<'a> {
                 candidate = slot;
                 slot += 1;
             } else {
-                // Those that share more with this one, and those that are further above in the same byte.
+                // Skips the keys that share more with this one, and those that are above it at the same byte.
                 slot = (slot + 1..end).find(|slot| self.offset(*slot) < offset).unwrap_or(end);
             }
         }
@@ -136,17 +137,17 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a part says of a sought key that agrees with its key up to there.
+/// The result of a comparison of a part with a sought key that agrees with the part's key up to the offset.
 enum Verdict {
-    /// The key is above the sought one.
+    /// The part's key is above the sought key.
     Above,
-    /// It is below, and agrees in so many bytes more.
+    /// The part's key is below the sought key, and this number of further bytes agree.
     Below(usize),
-    /// All that is known agrees, at least so many bytes.
+    /// All known bytes agree: at least this number.
     Unknown(usize),
 }
 
-/// Compares a part, zero padded, with what is left of the sought key.
+/// Compares a part, padded with zeros, with the rest of the sought key.
 #[inline(always)]
 fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
     for (at, there) in part.iter().enumerate() {
@@ -157,7 +158,7 @@ fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
         if *there < byte {
             return Verdict::Below(at);
         }
-        // A zero may be a byte of either, or the end.
+        // A zero may be a byte of either key or the end of it.
         if byte == 0 {
             return Verdict::Unknown(at);
         }

@@ -1,4 +1,5 @@
-//! The two PkB key lists among the others: with the whole keys in the page, and with these out of line in the key heap.
+//! The implementations of [`Scheme`] for the two PkB key lists: with the whole keys in the page, and with the whole
+//! keys out of line in the key heap.
 
 use super::out_of_line::{self, OutOfLine, OutOfLineBuilder};
 use super::{Pkb, PkbBuilder, edit};
@@ -6,9 +7,9 @@ use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, ow
 use crate::page::keys::table::Parameter;
 use crate::page::keys::{KeyListKind, KeyPlace, KeyState, Plan};
 
-/// Bytes of a key that a part has.
+/// The parameter of a PkB list: the bytes of a key in a part.
 impl Parameter for u8 {
-    #[allow(clippy::indexing_slicing)] // done by the compiler, which would refuse one that fails
+    #[allow(clippy::indexing_slicing)] // evaluated by the compiler, which rejects an index out of bounds
     const ALL: &'static [(u8, [u8; 2])] = &{
         let (mut all, mut part) = ([(0, [0; 2]); KeyListKind::LONGEST_PART as usize], 0);
         while part < KeyListKind::LONGEST_PART {
@@ -32,7 +33,7 @@ impl Parameter for u8 {
 /// The PkB key list.
 #[derive(Clone, Copy)]
 pub(crate) struct PkbScheme {
-    /// Bytes of a key that a part has.
+    /// The bytes of a key in a part.
     pub(crate) part: usize,
 }
 
@@ -86,7 +87,7 @@ impl Scheme for PkbScheme {
 /// The PkB key list without its heap.
 #[derive(Clone, Copy)]
 pub(crate) struct OutOfLineScheme {
-    /// Bytes of a key that a part has.
+    /// The bytes of a key in a part.
     pub(crate) part: usize,
 }
 

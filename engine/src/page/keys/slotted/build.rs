@@ -1,5 +1,5 @@
-//! Building a slotted key list entry by entry, in order. How many entries come is not known beforehand, so what comes
-//! before the heap grows apart from it and meets it in the end.
+//! Builds a slotted key list entry by entry, in order. The number of entries is not known beforehand, so heads and
+//! slots grow separately from the heap, and `finish` joins them.
 
 use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes, is_short, short_len};
 use crate::base::{bytes, varint};
@@ -18,12 +18,13 @@ pub(crate) struct SlottedBuilder {
 }
 
 impl SlottedBuilder {
-    /// Begins a list of up to some `bytes`, for which it takes memory at once, and which may be `dense` in the end.
+    /// Begins a list for a page of up to `bytes` bytes, and allocates memory for it at once. `dense`: the list may be
+    /// dense.
     pub(crate) fn new(granule: usize, bytes: usize, dense: bool) -> SlottedBuilder {
         SlottedBuilder { granule, dense, fixed: Vec::with_capacity(bytes / 16), heap: Vec::with_capacity(bytes) }
     }
 
-    /// Bytes of the list with one more suffix of that length, if it is not dense.
+    /// Returns the bytes of the list with one more suffix of that length, if the list is not dense.
     #[inline]
     pub(crate) fn slotted_bytes_with(&self, suffix_len: usize) -> usize {
         FIXED_PART * capacity(self.fixed.len() + 1, self.granule) + self.heap.len() + heap_bytes(suffix_len)
@@ -37,7 +38,7 @@ impl SlottedBuilder {
         self.heap.extend_from_slice(entry.rest);
     }
 
-    /// Takes all entries out again, of a list that may not be dense.
+    /// Removes all entries from a list that may not be dense.
     pub(crate) fn clear(&mut self) {
         self.fixed.clear();
         self.heap.clear();

@@ -6,7 +6,7 @@ use crate::base::{bytes, varint};
 use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyState, capacity};
 
-/// Bytes of the list with `suffix`; `may_be_dense`: as one of no entries may be.
+/// Returns the bytes of the list with `suffix`. `may_be_dense`: an empty list may become dense.
 pub(crate) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
     if stays_dense(state, may_be_dense, suffix) {
         return HEAD * (state.count + 1);
@@ -16,20 +16,20 @@ pub(crate) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> 
     state.bytes + FIXED_PART * grown + heap_bytes(suffix.len())
 }
 
-/// True if the list is dense with this suffix.
+/// Returns true if the list is dense with this suffix.
 #[inline]
 fn stays_dense(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> bool {
     let dense = is_dense(state.bytes, state.count) || (state.count == 0 && may_be_dense);
     dense && is_short(suffix)
 }
 
-/// The state of a dense list with slots and a heap.
+/// Returns the state of a dense list after it has received slots and a heap.
 fn slotted_state(state: KeyState) -> KeyState {
     let slots = FIXED_PART * capacity(state.count, state.granule);
     KeyState { bytes: slots + heap_bytes(0) * state.count, ..state }
 }
 
-/// Gives a dense list slots and a heap; returns its state then.
+/// Gives a dense list slots and a heap. Returns its new state.
 #[cold]
 fn make_slotted(list: &mut [u8], state: KeyState) -> KeyState {
     let view = Slotted::new(bytes::slice(list, 0, state.bytes), state.count, state.granule);
@@ -41,7 +41,7 @@ fn make_slotted(list: &mut [u8], state: KeyState) -> KeyState {
     slotted_state(state)
 }
 
-/// Puts `suffix` at `slot`; see [`crate::page::keys::insert`].
+/// Inserts `suffix` at `slot`; see [`crate::page::keys::insert`].
 pub(crate) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot: usize, suffix: &[u8]) {
     if stays_dense(state, may_be_dense, suffix) {
         bytes::shift(list, HEAD * slot, HEAD * state.count, HEAD * (slot + 1));
@@ -57,14 +57,14 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot:
     if grown > 0 {
         bytes::shift(list, FIXED_PART * cap, state.bytes, FIXED_PART * new_cap);
     }
-    // From the back: what lies behind the new entry's place in each part goes behind it, what lies before it stays there.
+    // The shifts run from the back: in each part the bytes behind the new entry's place move, and those before it stay.
     bytes::shift(list, slots + 2 * slot, slots + 2 * count, new_slots + 2 * slot + 2);
     if grown > 0 {
         bytes::shift(list, slots, slots + 2 * slot, new_slots);
     }
     bytes::shift(list, 4 * slot, 4 * count, 4 * slot + 4);
     if new_cap - cap > 1 {
-        // All of the old capacity was used, so that only what the new one adds has to be cleared.
+        // The old capacity was fully used, so only the added part must be cleared.
         bytes::zero(list, 4 * count + 4, new_slots);
         bytes::zero(list, new_slots + 2 * count + 2, FIXED_PART * new_cap);
     }
@@ -115,7 +115,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, St
     bytes::zero(list, slots + 2 * count - 2, slots + 2 * count);
     let mut end = state.bytes.saturating_sub(size);
     if new_cap < cap {
-        // The freed granule lies behind the heads and behind the slots; all that is left moves up.
+        // The freed granule is behind the heads and behind the slots; the remaining bytes move up.
         bytes::shift(list, slots, slots + 2 * new_cap, 4 * new_cap);
         bytes::shift(list, heap, end, FIXED_PART * new_cap);
         end = end.saturating_sub(FIXED_PART * (cap - new_cap));
@@ -124,7 +124,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, St
     Ok(end)
 }
 
-/// Lays the remaining entries out anew, in the order of their slots.
+/// Lays the remaining entries out again, in slot order.
 fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Result<usize, String> {
     let view = Slotted::new(list, state.count, state.granule);
     let mut builder = SlottedBuilder::new(state.granule, state.bytes, false);
@@ -136,10 +136,10 @@ fn remove_many(list: &mut [u8], state: KeyState, from: usize, to: usize) -> Resu
     put_left(list, state, &left)
 }
 
-/// Puts what a removal leaves in the place of the list. Only entries that overlap are more than they were.
+/// Writes the list that a removal leaves over the old list. Only overlapping entries can take more bytes than before.
 pub(crate) fn put_left(list: &mut [u8], state: KeyState, left: &[u8]) -> Result<usize, String> {
     if left.len() > state.bytes {
-        return Err(format!("entries in {} bytes of which some take {}", state.bytes, left.len()));
+        return Err(format!("some entries of a list of {} bytes take {} bytes", state.bytes, left.len()));
     }
     bytes::put(list, 0, left);
     bytes::zero(list, left.len(), state.bytes);

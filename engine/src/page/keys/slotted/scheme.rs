@@ -1,4 +1,5 @@
-//! The slotted key list among the others: *plain*, of whole keys, and *head*, of keys without the page's prefix.
+//! The implementation of [`Scheme`] for the slotted key list: *plain*, with whole keys, and *head*, with keys without
+//! the page's prefix.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, edit, is_dense};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
@@ -7,7 +8,7 @@ use crate::page::keys::{KeyListKind, KeyState, Plan, capacity};
 /// The slotted key list.
 #[derive(Clone, Copy)]
 pub(crate) struct SlottedScheme {
-    /// Keys have lost the page's prefix: then many are short, and an inner page's list may be dense.
+    /// Keys lack the page's prefix. Many are then short, so that an inner page's list may be dense.
     head: bool,
 }
 
