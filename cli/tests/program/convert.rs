@@ -86,9 +86,18 @@ fn a_damaged_leaf_is_named_and_the_database_stays_as_it_was() {
     assert_eq!(place.files(), ["t.duramen"]);
 }
 
-/// The signal `name` to a process.
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+/// Stops a process. Returns once all its threads have stopped: until then it may complete a system call.
+fn stop(child: &Child) {
+    assert!(Command::new("kill").args(["-STOP", &child.id().to_string()]).status().unwrap().success());
+    let is_stopped = |task: std::fs::DirEntry| {
+        // The state is behind the name of the program, which is in parentheses.
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['T', 'Z', 'X']))
+    };
+    let tasks = || std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    while !tasks().all(is_stopped) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn is_unfinished(place: &Place) -> bool {
@@ -114,7 +123,7 @@ fn a_killed_conversion_costs_nothing_and_nobody_gets_in_while_it_runs() {
             assert_eq!(contents(&place), before, "round {round}");
             continue;
         }
-        signal(&child, "-STOP");
+        stop(&child);
         // As long as the new file has its temporary name the process holds the lock.
         if is_unfinished(&place) {
             killed += 1;

@@ -30,7 +30,7 @@ pub use heap::{heap_number, heap_page_builder, out_of_line_image};
 pub use keys::{BlockRule, Instantiation, KeyLayout, KeyListKind, KeyPlace, KeysToKeep};
 pub use op::{NewEntry, PageOp};
 pub use order::compare_images;
-pub use pack::unpack;
+pub use pack::{unpack, unpack_within};
 pub use records::{Record, RecordListKind};
 pub use run::insert_run;
 pub use separator::{SeparatorRule, Split, choose_split};

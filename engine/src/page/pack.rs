@@ -3,6 +3,7 @@
 use super::header::{self, Header};
 use super::view::Page;
 use crate::base::{Error, PageId, Result, bytes, limits::PAGE_HEADER};
+use std::ops::Range;
 
 impl Page<'_> {
     /// Appends the packed image to `out`: the page without the free bytes between its lists.
@@ -17,24 +18,39 @@ impl Page<'_> {
 /// Writes a packed image over the whole of `page`. Any bytes are safe. Bytes that do not make exactly one page are
 /// refused and leave `page` unchanged. [`Page::check`] tells whether the image is a sound page.
 pub fn unpack(packed: &[u8], page: &mut [u8]) -> Result<()> {
-    let header = Header::of(packed);
-    let records = header.u16(header::RECORD_BYTES);
-    let view = Page::new(packed);
-    let front = view.keys_at() + header.u16(header::KEY_BYTES);
-    if packed.len() < PAGE_HEADER || packed.len() != front + records || packed.len() > page.len() {
-        let id = PageId(header.u32(header::ID));
-        let what = format!(
-            "a packed image of {} bytes cannot have {front} bytes of header, fences and keys and {records} of records \
-             in a page of {}",
-            packed.len(),
-            page.len()
-        );
-        return Err(Error::corrupt(id, what));
-    }
-    let (front, records) = packed.split_at_checked(front).unwrap_or_default();
+    let (front, records) = parts_of(packed, page.len())?;
+    let (front, records) = (bytes::slice(packed, 0, front), bytes::slice(packed, front, front + records));
     let (target, back) = page.split_at_mut_checked(page.len() - records.len()).unwrap_or_default();
     bytes::put(back, 0, records);
     bytes::put(target, 0, front);
     bytes::zero(target, front.len(), target.len());
     Ok(())
+}
+
+/// Like [`unpack`], for a packed image that is in `page` itself, at these bytes.
+pub fn unpack_within(page: &mut [u8], at: Range<usize>) -> Result<()> {
+    let (front, records) = parts_of(bytes::slice(page, at.start, at.end), page.len())?;
+    let back = page.len() - records;
+    // The records move towards the end, so that they do not write over the front, which is before them.
+    page.copy_within(at.end - records..at.end, back);
+    page.copy_within(at.start..at.start + front, 0);
+    bytes::zero(page, front, back);
+    Ok(())
+}
+
+/// The length of the front of a packed image and of its records, which are the rest of it.
+fn parts_of(packed: &[u8], page_len: usize) -> Result<(usize, usize)> {
+    let header = Header::of(packed);
+    let records = header.u16(header::RECORD_BYTES);
+    let front = Page::new(packed).keys_at() + header.u16(header::KEY_BYTES);
+    if packed.len() >= PAGE_HEADER && packed.len() == front + records && packed.len() <= page_len {
+        return Ok((front, records));
+    }
+    let id = PageId(header.u32(header::ID));
+    let what = format!(
+        "a packed image of {} bytes cannot have {front} bytes of header, fences and keys and {records} of records \
+         in a page of {page_len}",
+        packed.len(),
+    );
+    Err(Error::corrupt(id, what))
 }

@@ -89,8 +89,8 @@ impl Tree {
     fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<Step>, PageId)> {
         let mut path = Vec::new();
         let subtree = Tree { root, ..*self };
-        let leaf = subtree.descend_with(store, super::Target::Last, |page, slot| {
-            path.push(Step { id: page.id(), slot });
+        let leaf = subtree.descend_with(store, super::Target::Last, |event| {
+            Step::note(event, &mut path);
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))

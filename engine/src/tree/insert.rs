@@ -199,7 +199,7 @@ impl Tree {
             id = child_of(page, slot)?;
             level -= 1;
             if level > 0 {
-                let child = store.fetch(id)?;
+                let child = store.fetch(id).map_or_else(|| store.read(id), Ok)?;
                 latched = child;
             } else {
                 store.prefetch(id);

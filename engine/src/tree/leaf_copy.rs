@@ -3,7 +3,7 @@
 //! a part of the leaf, with the range of that part. Merging with other versions must not be in this file.
 
 use super::long_key::is_long;
-use super::search::{Range, Target};
+use super::search::{Descent, Range, Target};
 use super::{PageRead, Tree};
 use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
@@ -112,8 +112,11 @@ impl LeafCopy {
     #[cold]
     fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
         let mut range = Range::default();
-        let leaf = tree.descend_with(store, target, |page, slot| {
-            range = tree.child_range(store, page, slot, &range)?;
+        let leaf = tree.descend_with(store, target, |event| {
+            range = match event {
+                Descent::Begins => Range::default(),
+                Descent::Passes(page, slot) => tree.child_range(store, page, slot, &range)?,
+            };
             Ok(())
         })?;
         self.range = range;

@@ -1,7 +1,7 @@
 //! Read-ahead for an iteration over leaves that are not in memory: it hints early which leaves come next, so that the
 //! device reads several of them at once. No result depends on it.
 
-use super::search::Target;
+use super::search::{Descent, Target};
 use super::{PageRead, Tree};
 use crate::base::{PageId, Result};
 
@@ -47,8 +47,10 @@ impl Tree {
     /// parent. Returns their number.
     fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], most: usize) -> Result<usize> {
         let mut leaves = 0..0;
-        self.descend_with(store, Target::Covering(key), |page, slot| {
-            if page.level() == 1 {
+        self.descend_with(store, Target::Covering(key), |event| {
+            if let Descent::Passes(page, slot) = event
+                && page.level() == 1
+            {
                 leaves = slot..page.count().min(slot + most);
                 store.will_read(leaves.clone().map(|slot| page.child(slot)));
             }

@@ -54,6 +54,18 @@ impl Range {
     }
 }
 
+/// How often a descent begins anew because its path has changed while it waited for a device. After that it keeps the
+/// latch of the parent while it waits.
+const RESTARTS: usize = 8;
+
+/// An event of a descent.
+pub(super) enum Descent<'p> {
+    /// It begins at the root, for the first time or anew: events before this one do not count.
+    Begins,
+    /// It has latched an inner page and goes on to the child at this slot.
+    Passes(Page<'p>, usize),
+}
+
 /// A step of a descent: an inner page and the slot of the chosen child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -89,9 +101,11 @@ impl Tree {
         way: &mut Vec<PageId>,
         f: impl FnOnce(Page<'_>) -> R,
     ) -> Result<R> {
-        way.clear();
-        let leaf = self.descend_with(store, target, |page, _| {
-            way.push(page.id());
+        let leaf = self.descend_with(store, target, |event| {
+            match event {
+                Descent::Begins => way.clear(),
+                Descent::Passes(page, _) => way.push(page.id()),
+            }
             Ok(())
         })?;
         Ok(f(Page::new(&leaf)))
@@ -129,7 +143,7 @@ impl Tree {
 
     /// Calls `f` with the leaf whose range contains `key`, and while it returns true, with the next leaf to the right,
     /// each under its shared latch. It ends early if a right link does not lead to the next leaf, or leads to a page
-    /// that cannot be read. A caller that needs more leaves descends again; then a damaged page gives an error.
+    /// that is not in memory. A caller that needs more leaves descends again; then a damaged page gives an error.
     pub fn leaves_from<S: PageRead>(
         &self,
         store: &S,
@@ -149,10 +163,7 @@ impl Tree {
             }
             // While this latch is held, the link does not change. But if the leaf has been detached, the link may be
             // out of date: the page may be free by now, or another page.
-            let next = match store.read(right) {
-                Err(Error::Corrupt { .. }) => return Ok(()),
-                next => next?,
-            };
+            let Some(next) = store.fetch(right) else { return Ok(()) };
             let page = Page::new(&next);
             if self.check_page(page, right, 0).is_err() || page.lower_fence() != upper.as_slice() {
                 return Ok(());
@@ -161,20 +172,40 @@ impl Tree {
         }
     }
 
-    /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched.
+    /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched, but not while
+    /// a child is read from a device.
     #[inline]
     pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: Target<'_>) -> Result<S::Ref<'s>> {
-        self.descend_with(store, target, |_, _| Ok(()))
+        self.descend_with(store, target, |_| Ok(()))
     }
 
-    /// Like [`Tree::descend`]. `note` is called with each inner page, latched, and the slot of the chosen child.
+    /// Like [`Tree::descend`]. `note` is called with each event of the descent, in order.
     #[inline]
     pub(super) fn descend_with<'s, S: PageRead>(
         &self,
         store: &'s S,
         target: Target<'_>,
-        mut note: impl FnMut(Page<'_>, usize) -> Result<()>,
+        mut note: impl FnMut(Descent<'_>) -> Result<()>,
     ) -> Result<S::Ref<'s>> {
+        for restarts in 0.. {
+            note(Descent::Begins)?;
+            let keeps_latch = restarts >= RESTARTS;
+            if let Some(leaf) = self.try_descend(store, target, keeps_latch, &mut note)? {
+                return Ok(leaf);
+            }
+        }
+        unreachable!("a descent that keeps its latches ends")
+    }
+
+    /// One attempt of [`Tree::descend_with`]. `None` if it has to begin anew.
+    #[inline(always)]
+    fn try_descend<'s, S: PageRead>(
+        &self,
+        store: &'s S,
+        target: Target<'_>,
+        keeps_latch: bool,
+        note: &mut impl FnMut(Descent<'_>) -> Result<()>,
+    ) -> Result<Option<S::Ref<'s>>> {
         let mut id = self.root;
         let mut latched = store.read(id)?;
         let mut level = Page::new(&latched).level();
@@ -184,17 +215,24 @@ impl Tree {
             if level == 0 {
                 // A wrong child on the path is detected here, because the ranges of leaves do not overlap.
                 self.check_target(page, target)?;
-                return Ok(latched);
+                return Ok(Some(latched));
             }
             let slot = self.slot_for(store, page, target)?;
-            note(page, slot)?;
+            note(Descent::Passes(page, slot))?;
             id = child_of(page, slot)?;
             let parts = if level == 1 { self.parts_of_leaf(page, slot, target, store.page_size()) } else { None };
             let child = match parts {
-                Some(parts) => store.fetch_parts(id, parts)?,
-                None => store.fetch(id)?,
+                Some(parts) => store.fetch_parts(id, parts),
+                None => store.fetch(id),
             };
-            latched = child;
+            latched = match child {
+                Some(child) => child,
+                None if keeps_latch => store.read(id)?,
+                None => match read_child(store, latched, id)? {
+                    Some(child) => child,
+                    None => return Ok(None),
+                },
+            };
             level -= 1;
         }
     }
@@ -220,8 +258,11 @@ impl Tree {
     /// Without an error, that page is the leaf.
     pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
         let mut range = Range::default();
-        let found = self.descend_with(store, Target::Covering(key), |page, slot| {
-            range = self.child_range(store, page, slot, &range)?;
+        let found = self.descend_with(store, Target::Covering(key), |event| {
+            range = match event {
+                Descent::Begins => Range::default(),
+                Descent::Passes(page, slot) => self.child_range(store, page, slot, &range)?,
+            };
             Ok(())
         });
         let found = found.map(drop);
@@ -284,8 +325,8 @@ impl Tree {
     /// because no page may change in the meantime.
     pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<Step>, PageId)> {
         let mut path = Vec::with_capacity(USUAL_HEIGHT);
-        let leaf = self.descend_with(store, Target::Covering(key), |page, slot| {
-            path.push(Step { id: page.id(), slot });
+        let leaf = self.descend_with(store, Target::Covering(key), |event| {
+            Step::note(event, &mut path);
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))
@@ -315,6 +356,34 @@ impl Tree {
         }
         Ok(child)
     }
+}
+
+impl Step {
+    /// Adds an event of a descent to the steps of the descent.
+    pub(super) fn note(event: Descent<'_>, path: &mut Vec<Step>) {
+        match event {
+            Descent::Begins => path.clear(),
+            Descent::Passes(page, slot) => path.push(Step { id: page.id(), slot }),
+        }
+    }
+}
+
+/// Reads a child that is not in memory. The latch of its parent is released meanwhile. Returns the child, latched, or
+/// `None` if the parent has changed, so that the page may not be its child any more.
+#[cold]
+#[inline(never)]
+fn read_child<'s, S: PageRead>(store: &'s S, parent: S::Ref<'s>, child: PageId) -> Result<Option<S::Ref<'s>>> {
+    let page = Page::new(&parent);
+    let (id, lsn) = (page.id(), page.lsn());
+    drop(parent);
+    // An error counts only if the page is still the child; then it occurs again below.
+    drop(store.read(child));
+    let Ok(parent) = store.read(id) else { return Ok(None) };
+    // Each change of a page raises its LSN.
+    if Page::new(&parent).lsn() != lsn || Page::new(&parent).id() != id {
+        return Ok(None);
+    }
+    store.read(child).map(Some)
 }
 
 /// The child at `slot`, which must exist. It is never the page itself, whose latch the caller may hold.

@@ -19,16 +19,17 @@ pub trait PageRead {
     /// if the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
-    /// Like [`PageRead::read`], for a page that is probably not in the caches of the processor: its first bytes are
-    /// prefetched together.
+    /// Takes the shared latch of a page that is in memory. Returns `None` if it must be read from a device, or if another
+    /// thread is reading it: then release all latches before [`PageRead::read`], which waits for the device. The page
+    /// is probably not in the caches of the processor, so its first bytes are prefetched together.
     #[inline(always)]
-    fn fetch(&self, id: PageId) -> Result<Self::Ref<'_>> {
-        self.read(id)
+    fn fetch(&self, id: PageId) -> Option<Self::Ref<'_>> {
+        self.read(id).ok()
     }
 
     /// Like [`PageRead::fetch`], if it is known which parts of the page will be read. These parts are prefetched.
     #[inline(always)]
-    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<Self::Ref<'_>> {
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Option<Self::Ref<'_>> {
         let _ = parts;
         self.fetch(id)
     }

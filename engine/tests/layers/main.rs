@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// What a layer may use of another one, tests apart, where that is less than all that the other one exports.
 const ITEMS: &[(&str, &str, &[&str])] = &[
-    ("store", "page", &["Page", "map_page_size", "unpack"]),
+    ("store", "page", &["Page", "map_page_size", "unpack", "unpack_within"]),
     (
         "db",
         "page",
@@ -42,7 +42,7 @@ const ITEMS: &[(&str, &str, &[&str])] = &[
             "Record",
             "RecordListKind",
             "SeparatorRule",
-            "unpack",
+            "unpack", "unpack_within",
         ],
     ),
     ("query", "page", &["KeyWindow", "Page", "Record"]),

@@ -16,7 +16,7 @@ pub(super) const CLEAN: u64 = u64::MAX;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 /// Padding before the latch, so that the page after the latch begins on a cache line.
-const UNUSED: usize = LINE - size_of::<usize>() - 18 - 8 * ChangedParts::WORDS;
+const UNUSED: usize = LINE - size_of::<usize>() - 19 - 8 * ChangedParts::WORDS;
 
 /// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor often
 /// fetches both together.
@@ -36,6 +36,8 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     pub(super) referenced: AtomicBool,
     /// A flush is writing a copy of the page: the frame must not be reused.
     pub(super) writing: AtomicBool,
+    /// The page is being read from the store, under the exclusive latch.
+    pub(super) loading: AtomicBool,
     unused: [u8; UNUSED],
     pub(super) latch: RwLock<W>,
 }
@@ -50,6 +52,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
             changed: [const { AtomicU64::new(0) }; ChangedParts::WORDS],
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
+            loading: AtomicBool::new(false),
             unused: [0; UNUSED],
             latch: RwLock::new([0; WORDS]),
         }

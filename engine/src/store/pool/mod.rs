@@ -171,24 +171,27 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::read`], after [`Pool::prefetch`].
+    /// A page under its shared latch, after [`Pool::prefetch`]. `None` if the page is not in memory, or is being read by
+    /// another thread: [`Pool::read`] would wait for the device.
     #[inline]
-    pub fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+    pub fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.fetch_parts(id, [0..PREFETCHED, 0..0])
     }
 
     /// As [`Pool::fetch`], if the caller knows which bytes of the page it will read. They must contain the page's beginning.
     /// All are prefetched before the latch is taken.
     #[inline(always)]
-    pub fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
-        let frame = self.place_of(id);
-        if let Some(frame) = frame {
-            prefetch::line(frame.address());
-            parts.into_iter().for_each(|part| self.prefetch_part(frame, part));
-        }
-        match frame.and_then(|frame| Self::read_in(frame, id)) {
-            Some(page) => Ok(page),
-            None => self.read_missing(id),
+    pub fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Option<ReadGuard<'_>> {
+        let frame = self.place_of(id)?;
+        prefetch::line(frame.address());
+        parts.into_iter().for_each(|part| self.prefetch_part(frame, part));
+        match frame.latch.try_read() {
+            Some(page) => frame.holds(id).then(|| {
+                frame.touch();
+                ReadGuard { page }
+            }),
+            None if frame.loading.load(Ordering::Acquire) => None,
+            None => Self::read_in(frame, id),
         }
     }
 
@@ -378,8 +381,9 @@ impl Pool {
     /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
     fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
         // Before the array grows: an id from a damaged page could make it too large for the memory.
+        let is_known = || self.backing.is_some() && self.translation.get(id.0).is_some();
         let may_be_stored = || self.backing.as_ref().is_some_and(|backing| backing.store.may_exist(id));
-        if wanted == Wanted::Stored && !may_be_stored() {
+        if wanted == Wanted::Stored && !is_known() && !may_be_stored() {
             // Another thread may have created it meanwhile.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such_page(id)) };
         }
@@ -391,7 +395,10 @@ impl Pool {
         let result = match &self.backing {
             Some(backing) if wanted != Wanted::New => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
-                backing.store.read(id, guard.bytes())
+                guard.frame.loading.store(true, Ordering::Release);
+                let read = backing.store.read(id, guard.bytes());
+                guard.frame.loading.store(false, Ordering::Release);
+                read
             }
             _ => Ok(None),
         };

@@ -12,6 +12,7 @@ mod image;
 mod load;
 mod page_table;
 mod place;
+mod read;
 mod region;
 mod relocate;
 mod rescue;
@@ -23,25 +24,24 @@ pub(super) mod trial;
 pub(super) use rescue::{PIECE, has_image};
 
 use super::changed::ChangedParts;
-use super::compress::{Coders, CompressionRecord};
+use super::compress::CompressionRecord;
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
 use super::{CompressionTotals, PagePolicy};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::io::WriteKind;
-use crate::page::{Page, unpack};
 use allocator::PlaceAllocator;
-use image::{IMAGE_HEADER, ImageBatch, open_image};
+use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Reading, describe_damage, load_table};
 use page_table::{CHUNK_PAGES, Captured, Entry, PageTable};
 use parking_lot::{Mutex, RwLock};
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
+use read::ReadBuffer;
 use rescue::each_image;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
-use std::time::Instant;
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -110,14 +110,6 @@ impl State {
 /// The policies of tables that do not have the default one.
 type Policies = HashMap<TableId, PagePolicy>;
 
-/// What reading a page needs.
-#[derive(Debug, Default)]
-struct ReadBuffer {
-    image: Vec<u8>,
-    packed: Vec<u8>,
-    coders: Coders,
-}
-
 /// The page store.
 pub(crate) struct TableStore {
     file: DatabaseFile,
@@ -180,42 +172,14 @@ impl TableStore {
         })
     }
 
+    /// The entry of a page in the page table; `None` without an image.
+    fn entry(&self, id: PageId) -> Option<Entry> {
+        self.state.lock().table.get(id)
+    }
+
     /// Where a page's image is; `None` without one.
     pub(crate) fn location(&self, id: PageId) -> Option<Location> {
-        self.state.lock().table.get(id).map(|entry| entry.location)
-    }
-
-    fn read_with(&self, id: PageId, page: &mut [u8], buffer: &mut ReadBuffer) -> Result<bool> {
-        let mut location = self.location(id);
-        while let Some(at) = location {
-            let result = self.read_image(id, at, buffer).and_then(|packed| {
-                unpack(packed, page).map_err(|error| name(id, error))?;
-                Page::check(page, id).map_err(|error| name(id, error)).map(|_| ())
-            });
-            // The page may have moved meanwhile and its old place been used again: only then is there another try.
-            location = self.location(id);
-            if result.is_ok() || location == Some(at) {
-                return result.map(|()| true);
-            }
-        }
-        match &self.damage {
-            Some(what) => Err(Error::corrupt(id, format!("the page table is damaged: {what}"))),
-            None => Ok(false),
-        }
-    }
-
-    /// Reads the image at `at` and returns the packed page in it.
-    fn read_image<'a>(&self, id: PageId, at: Location, buffer: &'a mut ReadBuffer) -> Result<&'a [u8]> {
-        let ReadBuffer { image, packed, coders } = buffer;
-        image.resize(at.place.len(), 0);
-        self.file.disk().read_at(at.place.offset(), image)?;
-        let content = open_image(image, id, at.crc)?;
-        let started = content.is_compressed().then(Instant::now);
-        let packed = content.packed(coders, self.file.page_size(), packed)?;
-        if let Some(started) = started {
-            self.compression.counters.note_decompressed(started);
-        }
-        packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
+        self.entry(id).map(|entry| entry.location)
     }
 
     fn image_writer(&self) -> ImageWriter<'_> {
@@ -245,7 +209,7 @@ impl TableStore {
         for (id, location) in batch.locations() {
             match &written {
                 Ok(()) => {
-                    let entry = Entry { location, fresh: purpose == Purpose::Flush };
+                    let entry = Entry { location, fresh: purpose == Purpose::Flush, checked: true };
                     state.supersede(id, Some(entry));
                 }
                 Err(_) => state.allocator.release(location.place.extent()),
@@ -310,10 +274,7 @@ impl PageStore for TableStore {
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
-        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
-        let result = self.read_with(id, page, &mut buffer);
-        self.buffers.lock().push(buffer);
-        result.map(|found| found.then_some(ChangedParts::NONE))
+        self.read_newest(id, page).map(|found| found.then_some(ChangedParts::NONE))
     }
 
     /// Images side by side are one request.
@@ -422,7 +383,7 @@ impl PageStore for TableStore {
             let why = format!("the log puts page {id} at grain {}, where something else is", extent.first);
             return Err(Error::CorruptMeta { what: "the page table", why });
         }
-        state.supersede(id, Some(Entry { location, fresh: false }));
+        state.supersede(id, Some(Entry { location, fresh: false, checked: false }));
         Ok(true)
     }
 
@@ -507,13 +468,5 @@ impl Drop for ImageWriter<'_> {
         let mut images = std::mem::take(&mut self.images);
         images.clear();
         self.store.batches.lock().push(images);
-    }
-}
-
-/// The error with the page id that was asked for, if the bytes name another one.
-fn name(id: PageId, error: Error) -> Error {
-    match error {
-        Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
-        other => other,
     }
 }

@@ -17,12 +17,19 @@ const MAX_CHUNKS: usize = 1 << 24;
 /// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is free
 /// as soon as the image is superseded.
 const FRESH: u64 = 1 << 63;
+/// In memory only: this process has written the image or has checked the page in it.
+const CHECKED: u64 = 1 << 62;
+/// All bits that are in memory only.
+const MARKS: u64 = FRESH | CHECKED;
 
 /// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) location: Location,
     pub(crate) fresh: bool,
+    /// This process has written the image or has checked the page in it. An image with the right checksum then needs no
+    /// other check.
+    pub(crate) checked: bool,
 }
 
 struct Chunk {
@@ -90,13 +97,26 @@ impl PageTable {
         let chunk = self.chunk(index)?;
         chunk.changed = true;
         chunk.version += 1;
-        *chunk.places.get_mut(slot)? =
-            new.map_or(0, |entry| entry.location.place.bits() | if entry.fresh { FRESH } else { 0 });
+        *chunk.places.get_mut(slot)? = new.map_or(0, |entry| {
+            let mark = |is_set, mark| if is_set { mark } else { 0 };
+            entry.location.place.bits() | mark(entry.fresh, FRESH) | mark(entry.checked, CHECKED)
+        });
         *chunk.crcs.get_mut(slot)? = new.map_or(0, |entry| entry.location.crc);
         let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
         self.live = self.live + grains(new) - grains(old);
         self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
         old
+    }
+
+    /// Notes that the page in the image at `location` is sound, if the page still has this image.
+    pub(crate) fn note_checked(&mut self, id: PageId, location: Location) {
+        let (index, slot) = split(id);
+        if self.get(id).is_some_and(|entry| entry.location == location)
+            && let Some(Some(chunk)) = self.chunks.get_mut(index)
+            && let Some(place) = chunk.places.get_mut(slot)
+        {
+            *place |= CHECKED;
+        }
     }
 
     /// The chunk at `index`, made if need be.
@@ -193,7 +213,7 @@ impl PageTable {
             let Some(location) = location else { continue };
             let id = PageId(u32::try_from(first + slot).map_err(|_| corrupt("it has too many chunks".into()))?);
             load(id, location)?;
-            self.set(id, Some(Entry { location, fresh: false }));
+            self.set(id, Some(Entry { location, fresh: false, checked: false }));
         }
         if let Some(chunk) = self.chunk(index) {
             chunk.home = Some(home);
@@ -224,8 +244,8 @@ impl PageTable {
 }
 
 fn entry(place: u64, crc: u32) -> Option<Entry> {
-    let location = Location { place: Place::from_bits(place & !FRESH)?, crc };
-    Some(Entry { location, fresh: place & FRESH != 0 })
+    let location = Location { place: Place::from_bits(place & !MARKS)?, crc };
+    Some(Entry { location, fresh: place & FRESH != 0, checked: place & CHECKED != 0 })
 }
 
 fn capture_chunk(chunk: &mut Chunk) -> Option<Box<[u8]>> {
@@ -239,7 +259,7 @@ fn encode_chunk(chunk: &Chunk) -> Option<Box<[u8]>> {
     let fields = bytes.chunks_exact_mut(Location::BYTES);
     for ((place, crc), field) in chunk.places.iter().zip(&chunk.crcs).zip(fields) {
         any |= *place != 0;
-        put_u64(field, 0, *place & !FRESH);
+        put_u64(field, 0, *place & !MARKS);
         put_u32(field, 8, *crc);
     }
     any.then(|| bytes.into_boxed_slice())

@@ -52,7 +52,8 @@ impl TableStore {
         let mut state = self.state.lock();
         let unmoved = state.table.get(id).is_some_and(|entry| entry.location == at);
         if written.is_ok() && unmoved {
-            state.supersede(id, Some(Entry { location: Location { place, crc: at.crc }, fresh: true }));
+            let location = Location { place, crc: at.crc };
+            state.supersede(id, Some(Entry { location, fresh: true, checked: false }));
         } else {
             state.allocator.release(place.extent());
         }

@@ -146,7 +146,7 @@ fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (
         let chunk = page.0 as usize / CHUNK_PAGES;
         let wanted = missing.is_none_or(|missing| missing.contains(&chunk));
         if wanted && state.allocator.claim(location.place.extent()) {
-            state.table.set(page, Some(Entry { location, fresh: false }));
+            state.table.set(page, Some(Entry { location, fresh: false, checked: false }));
             adopted.push((page, lsn));
         }
     }

@@ -327,6 +327,7 @@ fn prefetching_reads_nothing_in(kind: StoreKind) {
     bench.reads_as(2, 0, 2);
     bench.pool.prefetch(PageId(2));
     assert!(bench.pool.ahead(&[], PageId(3)).is_none());
+    drop(bench.pool.read(PageId(2)).unwrap());
     let page = bench.pool.fetch_parts(PageId(2), [0..100, 4000..1 << 20]).unwrap();
     bench.pool.ahead(&page, PageId(2)).unwrap().like(&page);
     assert_eq!(bench.pool.stats().misses, 1);

@@ -1,13 +1,16 @@
 //! Tests with readers beside the writer: a store with real latches, a writer that splits, merges, detaches and frees
 //! all the time, and readers that must find every entry that always exists, by search and by cursor in both directions.
+//! At random a page is not in memory; then a reader must have no latch while it reads the page.
 
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{NewEntry, PageOp, apply, insert_run};
 use crate::tree::{KeyRange, PageRead, PageWrite};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const PAGE_SIZE: usize = 256;
 
@@ -18,6 +21,21 @@ struct LatchStore {
 }
 
 struct Shared<'a>(RwLockReadGuard<'a, Vec<u8>>);
+
+thread_local! {
+    /// The shared latches that this thread holds.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    /// The thread is a reader, and the page that it wanted last was not in memory.
+    static MISSED: Cell<bool> = const { Cell::new(false) };
+    /// The state of the random numbers of a reader. 0: the thread is no reader, and finds all pages in memory.
+    static RANDOM: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        HELD.set(HELD.get() - 1);
+    }
+}
 struct Exclusive<'a>(RwLockWriteGuard<'a, Vec<u8>>);
 
 impl Deref for Shared<'_> {
@@ -54,10 +72,22 @@ impl PageRead for LatchStore {
     }
 
     fn read(&self, id: PageId) -> Result<Shared<'_>> {
+        if MISSED.take() {
+            assert_eq!(HELD.get(), 0, "page {id} is read from the device while a latch is held");
+            // Long enough for the writer to change the parent.
+            std::thread::sleep(Duration::from_micros(100));
+        }
         let page = self.pages.get(id.0 as usize).ok_or_else(|| Error::corrupt(id, "no such page"))?;
         // In the middle of latch coupling, so that other threads run at the critical moment.
         std::thread::yield_now();
+        HELD.set(HELD.get() + 1);
         Ok(Shared(page.read()))
+    }
+
+    fn fetch(&self, id: PageId) -> Option<Shared<'_>> {
+        RANDOM.set(RANDOM.get().wrapping_mul(1_664_525).wrapping_add(u32::from(RANDOM.get() > 0) * 1_013_904_223));
+        MISSED.set(RANDOM.get() >> 30 == 1);
+        if MISSED.get() { None } else { self.read(id).ok() }
     }
 }
 
@@ -129,6 +159,7 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
 }
 
 fn read(tree: &Tree, store: &LatchStore, keys: &[Vec<u8>], stop: &AtomicBool) {
+    RANDOM.set(1);
     while !stop.load(Ordering::Relaxed) {
         for key in keys {
             assert!(tree.get(store, key, |_, record| record.is_some()).unwrap(), "{} is lost", key.escape_ascii());

@@ -217,7 +217,7 @@ impl PageRead for Applier<'_> {
     }
 
     #[inline]
-    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+    fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.engine.pool.fetch(id)
     }
 

@@ -3,9 +3,9 @@
 //! with the help of the version store. What the caller computes must not be in this file.
 
 use super::cursor::{Cursor, View};
-use crate::base::{Lsn, Result, limits};
+use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::{Page, Record};
-use crate::tree::{KeyRange, Tree};
+use crate::tree::{KeyRange, ReadAhead, Tree};
 use crate::txn::engine::Engine;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ impl Engine {
     ) -> Result<()> {
         let pages = self.pages();
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
-        let mut copy = Vec::new();
+        let (mut copy, mut ahead, mut right) = (Vec::new(), ReadAhead::default(), PageId::NONE);
         while range.is_above(&at) {
             let (mut state, mut last, mut begun) = (LeafState::Unknown, false, false);
             let released = self.released.load(Ordering::Acquire);
@@ -61,6 +61,7 @@ impl Engine {
                     return Ok(false);
                 }
                 (state, last) = self.examine(page, snapshot, range, &mut at, &mut upper);
+                right = page.right();
                 let LeafState::Slots(slots) = state.clone() else { return Ok(false) };
                 if latched == Latched::No {
                     copy.clear();
@@ -86,6 +87,9 @@ impl Engine {
                 break;
             }
             at = std::mem::take(&mut upper);
+            if !right.is_none() {
+                ahead.step(tree, &pages, right, &at);
+            }
         }
         Ok(())
     }

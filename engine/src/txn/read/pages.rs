@@ -27,12 +27,12 @@ impl PageRead for Pages<'_> {
     }
 
     #[inline]
-    fn fetch(&self, id: PageId) -> Result<ReadGuard<'_>> {
+    fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.0.fetch(id)
     }
 
     #[inline]
-    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Result<ReadGuard<'_>> {
+    fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Option<ReadGuard<'_>> {
         self.0.fetch_parts(id, parts)
     }
 

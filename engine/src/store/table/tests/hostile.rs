@@ -128,7 +128,7 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     let disk = disk();
     let store = create(&disk);
     let far = Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 };
-    store.state.lock().table.set(PageId(1), Some(Entry { location: far, fresh: false }));
+    store.state.lock().table.set(PageId(1), Some(Entry { location: far, fresh: false, checked: false }));
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");

@@ -1,6 +1,7 @@
 //! Places that log records name, and that every grain has exactly one use.
 
 use super::*;
+use crate::page::unpack;
 use crate::store::tests::model::{ModelRun, Step, Subject};
 use crate::store::{Compression, Overflow, Target};
 
@@ -136,4 +137,22 @@ fn a_place_is_as_long_as_the_target_or_as_a_page() {
     ] {
         assert_eq!(place(target, compression, content), expected, "{target} {compression}");
     }
+}
+
+#[test]
+fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written() {
+    let location = |first, crc| Location { place: place::Place::new(first, 3).unwrap(), crc };
+    let (old, new) = (location(20, 7), location(40, 8));
+    let mut table = PageTable::default();
+    table.set(PageId(5), Some(Entry { location: old, fresh: false, checked: false }));
+    table.note_checked(PageId(5), new);
+    assert!(!table.get(PageId(5)).unwrap().checked, "another image was checked");
+    table.note_checked(PageId(5), old);
+    assert_eq!(table.get(PageId(5)), Some(Entry { location: old, fresh: false, checked: true }));
+    let (bytes, _) = table.encode(0).unwrap();
+    let mut again = PageTable::default();
+    again.load_chunk(0, old, &bytes, |_, _| Ok(())).unwrap();
+    assert_eq!(again.get(PageId(5)), Some(Entry { location: old, fresh: false, checked: false }));
+    assert_eq!(table.capture().len(), 1);
+    assert!(table.get(PageId(5)).unwrap().checked, "a checkpoint forgets what was checked");
 }

@@ -1,0 +1,121 @@
+//! Reads a page from its image. Which image counts must not be decided here: the page table says it.
+//!
+//! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer.
+
+use super::TableStore;
+use super::image::{Content, IMAGE_HEADER, open_image};
+use super::page_table::Entry;
+use super::place::Location;
+use crate::base::{Error, PageId, Result, bytes};
+use crate::page::{Page, unpack, unpack_within};
+use crate::store::compress::Coders;
+use std::time::Instant;
+
+/// What reading a page needs, if its image is compressed or does not fit into the page.
+#[derive(Debug, Default)]
+pub(super) struct ReadBuffer {
+    pub(super) image: Vec<u8>,
+    packed: Vec<u8>,
+    coders: Coders,
+}
+
+impl TableStore {
+    /// Reads the newest image of a page into `page`. False if the page has no image.
+    pub(super) fn read_newest(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
+        let mut entry = self.entry(id);
+        while let Some(Entry { location: at, checked, .. }) = entry {
+            match self.read_from(id, at, checked, page) {
+                Ok(()) if checked => return Ok(true),
+                Ok(()) => {
+                    self.state.lock().table.note_checked(id, at);
+                    return Ok(true);
+                }
+                Err(error) => {
+                    // The page may have moved meanwhile and its old place been used again: only then is there another try.
+                    entry = self.entry(id);
+                    if entry.is_some_and(|now| now.location == at) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        match &self.damage {
+            Some(what) => Err(Error::corrupt(id, format!("the page table is damaged: {what}"))),
+            None => Ok(false),
+        }
+    }
+
+    /// Reads the image at `at` into `page`. The page is checked unless it is `checked` already.
+    fn read_from(&self, id: PageId, at: Location, checked: bool, page: &mut [u8]) -> Result<()> {
+        if at.place.len() <= page.len() {
+            self.read_within(id, at, page)?;
+        } else {
+            self.with_buffer(|buffer| {
+                let packed = self.read_image(id, at, buffer)?;
+                unpack(packed, page).map_err(|error| name(id, error))
+            })?;
+        }
+        if !checked {
+            Page::check(page, id)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an image into the memory of its page, and unpacks it there.
+    fn read_within(&self, id: PageId, at: Location, page: &mut [u8]) -> Result<()> {
+        let Some(image) = page.get_mut(..at.place.len()) else {
+            return Err(Error::corrupt(id, "its place is too long"));
+        };
+        self.file.disk().read_at(at.place.offset(), image)?;
+        let content = open_image(image, id, at.crc)?;
+        let (encoding, end) = (content.encoding, IMAGE_HEADER + content.bytes.len());
+        if !content.is_compressed() {
+            return unpack_within(page, IMAGE_HEADER..end).map_err(|error| name(id, error));
+        }
+        self.with_buffer(|ReadBuffer { image, packed, coders }| {
+            image.clear();
+            image.extend_from_slice(bytes::slice(page, IMAGE_HEADER, end));
+            let packed = self.packed_page(id, Content { encoding, bytes: image }, coders, packed)?;
+            unpack(packed, page).map_err(|error| name(id, error))
+        })
+    }
+
+    /// Reads the image at `at` and returns the packed page in it.
+    pub(super) fn read_image<'a>(&self, id: PageId, at: Location, buffer: &'a mut ReadBuffer) -> Result<&'a [u8]> {
+        let ReadBuffer { image, packed, coders } = buffer;
+        image.resize(at.place.len(), 0);
+        self.file.disk().read_at(at.place.offset(), image)?;
+        self.packed_page(id, open_image(image, id, at.crc)?, coders, packed)
+    }
+
+    /// The packed page in an image, decompressed if need be.
+    fn packed_page<'a>(
+        &self,
+        id: PageId,
+        content: Content<'a>,
+        coders: &mut Coders,
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        let started = content.is_compressed().then(Instant::now);
+        let packed = content.packed(coders, self.file.page_size(), out)?;
+        if let Some(started) = started {
+            self.compression.counters.note_decompressed(started);
+        }
+        packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
+    }
+
+    fn with_buffer<R>(&self, f: impl FnOnce(&mut ReadBuffer) -> R) -> R {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let result = f(&mut buffer);
+        self.buffers.lock().push(buffer);
+        result
+    }
+}
+
+/// The error with the page id that was asked for, if the bytes name another one.
+fn name(id: PageId, error: Error) -> Error {
+    match error {
+        Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
+        other => other,
+    }
+}
