@@ -128,3 +128,31 @@ fn a_database_is_a_map_with_every_page_store() {
         }
     }
 }
+
+/// The catalog's row of a table has the number of entries, so most commits must write it.
+#[test]
+fn a_commit_that_changes_no_number_of_entries_writes_only_its_entries() {
+    let table: TableDef<u64, u64> = TableDef::new("a table whose name is longer than its entries");
+    let options = Database::builder().page_size(4096).background(false);
+    let db = options.create_on(Arc::new(MemoryVolume::new()), NAME).unwrap();
+    let log_bytes = |key, value: Option<u64>| {
+        let before = db.stats().log_bytes;
+        let tx = db.begin_write().unwrap();
+        match value {
+            Some(value) => tx.open_table(table).unwrap().put(key, value).unwrap(),
+            None => drop(tx.open_table(table).unwrap().remove(key).unwrap()),
+        }
+        tx.commit().unwrap();
+        let tx = db.begin_read().unwrap();
+        assert_eq!(tx.open_table(table).unwrap().get(key).unwrap().map(|found| found.value()), value);
+        (db.stats().log_bytes - before, tx.tables().unwrap()[0].entries)
+    };
+    for key in 0..10 {
+        log_bytes(key, Some(key));
+    }
+    let ((added, eleven), (replaced, still)) = (log_bytes(10, Some(1)), log_bytes(10, Some(2)));
+    assert_eq!((eleven, still), (11, 11));
+    assert!(replaced + table.name().len() as u64 <= added, "{replaced} bytes of log, and {added} for a new entry");
+    assert_eq!(log_bytes(99, None), (0, 11), "a removal of nothing");
+    assert_eq!(log_bytes(10, None).1, 10);
+}

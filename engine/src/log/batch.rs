@@ -21,6 +21,8 @@ pub const BATCH_HEADER: usize = 36;
 /// The maximum length of the payload of a batch.
 pub const MAX_PAYLOAD: usize = 1 << 30;
 
+/// The capacity of a new buffer in bytes: enough for the records of a small commit.
+const USUAL_BATCH: usize = 1000;
 const CHAINED: usize = 28;
 const CHECKED: usize = 32;
 
@@ -53,7 +55,9 @@ impl Default for BatchBuffer {
 impl BatchBuffer {
     /// An empty payload.
     pub fn new() -> BatchBuffer {
-        BatchBuffer { bytes: vec![0; BATCH_HEADER] }
+        let mut bytes = Vec::with_capacity(USUAL_BATCH);
+        bytes.resize(BATCH_HEADER, 0);
+        BatchBuffer { bytes }
     }
 
     /// Payload bytes so far: the `offset_in_payload` of the next record.

@@ -51,7 +51,8 @@ impl Tree {
         mut each: impl FnMut(LeafHint),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
-        let mut batch = Vec::with_capacity(BATCH);
+        // A commit of one write must not pay for the memory of a whole batch.
+        let mut batch = Vec::with_capacity(keys.size_hint().1.unwrap_or(BATCH).min(BATCH));
         keys.try_for_each(|key| {
             batch.push((key, self.root));
             if batch.len() < BATCH {

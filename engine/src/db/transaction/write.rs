@@ -394,7 +394,9 @@ impl WriteTransaction {
         let mut deltas = Vec::with_capacity(states.len());
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            if state.created || state.moved || !state.writes.is_empty() {
+            // A table that assigns keys may have assigned one.
+            let assigns = state.entry.next_key.is_some() && !state.writes.is_empty();
+            if state.created || state.moved || delta.entries != 0 || assigns {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
@@ -405,7 +407,8 @@ impl WriteTransaction {
             catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
         }
         let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
-        if catalog_writes.is_empty() && dropped.is_empty() {
+        let has_writes = states.iter().any(|(_, state)| !state.writes.is_empty());
+        if !has_writes && catalog_writes.is_empty() && dropped.is_empty() {
             return Ok(None);
         }
         let catalog = catalog_tree();
