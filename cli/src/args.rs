@@ -23,13 +23,13 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     /// Load a list of keys, or of keys and values, into a table
     ///
-    /// The input has one entry a line: a key, or a key, a TAB and a value. It need not be sorted. If a key occurs several
-    /// times, its last entry counts. Makes the database and the table if they do not exist. Nothing is written before the
-    /// whole input has been read and checked.
+    /// The input has one entry a line: a key, or a key, a TAB and a value. It need not be sorted. If a key occurs
+    /// several times, its last entry counts. Makes the database and the table if they do not exist. Nothing is written
+    /// before the whole input has been read and checked.
     ///
-    /// A new table is written in one commit. An existing table gets the entries in key order, --batch entries a commit: if
-    /// a commit fails, those before it stay, and the error says how many entries they contain. You can load the same input
-    /// again.
+    /// A new table is written in one commit. An existing table gets the entries in key order, --batch entries a commit:
+    /// if a commit fails, those before it stay, and the error says how many entries they contain. You can load the same
+    /// input again.
     Load(Load),
     /// Print the value of a key
     Get(Get),
@@ -37,13 +37,13 @@ pub(crate) enum Command {
     Put(Put),
     /// Write values under the next keys of a table, and print these keys
     ///
-    /// The table assigns the keys 1, 2, 3 and so on, each once. Makes the database and the table if they do not exist. An
-    /// existing table must have been made with --auto-increment.
+    /// The table assigns the keys 1, 2, 3 and so on, each once. Makes the database and the table if they do not exist.
+    /// An existing table must have been made with --auto-increment.
     Push(Push),
     /// Remove the entries of some keys, or of a range of keys
     ///
-    /// Give keys, or a range with --from, --to or --prefix. Prints nothing. The exit status is 1 if one of the keys did not
-    /// exist, or if there was no key in the range.
+    /// Give keys, or a range with --from, --to or --prefix. Prints nothing. The exit status is 1 if one of the keys did
+    /// not exist, or if there was no key in the range.
     Del(Del),
     /// Remove a table and all its entries
     Drop(DropTable),
@@ -55,10 +55,10 @@ pub(crate) enum Command {
     Scan(Scan),
     /// Compute counts, sums, averages and extremes of keys and values
     ///
-    /// A query has aggregates, FROM, a table, and optionally WHERE and a predicate:
-    /// 'SUM(key), COUNT(*) FROM t WHERE key >= 10 AND key < 99'. The aggregates are COUNT(*), SUM, AVERAGE, MIN, MAX,
-    /// COUNT(DISTINCT ...), DISTINCT, TOP(..., k) and BOTTOM(..., k) of key or value. Predicates compare key or value, or
-    /// its remainder (%), with numbers, or search it IN a list. AND, OR and NOT combine them.
+    /// A query has aggregates, FROM, a table, and optionally WHERE and a predicate: 'SUM(key), COUNT(*) FROM t WHERE
+    /// key >= 10 AND key < 99'. The aggregates are COUNT(*), SUM, AVERAGE, MIN, MAX, COUNT(DISTINCT ...), DISTINCT,
+    /// TOP(..., k) and BOTTOM(..., k) of key or value. Predicates compare key or value, or its remainder (%), with
+    /// numbers, or search it IN a list. AND, OR and NOT combine them.
     Query(Query),
     /// List the tables
     Tables(Tables),
@@ -66,15 +66,15 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Show what page compression would save and cost in each table
     ///
-    /// It compresses pages from the whole file with each method, and shows the choice of a strategy. The file stays as it is:
-    /// `compact` compresses tables.
+    /// It compresses pages from the whole file with each method, and shows the choice of a strategy. The file stays as
+    /// it is: `compact` compresses tables.
     Analyze(Analyze),
     /// Check every page, and print what is damaged
     Check(Check),
     /// Write all tables, or one, to a file that `restore` reads
     ///
-    /// An existing file is replaced when the dump is complete. With --skip-damaged, each range of keys that cannot be read
-    /// is printed on standard error, and the exit status is 2 if there is one.
+    /// An existing file is replaced when the dump is complete. With --skip-damaged, each range of keys that cannot be
+    /// read is printed on standard error, and the exit status is 2 if there is one.
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
@@ -83,9 +83,9 @@ pub(crate) enum Command {
     /// Each table is rebuilt before its old pages are freed. Meanwhile the file grows by the size of its content. With
     /// --strategy or --compress, tables are compressed or decompressed; --compress alone is for all tables.
     ///
-    /// With --store or --page-size, the database is rebuilt in a new file, even if nothing changes. The new file then takes
-    /// the place of the old one. The device must have space for both. If the command is killed, the old database stays, and
-    /// the next such command removes the unfinished file, NAME.ID.new.
+    /// With --store or --page-size, the database is rebuilt in a new file, even if nothing changes. The new file then
+    /// takes the place of the old one. The device must have space for both. If the command is killed, the old database
+    /// stays, and the next such command removes the unfinished file, NAME.ID.new.
     Compact(Compact),
 }
 
@@ -102,10 +102,11 @@ pub(crate) struct Database {
 /// The bounds of the work of a recovery, for commands that make many commits.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Checkpoints {
-    /// A checkpoint begins when a recovery would read so many bytes of log [default: 64M]
+    /// A checkpoint begins when a recovery would read this number of bytes of log [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) checkpoint_bytes: Option<ByteSize>,
-    /// A checkpoint begins when a recovery would read so many pages [default: as many as the cache holds, at least 65536]
+    /// A checkpoint begins when a recovery would read this number of pages [default: as many as the cache holds,
+    /// at least 65536]
     #[arg(long, value_name = "COUNT")]
     pub(crate) checkpoint_pages: Option<u64>,
 }
@@ -155,23 +156,23 @@ pub(crate) struct NewTable {
     pub(crate) keys: Option<KeyLayout>,
     #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,
-    /// How the pages of a new table are compressed in the file: none, lz4, zstd or zlib, the latter two also with a level, such
-    /// as zstd:9 [default: none]
+    /// How the pages of a new table are compressed in the file: none, lz4, zstd or zlib, the latter two also with a
+    /// level, such as zstd:9 [default: none]
     #[arg(long, value_name = "METHOD")]
     pub(crate) compress: Option<Compression>,
-    /// The length of the places of a new table's pages in the file: fit, or a size such as 4K. A page that compresses to that
-    /// size gets a place of it, any other page one of a whole page [default: fit]
+    /// The length of the places in the file for pages of a new table: fit, or a size such as 4K. A page that compresses
+    /// to that size gets a place of that size, any other page a place for a whole page [default: fit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) target: Option<Target>,
-    /// What happens to a leaf of a new table that misses the target: spill, it stays in a place of a whole page; or split, it is
-    /// split in two [default: spill]
+    /// What to do with a leaf of a new table that misses the target: spill keeps it in a place for a whole page, split
+    /// splits it in two [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
     /// How long separators are: full, tail, or tail:0 to tail:500 with another radius, in thousandths of a page
-    /// [default: tail; blocks have full ones alone]
+    /// [default: tail; tables with blocks have full ones only]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) separators: Option<Separators>,
     #[command(flatten)]
@@ -450,19 +451,19 @@ pub(crate) struct Stat {
     pub(crate) report: Report,
 }
 
-/// Which tables are compressed, and how.
+/// The choice of the tables to compress, and of their compression.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Plan {
-    /// Which tables are compressed: none, all, or selective[:DELTA][:strict], those whose pages nearly all compress well
+    /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables whose pages nearly all compress well
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) strategy: Option<Strategy>,
-    /// How they are compressed: lz4, zstd[:LEVEL] or zlib[:LEVEL]
+    /// The compression of these tables: lz4, zstd[:LEVEL] or zlib[:LEVEL]
     #[arg(long, value_name = "METHOD")]
     pub(crate) compress: Option<Compression>,
     /// The length of the places of their pages in the file: fit, or a size such as 4K [default: fit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) target: Option<Target>,
-    /// What happens to a leaf that misses the target: spill or split [default: spill]
+    /// What to do with a leaf that misses the target: spill or split [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
     /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated

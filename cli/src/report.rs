@@ -1,7 +1,7 @@
 //! Prints reports: tables for people, JSON for programs, both from the same fields.
 //!
-//! A report is anything that serialises to a JSON object, or to an array of objects with the same fields. For people, the
-//! fields become rows or columns. A field whose name ends in `_bytes` is shown in KiB, MiB and so on.
+//! A report is anything that serialises to a JSON object, or to an array of objects with the same fields. For people,
+//! the fields become rows or columns. A field whose name ends in `_bytes` is shown in KiB, MiB and so on.
 
 use crate::args::Format;
 use crate::failure::{Failure, Result};

@@ -1,5 +1,5 @@
-//! Ranges that are read from both ends by turns, with and without copying: each entry comes once and in order, whatever the
-//! layout, through the eyes of a snapshot, of one that has been overtaken, and of a writer.
+//! Ranges that are read from both ends in turn, with and without copies of the entries. Each entry is returned once and
+//! in order, in every layout: in a snapshot, in a snapshot that is older than a commit, and in a writing transaction.
 
 use duramen::db::Table;
 use duramen::{Database, Result, TableDef, TableOptions};

@@ -1,4 +1,5 @@
-//! Promise: closing leaves one dense file with everything in it, or says why not; then the log stays and nothing is lost.
+//! Promise: closing a database leaves one dense file with all entries, or returns an error. After an error the log
+//! stays, and nothing is lost.
 
 #[path = "workload/stores.rs"]
 mod stores;

@@ -1,5 +1,5 @@
-//! Promise: a conversion keeps every table as it is, in whichever page store, page size and delta blocks, and a conversion
-//! that fails leaves the database and its folder as they were. Power cuts are in `crash_convert`.
+//! Promise: a conversion to any page store, page size and delta blocks keeps all tables. A conversion that fails leaves
+//! the database and its folder unchanged. `crash_convert` has the power cuts.
 
 #[path = "workload/kinds.rs"]
 mod kinds;
@@ -169,8 +169,8 @@ fn what_a_killed_conversion_has_left_is_removed_by_the_next_one() -> Result<()> 
     let path = folder.path().join(NAME);
     make(StoreKind::Table, &path, &kinds(20, &mut rng), &mut rng)?;
     let before = contents(&Database::open(&path)?)?;
-    // The file of one and its log, the log of another, and a second name of the database itself: a file system without a
-    // rename that replaces nothing may keep both names.
+    // The file of one and its log, the log of another, and a second name of the database itself: a file system without
+    // a rename that replaces nothing may keep both names.
     let left = |id: u128, rest: &str| folder.path().join(format!("{NAME}.{id:032x}.new{rest}"));
     fs::write(left(1, ""), "half of it").unwrap();
     fs::write(left(1, "-log.000001"), "a log").unwrap();
@@ -335,9 +335,9 @@ fn a_damaged_database_is_refused_with_the_name_of_the_table_and_left_as_it_was()
                     whole += 1;
                     assert!(found(&damaged).as_ref() == Ok(&before), "{what}");
                 }
-                Err(Error::Corrupt { what: told, .. }) if told.starts_with("table ") => {
-                    let name = told.split('"').nth(1).unwrap().to_owned();
-                    assert!(before.iter().any(|(info, _)| info.name == name), "{what}: {told}");
+                Err(Error::Corrupt { what: message, .. }) if message.starts_with("table ") => {
+                    let name = message.split('"').nth(1).unwrap().to_owned();
+                    assert!(before.iter().any(|(info, _)| info.name == name), "{what}: {message}");
                     tables.insert(name);
                     assert!(found(&damaged) == left, "{what}");
                 }

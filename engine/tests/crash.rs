@@ -1,9 +1,8 @@
-//! Promise: cut the power at any moment, with any part of what was not synced lost, and the database comes back with
-//! every acknowledged commit and with whole commits only; its trees are sound and no page is lost. So it does when the
-//! power goes again while it recovers.
+//! Promise: after a power cut at any moment, which loses any part of the unsynced writes, the database has every
+//! acknowledged commit and no part of any other commit. Its trees are sound, and no page is lost. The same is true if
+//! the power fails again during the recovery.
 //!
-//! `DURAMEN_CRASH_STATES` sets how many states are looked at (30,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
-//! first seed.
+//! `DURAMEN_CRASH_STATES` is the number of states to check (30,000 by default), `DURAMEN_CRASH_SEED` the first seed.
 
 mod workload;
 

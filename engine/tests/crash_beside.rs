@@ -1,5 +1,5 @@
-//! Promise: what holds for power cuts holds beside running checkpoints, too: a checkpoint that commits overtake while
-//! it writes leaves what recovery needs, at every moment.
+//! Promise: a power cut at any moment of a checkpoint loses nothing, even if commits change pages while the checkpoint
+//! writes them.
 
 mod workload;
 

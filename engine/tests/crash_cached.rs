@@ -1,9 +1,8 @@
-//! Promise: a process may die, or a sync may fail, at any moment, on a machine that goes on: the next process sees in the
-//! system's cache what the device has not, works on with it, and only then, at any later moment, the power goes. The
-//! database comes back with every acknowledged commit, and what an opened database has shown stays.
+//! Promise: a process dies, or a sync fails, at any moment, and the machine keeps running. The next process reads data
+//! that are only in the file cache and continues with them. Then the power fails, at any later moment. The database
+//! still has every acknowledged commit, and everything that an open database has returned.
 //!
-//! `DURAMEN_CRASH_STATES` sets how many states are looked at (20,000 unless told otherwise), `DURAMEN_CRASH_SEED` the
-//! first seed.
+//! `DURAMEN_CRASH_STATES` is the number of states to check (20,000 by default), `DURAMEN_CRASH_SEED` the first seed.
 
 mod workload;
 
@@ -202,7 +201,8 @@ fn survive_failed_syncs(store: StoreKind, wanted: usize, first: u64) -> Result<(
     Ok(())
 }
 
-/// The superblock of a checkpoint fails to get to the device, the next process believes what it reads, and reuses places.
+/// The superblock of a checkpoint fails to get to the device, the next process believes what it reads, and reuses
+/// places.
 #[test]
 fn a_superblock_that_only_the_file_cache_has_is_made_durable_before_anything_else_is_written() -> Result<()> {
     STORES.into_iter().try_for_each(lose_superblocks)

@@ -1,5 +1,5 @@
-//! Promise: a power cut, the death of the process or a failing device at any moment of a conversion leaves the complete old
-//! database or the complete new one, and the next conversion removes what is left of this one.
+//! Promise: after a power cut, the death of the process or a device error at any moment of a conversion, the file is
+//! the complete old database or the complete new one. The next conversion removes unfinished files.
 
 #[path = "workload/kinds.rs"]
 mod kinds;

@@ -1,4 +1,5 @@
-//! Power cuts while a database is made: in a new file, in an empty one, and one that is there only when it is finished.
+//! Power cuts while a database is created: in a new file, in an empty file, and in a file that gets its name when it is
+//! complete.
 
 #[path = "workload/numbers.rs"]
 mod numbers;

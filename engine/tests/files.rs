@@ -1,4 +1,5 @@
-//! Where a database's files are, who may read them, and that several who open one path at once lose nothing of each other.
+//! The files of a database: their places, their permissions, and several processes that open the same path at the same
+//! time without losing data.
 
 #[path = "workload/numbers.rs"]
 mod numbers;
@@ -181,8 +182,8 @@ fn give_permissions(store: StoreKind) -> Result<()> {
 fn an_empty_file_becomes_a_database_and_no_other_file_does() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
-    let told = options().open(file.path()).unwrap_err();
-    assert!(matches!(told, Error::NotADatabase { .. }) && told.to_string().contains("create"), "{told}");
+    let error = options().open(file.path()).unwrap_err();
+    assert!(matches!(error, Error::NotADatabase { .. }) && error.to_string().contains("create"), "{error}");
     options().open_or_create(file.path())?.close()?;
     assert!(matches!(options().create(file.path()), Err(Error::Exists { .. })));
     drop(file);
@@ -340,8 +341,8 @@ fn a_pipe_is_neither_a_database_nor_an_empty_file_and_nobody_waits_for_it() {
     rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
     let options = Database::builder();
     for refused in [options.create(&path), options.open_or_create(&path), options.open(&path)] {
-        let told = refused.map(drop).unwrap_err().to_string();
-        assert!(told.contains("not a regular file"), "{told}");
+        let message = refused.map(drop).unwrap_err().to_string();
+        assert!(message.contains("not a regular file"), "{message}");
     }
     assert!(Database::open_read_only(&path).is_err());
     assert!(!std::fs::metadata(&path).unwrap().is_file(), "it was replaced");

@@ -1,5 +1,5 @@
-//! Promise: what was dropped or removed is freed beside writers and readers; however much there is, each part costs no more than
-//! its share.
+//! Promise: pages of dropped tables and removed ranges are freed while writers and readers continue. Each step of the
+//! freeing is small, however many pages there are.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -83,8 +83,8 @@ impl Hooks for SlowLog {
     }
 }
 
-/// What others detach while it frees what it has dropped itself is not its work. Each of their commits detaches more pages
-/// than it frees in a batch, so if it waited for that, it would end only after they do.
+/// What others detach while it frees what it has dropped itself is not its work. Each of their commits detaches more
+/// pages than it frees in a batch, so if it waited for that, it would end only after they do.
 #[test]
 fn a_compaction_ends_beside_a_writer_that_never_rests() -> Result<()> {
     STORES.into_iter().try_for_each(compact_beside_writers)

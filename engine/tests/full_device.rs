@@ -1,6 +1,6 @@
-//! Promise: a full device refuses what needs room with one clear error and takes nothing back. The database goes on
-//! being read; dropping and removing are still possible and make room; and it opens after a crash, all without a byte
-//! more on the device.
+//! Promise: on a full device an operation that needs space returns one clear error and leaves committed data unchanged.
+//! The database can still be read, and entries and tables can be removed, which frees space. It can be opened after a
+//! crash. None of this needs more space on the device.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -126,8 +126,8 @@ fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()
     Ok(())
 }
 
-/// The pages of a dropped table are holes, and new pages have been written there since the last checkpoint. A recovery may
-/// write these pages again, but nothing beside them.
+/// The pages of a dropped table are holes, and new pages have been written there since the last checkpoint. A recovery
+/// may write these pages again, but nothing beside them.
 #[test]
 fn a_killed_process_that_has_written_new_pages_into_holes_leaves_a_database_that_opens_on_a_full_device() -> Result<()>
 {

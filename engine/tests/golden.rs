@@ -1,6 +1,7 @@
-//! Promise: the format does not change. `golden/` has a small database of each key layout, and of each way of writing pages, written once; every version reads them
-//! all. `DURAMEN_GOLDEN=write cargo test -p duramen --test golden` writes those that are not there: for a new layout or codec.
-//! Until the first release a change of the format removes the files and writes them anew; from then on none may be written again.
+//! Promise: the format does not change. `golden/` has a small database for each key layout and for each way of writing
+//! pages. Every version must read all of them. `DURAMEN_GOLDEN=write cargo test -p duramen --test golden` writes the
+//! missing ones, for a new layout or codec. Until the first release, a change of the format removes the files and
+//! writes them again. After it, no file may be written again.
 
 use duramen::db::types::KeyLayout;
 use duramen::db::{Compression, DeltaBlocks, StoreKind, Target};

@@ -1,5 +1,5 @@
-//! Promise: a snapshot that is held for long costs memory for each key that changed, not for each change, and no more than is
-//! allowed; dropping it takes time in proportion to what it kept.
+//! Promise: a snapshot that stays open for long needs memory for each changed key, not for each change, and not more
+//! than the limit. The time to drop it is proportional to the memory that it needs.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -102,10 +102,10 @@ fn commits_are_refused_while_readers_hold_back_too_much_and_go_on_when_they_are_
     write(&db, all(2))?;
     for byte in 3..6 {
         let refused = write(&db, [(0, vec![byte])]).unwrap_err();
-        let told = refused.to_string();
+        let message = refused.to_string();
         let Error::HeldBack { changes, bytes, limit, seconds, .. } = refused else { panic!("{refused:?}") };
-        assert!(changes >= 8000 && bytes > limit && limit == 1 << 20 && seconds < 600, "{told}");
-        assert!(told.contains("the oldest, of LSN") && told.contains("drop its reader"), "{told}");
+        assert!(changes >= 8000 && bytes > limit && limit == 1 << 20 && seconds < 600, "{message}");
+        assert!(message.contains("the oldest, of LSN") && message.contains("drop its reader"), "{message}");
     }
     // Nothing has changed, and reading goes on, in snapshots that begin now as well.
     assert_eq!(read(&db.begin_read()?, 0)?, Some(vec![2; 50]));
@@ -154,7 +154,8 @@ impl duramen_sim::Hooks for Slow {
     }
 }
 
-/// What commits replace that wait for the device is kept for snapshots that may yet begin. Without any open it holds nobody back.
+/// What commits replace that wait for the device is kept for snapshots that may yet begin. Without any open it holds
+/// nobody back.
 #[test]
 fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
     STORES.into_iter().try_for_each(wait_for_the_device)

@@ -1,6 +1,6 @@
-//! Promise: whatever is wrong with the files, the device or the request, there is one clear typed error or the right
-//! data; never a panic, never silently wrong data; and what is committed stays readable. A corrupt page costs its key
-//! range and not the database.
+//! Promise: whatever is wrong with the files, the device or the request, the result is one clear typed error or the
+//! right data, never a panic and never wrong data. Committed data stay readable. A corrupt page costs its key range and
+//! not the database.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -108,8 +108,8 @@ fn judge_opened(db: &Database, what: &str) -> Result<u32> {
             Err(error) => assert!(matches!(error, Error::Corrupt { .. }), "{what}: a scan: {error}"),
         }
     }
-    let ended = scanned.last().is_some_and(Result::is_err);
-    assert!(ended || scanned.len() == claimed as usize, "{what}: a scan ends early");
+    let failed = scanned.last().is_some_and(Result::is_err);
+    assert!(failed || scanned.len() == claimed as usize, "{what}: a scan ends early");
     Ok(readable)
 }
 
@@ -213,8 +213,8 @@ fn a_truncated_file_gives_an_error_or_the_right_data() {
     }
 }
 
-/// Flips a bit in a file, one at a time, `every` so many bytes, and opens with `open`. Gives how many flips there were, how
-/// often the database opened, and how often no key was lost.
+/// Flips a bit in a file, one at a time, `every` so many bytes, and opens with `open`. Gives how many flips there were,
+/// how often the database opened, and how often no key was lost.
 fn flip(folder: &Path, file: &str, every: usize, open: impl Fn(PathBuf) -> Result<Database>) -> (u32, u32, u32) {
     let whole = fs::read(folder.join(file)).unwrap();
     let (mut tried, mut opened, mut intact) = (0, 0, 0);
@@ -332,8 +332,8 @@ fn a_missing_log_and_a_log_of_another_database_are_named() {
     assert!(matches!(options().open_read_only(&path), Err(Error::NeedsRecovery { .. })));
     let own = logs(folder.path());
     own.iter().for_each(|log| fs::remove_file(log).unwrap());
-    let told = options().open(&path).map(drop).unwrap_err();
-    assert!(matches!(told, Error::MissingLog { .. }) && told.to_string().contains("t.duramen-log.000001"), "{told}");
+    let error = options().open(&path).map(drop).unwrap_err();
+    assert!(matches!(error, Error::MissingLog { .. }) && error.to_string().contains("t.duramen-log.000001"), "{error}");
     for log in logs(other.path()) {
         fs::copy(&log, folder.path().join(log.file_name().unwrap())).unwrap();
     }
@@ -410,8 +410,8 @@ fn requests_that_cannot_be_met_are_refused_and_leave_all_as_it_was() -> Result<(
         let endless = table.untyped().put_stream(b"k", u64::from(u32::MAX) + 1, &mut std::io::repeat(0));
         assert!(matches!(endless, Err(Error::ValueTooLong { .. })));
         let short = table.untyped().put_stream(b"k", 100_000, &mut &[0u8; 50_000][..]);
-        let told = short.unwrap_err().to_string();
-        assert!(told.contains("the input ended before the given length"), "{told}");
+        let message = short.unwrap_err().to_string();
+        assert!(message.contains("the input ended before the given length"), "{message}");
         table.insert(&long[1..], b"the longest".as_slice())?;
         assert!(matches!(tx.open_table(bytes), Err(Error::TableState { .. })));
     }

@@ -1,6 +1,6 @@
-//! Promise: a page id that is no page's, in the log, the catalog or any page, with every checksum right, gives an error or
-//! the right data: it costs neither memory nor time, and nobody's entries. Content of a page in the log that is no page's gives
-//! an error.
+//! Promise: a wrong page id in the log, in the catalog or in a page, with all checksums right, gives an error or the
+//! right data. It costs neither memory nor time, and no entries. Content in the log that is not the content of a page
+//! gives an error.
 
 use duramen::base::{PageId, TableId, bytes};
 use duramen::db::{Compression, StoreKind};
@@ -219,8 +219,8 @@ fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
     store.close(meta).unwrap();
 }
 
-/// Wherever four bytes of a page may be the id of another one - a child, a neighbour, a root in the catalog, the first page of a
-/// run, a page of a key heap - they are one that is nobody's.
+/// Wherever four bytes of a page may be the id of another one - a child, a neighbour, a root in the catalog, the first
+/// page of a run, a page of a key heap - they are one that is nobody's.
 #[test]
 fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
     bounded(|| {
@@ -229,7 +229,7 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
         let disk = volume.open(NAME, OpenMode::Read).unwrap();
         let (store, meta) = store::open(disk, Path::new(NAME)).unwrap();
         let mut bytes = vec![0; PAGE_SIZE];
-        let (mut tried, mut told) = (0, 0);
+        let (mut tried, mut refused) = (0, 0);
         for page in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
             assert!(store.read(page, &mut bytes).unwrap().is_some());
             let ids = 2..meta.high_water;
@@ -244,10 +244,10 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
                 patch(folder.path(), page, |bytes| bytes::put_u32(bytes, at, id));
                 tried += 1;
                 // What stood there may have been something else than an id: any error is one.
-                told += usize::from(use_all(&folder.path().join(NAME)).is_err());
+                refused += usize::from(use_all(&folder.path().join(NAME)).is_err());
             }
         }
-        assert!(tried > 100 && told > 20, "{told} of {tried}");
+        assert!(tried > 100 && refused > 20, "{refused} of {tried}");
     });
 }
 
@@ -480,8 +480,8 @@ fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() ->
     Ok(())
 }
 
-/// What the log is going to name is known to both superblocks before, so that one of them may be lost; and no checkpoint that
-/// has begun before takes that back.
+/// What the log is going to name is known to both superblocks before, so that one of them may be lost; and no
+/// checkpoint that has begun before takes that back.
 #[test]
 fn both_superblocks_know_of_the_pages_that_the_log_names() -> Result<()> {
     let folder = build(true);

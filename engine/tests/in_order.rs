@@ -1,4 +1,5 @@
-//! Keys that come in order go behind all others together: whatever else comes, every snapshot sees what it saw.
+//! Commits of keys in ascending order append many entries together. Every snapshot keeps its content, whatever other
+//! changes are made.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

@@ -1,5 +1,5 @@
-//! Promise: a snapshot is one moment of the database for as long as it is held, whatever is written, dropped or
-//! moved meanwhile; readers wait for no writer; and after a failed sync nothing is acknowledged any more.
+//! Promise: a snapshot shows the database at one moment for as long as it is open, whatever is written, dropped or
+//! moved meanwhile. Readers wait for no writer. After a failed sync nothing is acknowledged.
 
 mod workload;
 

@@ -1,5 +1,5 @@
-//! Promise: tables whose keys are in a key heap ask no more of a small cache than others do, and a damaged key costs no more
-//! than what has to do with it.
+//! Promise: tables with a key heap need no larger cache than other tables, and a damaged key costs only the entries
+//! that depend on it.
 
 use duramen::db::types::{KeyLayout, Separators};
 use duramen::{Builder, Database, Error, Result, TableOptions};

@@ -1,5 +1,5 @@
-//! Promise: a transaction is as large as it likes, whatever the cache: it is committed, or refused before anything has
-//! changed, and where the process dies in the middle of it, the next opening finishes it in the same cache.
+//! Promise: a transaction can be larger than the cache. It is committed, or refused before anything has changed. If the
+//! process dies in the middle of it, the next opening completes it with a cache of the same size.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -111,8 +111,8 @@ fn remove_very_many_ranges(store: StoreKind) -> Result<()> {
         while db.maintain()? {}
         check(&db, left(ranges, keys))?;
         // Whenever the process dies meanwhile, the same cache is enough to open the database again.
-        let ended = volume.events();
-        for event in (begun..ended).step_by(((ended - begun) / 7).max(1)) {
+        let end = volume.events();
+        for event in (begun..end).step_by(((end - begun) / 7).max(1)) {
             let state = volume.crash(Cut { event, choice: CutChoice::KeepAll });
             let db = options(cache).open_on(Arc::new(state), NAME);
             let db = db.unwrap_or_else(|error| panic!("{store:?}, {ranges} ranges, cut at {event}: {error}"));
@@ -194,7 +194,8 @@ fn create_very_many_tables(store: StoreKind) -> Result<()> {
     db.close()
 }
 
-/// What becomes free by removing ranges is noted in the log and in the catalog: there must be room for that before anything changes.
+/// What becomes free by removing ranges is noted in the log and in the catalog: there must be room for that before
+/// anything changes.
 #[test]
 fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_on() -> Result<()> {
     STORES.into_iter().try_for_each(remove_ranges_on_a_nearly_full_device)
@@ -372,9 +373,9 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
     db.checkpoint()?;
     let begun = volume.events();
     put(&db, 10_000..60_000, 2)?;
-    let ended = volume.events();
+    let end = volume.events();
     let mut refused = 0;
-    for event in (begun..ended).step_by(((ended - begun) / 12).max(1)) {
+    for event in (begun..end).step_by(((end - begun) / 12).max(1)) {
         let state = volume.crash(Cut { event, choice: CutChoice::KeepAll });
         // Somebody else has taken all the room that the dead process had set aside.
         state.limit_space(Some(0));

@@ -1,6 +1,6 @@
-//! The log loses no acknowledged batch, keeps whole prefixes only, and can always be read from the superblock's redo
-//! point: power is cut at every event of scripts of appends, syncs, rotations, checkpoints, recoveries and clean
-//! closes, and again at every event of the recovery that follows.
+//! The log loses no acknowledged batch, keeps a prefix of whole batches, and can always be read from the redo point of
+//! the superblock. The tests cut the power at every event of sequences of appends, syncs, rotations, checkpoints,
+//! recoveries and clean closes, and again at every event of the recovery that follows.
 
 use duramen::base::{Lsn, Result, bytes, checksum::checksum, watermark::Watermark};
 use duramen::io::{OpenMode, Volume};

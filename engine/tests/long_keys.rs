@@ -1,5 +1,5 @@
-//! Promise: keys too long for a page are in the order of their bytes for everybody, though pages keep no more of them than
-//! where they begin: for scans, counts, queries, range deletes, loads, compaction and salvage, in every layout.
+//! Promise: keys that are too long for a page are in the order of their bytes, although a page has only their first
+//! bytes. This holds for scans, counts, queries, range deletes, loads, compaction and salvage, in every layout.
 
 mod workload;
 
@@ -14,7 +14,8 @@ const NAME: &str = "t";
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Keys of several pages, of one page and just too long for one, and short ones among them. They agree in all that a page keeps.
+/// Keys of several pages, of one page and just too long for one, and short ones among them. They agree in all that a
+/// page keeps.
 fn key(rng: &mut fastrand::Rng, page_size: usize) -> Vec<u8> {
     let lens = [0, page_size / 8 - 14, page_size / 5, page_size / 5 + 1, page_size / 3, 3 * page_size];
     let mut key = vec![b'k'; lens[rng.usize(..lens.len())]];

@@ -1,5 +1,5 @@
-//! Promise: if the newest superblock is lost and the log still has all that came after the older one, then reads return what
-//! was committed, or the database says that it is damaged.
+//! Promise: if the newest superblock is lost and the log still has everything that came after the older one, then reads
+//! return committed data, or the database reports that it is damaged.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -52,8 +52,8 @@ fn copy(from: &MemoryVolume, to: &MemoryVolume, prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fills, empties and fills again, so that pages are freed and used again, with `checkpoints` checkpoints between. Returns
-/// the files of a killed process with the whole log.
+/// Fills, empties and fills again, so that pages are freed and used again, with `checkpoints` checkpoints between.
+/// Returns the files of a killed process with the whole log.
 fn work(store: StoreKind, checkpoints: usize) -> Result<MemoryVolume> {
     let (volume, old_log) = (Arc::new(MemoryVolume::new()), MemoryVolume::new());
     let db = options().store(store).create_on(volume.clone(), NAME)?;

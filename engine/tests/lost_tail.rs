@@ -1,6 +1,6 @@
-//! Promise: if the end of the log is lost although it was durable, the commits in it are missing as a whole, or what is
-//! read says that it is damaged. That is so for the process that recovers and for all later ones, also where pages with
-//! changes of the lost commits had been written.
+//! Promise: if the durable end of the log is lost, the commits in it are missing as a whole, or a read returns an error
+//! of damage. This holds for the process that recovers and for all later ones, even if pages with changes of the lost
+//! commits were written.
 
 use duramen::db::{DeltaBlocks, StoreKind};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
@@ -49,8 +49,8 @@ fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
     Ok(Arc::new(copy))
 }
 
-/// Looks at all entries: each is that of the commit before the lost one, or it is told that it cannot be read. Gives how
-/// many cannot be.
+/// Reads all entries. Each is that of the commit before the lost one, or reading it is an error. Returns the number of
+/// errors.
 fn look(db: &Database, what: &str) -> Result<u32> {
     let tx = db.begin_read()?;
     let table = tx.open_table(TABLE)?;

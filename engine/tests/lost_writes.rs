@@ -1,5 +1,5 @@
-//! Promise: if the device has acknowledged a write of the file and not applied it, and the database was closed after that,
-//! then reads return what was committed, or an error. They never return older data.
+//! Promise: if the device has acknowledged a write to the file without applying it, and the database was closed after
+//! that, then reads return committed data or an error. They never return older data.
 
 #[path = "workload/stores.rs"]
 mod stores;

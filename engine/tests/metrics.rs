@@ -1,5 +1,5 @@
-//! Promise: `Database::metrics` counts the bytes of users and every block that is written, as a drive below the database counts
-//! them, and the totals of a database's life outlive closing and crashes.
+//! Promise: `Database::metrics` counts the bytes of users and every written block as a drive below the database counts
+//! them. A close or a crash does not lose the totals of a database's life.
 
 use duramen::db::types::KeyLayout;
 use duramen::db::{DEFAULT_FILL, LogShape, StoreKind, WriteTotals};

@@ -1,5 +1,6 @@
-//! Promise: a database, in a file or in memory, behaves like a `BTreeMap` a table: whatever the sequence of commits,
-//! aborts, range removals, snapshots, checkpoints and reopenings, with a cache far smaller than the data.
+//! Promise: a database, in a file or in memory, behaves like one `BTreeMap` for each table, for any sequence of
+//! commits, aborts, range removals, snapshots, checkpoints and reopenings, with a cache that is much smaller than the
+//! data.
 
 #[path = "workload/layouts.rs"]
 mod layouts;

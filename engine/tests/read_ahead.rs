@@ -1,5 +1,5 @@
-//! Promise: what reads many pages from the device says ahead which ones, so that the device can read them together; what
-//! is in the cache is not asked for, and a look at one key asks for nothing.
+//! Promise: operations that read many pages hint early to the device which ones, so that it can read them together.
+//! They give no hints for pages in the cache, and a read of a single key gives none.
 
 #[path = "workload/killed.rs"]
 mod killed;

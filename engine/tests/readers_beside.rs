@@ -1,11 +1,12 @@
-//! Promise: whatever is read beside whatever is changed is what its snapshot must show, and never an error.
+//! Promise: a read beside any change returns the content of its snapshot, and never an error.
 //!
-//! Threads that read in every way run beside threads that change in every way, on tiny pages with tiny caches. Each commit
-//! notes beforehand what all tables hold after it, and each snapshot says which commit it is of, so that every answer is
-//! compared with the only right one.
+//! Threads that read in every way run beside threads that change in every way, on tiny pages with tiny caches. Each
+//! commit records the content of all tables after it, and each snapshot knows its commit. So every answer is compared
+//! with the only right one.
 //!
-//! `DURAMEN_READERS_SECONDS` says how long that goes on, 60 without it; `DURAMEN_READERS_SEED` from which seed on. What
-//! fails names its seed; threads take other turns each time, so that it may take some rounds to come again.
+//! `DURAMEN_READERS_SECONDS` is the duration of the test, 60 by default, and `DURAMEN_READERS_SEED` the first seed. A
+//! failure prints its seed. Threads interleave differently each time, so it may take some rounds to reproduce a
+//! failure.
 
 #![allow(
     clippy::unwrap_used,

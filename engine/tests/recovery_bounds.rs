@@ -1,5 +1,5 @@
 //! Promise: the work of a recovery is bounded. `Builder::checkpoint_bytes` bounds the log that it reads, and
-//! `Builder::checkpoint_pages` the distinct pages. Commits wait only if they have outrun a checkpoint.
+//! `Builder::checkpoint_pages` the distinct pages. Commits wait only if they are faster than a checkpoint.
 
 mod workload;
 

@@ -1,5 +1,5 @@
-//! Promise: redo gives back the pages that a power cut has taken, byte for byte, whether they had been evicted, were in
-//! the last checkpoint, or had never left memory.
+//! Promise: redo restores the pages that a power cut has lost, byte for byte, whether they had been evicted, were in
+//! the last checkpoint, or had never been written.
 
 mod workload;
 

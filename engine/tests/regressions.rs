@@ -1,4 +1,4 @@
-//! Promise: what was mended once stays mended. Each test is named after what went wrong.
+//! Promise: corrected errors do not return. The name of each test says what was wrong.
 
 use duramen::io::{FileVolume, MemoryVolume, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions, WriteTransaction};
@@ -407,7 +407,7 @@ fn a_table_may_be_given_the_name_that_it_has_and_a_missing_one_is_named() -> Res
     let tx = db.begin_write()?;
     tx.open_table(TABLE)?.put(1, "oak")?;
     tx.rename_table("t", "t")?;
-    let missing = |told: Result<()>| matches!(told, Err(Error::NoTable { table }) if table == "missing");
+    let missing = |result: Result<()>| matches!(result, Err(Error::NoTable { table }) if table == "missing");
     assert!(missing(tx.rename_table("missing", "t")) && missing(tx.rename_table("missing", "missing")));
     tx.commit()?;
     let tx = db.begin_write()?;
@@ -428,16 +428,16 @@ fn an_error_debugs_as_it_displays() {
 }
 
 #[test]
-fn what_stopped_all_writing_is_told_once() -> Result<()> {
+fn the_cause_that_stopped_all_writing_is_reported_once() -> Result<()> {
     let volume = FailingVolume::new(5);
     let db = options().create_on(Arc::new(volume.clone()), NAME)?;
     put(&db, 0..10, Durability::Commit)?;
     volume.inject(duramen_sim::Fault::FailSync, duramen_sim::Trigger::once());
     let failures = [put(&db, 10..20, Durability::Commit), put(&db, 20..30, Durability::Commit), db.checkpoint()];
-    for told in
+    for message in
         failures.map(|failed| failed.unwrap_err().to_string()).into_iter().chain([db.close().unwrap_err().to_string()])
     {
-        assert!(told.matches("nothing can be written").count() <= 1, "{told}");
+        assert!(message.matches("nothing can be written").count() <= 1, "{message}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Promise: damage to what all else hangs on (superblocks, page table, catalog, inner pages, log) costs no more than the
-//! pages that it hits. Wherever a sector of the file is damaged, what a rescue finds and what it tells as lost make up
-//! the whole database, and no entry is a wrong one.
+//! Promise: damage to the central structures (superblocks, page table, catalog, inner pages, log) costs only the
+//! entries of the damaged pages. Wherever a sector of the file is damaged, the entries that a rescue finds and the
+//! losses that it reports make up the whole database, and no entry is wrong.
 
 use duramen::db::types::KeyLayout;
 use duramen::db::{Compression, Damage, ReadOnlyUntypedTable, Salvaged, StoreKind};
@@ -48,8 +48,8 @@ fn types(name: &str) -> (&'static str, &'static str) {
     if name == "numbers" { ("u32", "u32") } else { ("bytes", "bytes") }
 }
 
-/// A database of these tables, and of every other entry an older value, or one that was removed, in pages that nothing leads
-/// to any more. It is open.
+/// A database of these tables, and of every other entry an older value, or one that was removed, in pages that nothing
+/// leads to any more. It is open.
 fn build(store: StoreKind) -> Result<(Arc<MemoryVolume>, Database)> {
     let volume = Arc::new(MemoryVolume::new());
     let db = options().store(store).create_on(volume.clone(), NAME)?;
@@ -142,8 +142,12 @@ fn judge(table: &ReadOnlyUntypedTable, model: &Entries, old: Old, what: &str) ->
     let is_lost = |key: &[u8]| {
         lost.iter().any(|range| *range.lower <= *key && range.upper.as_ref().is_none_or(|upper| key < upper.as_slice()))
     };
-    let untold = model.keys().find(|key| !left.contains(*key) && !is_lost(key));
-    assert!(untold.is_none(), "{what}: {:?} is neither there nor told as lost", untold.map(|key| show(key)));
+    let unreported = model.keys().find(|key| !left.contains(*key) && !is_lost(key));
+    assert!(
+        unreported.is_none(),
+        "{what}: {:?} is neither there nor reported as lost",
+        unreported.map(|key| show(key))
+    );
     Ok(model.keys().filter(|key| !left.contains(*key)).count())
 }
 
@@ -219,8 +223,8 @@ fn the_slots_alone_lead_to_all_pages() -> Result<()> {
         for len in [8192, 8192 + 2 * page_size] {
             let what = format!("{len} bytes of a file with pages of {page_size}");
             let copy = damaged(&volume, NAME, 0, &vec![0; len]);
-            let told = options().open_on(copy.clone(), NAME).map(drop);
-            assert!(matches!(told, Err(Error::CorruptMeta { .. })), "{what}: {told:?}");
+            let opened = options().open_on(copy.clone(), NAME).map(drop);
+            assert!(matches!(opened, Err(Error::CorruptMeta { .. })), "{what}: {opened:?}");
             let (lost, damage) = rescue(copy, Old::Never, &what)?;
             assert_eq!(lost, [0; 4], "{what}: {damage:?}");
             assert!(matches!(damage[0], Damage::Superblocks { .. }), "{what}: {damage:?}");
@@ -309,14 +313,15 @@ fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
     db.checkpoint()?;
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
-    let mut told = 0;
+    let mut reported = 0;
     for slot in [0, 1] {
         let copy = damaged(&crashed, NAME, slot * 4096 + 64, &[0xA5; SECTOR]);
         let (lost, damage) = rescue(copy, Old::Never, &format!("superblock {slot}"))?;
         assert_eq!(lost, [0; 4], "{damage:?}");
-        told += damage.iter().filter(|found| matches!(found, Damage::Superblock { slot: it } if *it == slot)).count();
+        reported +=
+            damage.iter().filter(|found| matches!(found, Damage::Superblock { slot: it } if *it == slot)).count();
     }
-    assert_eq!(told, 1, "without the older one it opens as ever");
+    assert_eq!(reported, 1, "without the older one it opens as ever");
     Ok(())
 }
 

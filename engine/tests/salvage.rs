@@ -1,5 +1,5 @@
-//! Promise: a damaged page costs its key range, and everything else can be got out of the database. Wherever in the file a
-//! bit is flipped, what is left and what is told as lost make up the whole table.
+//! Promise: a damaged page costs its key range, and all other entries can be saved. The tests flip a bit anywhere in
+//! the file: the saved entries and the ranges that are reported as lost make up the whole table.
 
 #[path = "workload/stores.rs"]
 mod stores;

@@ -1,5 +1,5 @@
-//! Promise: a sparse log writes no block twice, so that a drive which compresses stores little more than the commits; and
-//! it needs no space that was not reserved, however large a commit is.
+//! Promise: a sparse log writes no block twice, so a drive that compresses stores little more than the commits. It
+//! needs no space that was not reserved, however large a commit is.
 
 use duramen::db::LogShape;
 use duramen::io::{MemoryVolume, Volume, WriteKind};

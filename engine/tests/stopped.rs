@@ -1,5 +1,5 @@
-//! Promise: where it is not known which pages or places are free, or where there is no room for a log, the database
-//! opens all the same; what is committed can be read, and an attempt to write gets to know why it cannot be.
+//! Promise: if the free pages or places are unknown, or if there is no space for a log, the database can still be
+//! opened and committed data can be read. An attempt to write returns an error with the cause.
 
 #[path = "workload/stores.rs"]
 mod stores;

@@ -1,7 +1,7 @@
-//! Promise of the page stores: after a power cut each page that the last checkpoint had is there, as it was then or as it
-//! was written later, and redo can go on from it. The page store `table` gives back exactly the checkpoint. Power is
-//! cut at every event of histories of flushes, changes, drops, checkpoints, compactions and superblock writes; redo is
-//! played on what is left, and the store is then used on and checked again.
+//! Promise of the page stores: after a power cut each page that the last checkpoint had exists, with its image of that
+//! moment or a later one, and redo can continue from it. The page store `table` restores exactly the checkpoint. The
+//! tests cut the power at every event of histories of flushes, changes, drops, checkpoints, compactions and superblock
+//! writes. Then they redo the log, continue to use the store, and check it again.
 
 mod workload;
 
@@ -66,8 +66,8 @@ impl Shape {
     }
 }
 
-/// What a mark in the history of the volume says: the redo point of the last checkpoint that was acknowledged, and the end of
-/// the log, which was durable there.
+/// What a mark in the history of the volume says: the redo point of the last checkpoint that was acknowledged, and the
+/// end of the log, which was durable there.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     redo: u64,

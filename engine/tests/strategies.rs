@@ -1,5 +1,5 @@
-//! Promise: an analysis says what compression saves, and a compaction gives each table what the strategy chooses, without a
-//! change of any entry.
+//! Promise: an analysis shows what compression saves, and a compaction gives each table the compression that the
+//! strategy chooses. No entry changes.
 
 use duramen::db::{Compression, CompressionPlan, Overflow, Reason, Strategy, TableAnalysis, Target};
 use duramen::{Database, Error, Result, TableOptions};
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const ENTRIES: u32 = 3000;
-/// All pages become smaller; none does; only half of the pages do, in a range of keys; and large values that become smaller.
+/// All pages become smaller; none does; only half of the pages do, in a range of keys; and large values that become
+/// smaller.
 const TABLES: [&str; 4] = ["even", "random", "half", "large"];
 
 type Model = BTreeMap<(&'static str, u32), Vec<u8>>;

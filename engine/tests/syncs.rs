@@ -1,5 +1,5 @@
-//! Promises about syncs, and about panics: one failed sync, whoever hears of it, stops all writing, and so does a panic
-//! that leaves a change half done; what nobody asked for is not synced.
+//! Promises about syncs and panics: one failed sync, in any thread, stops all writing. A panic that leaves a change
+//! incomplete does so, too. Nothing is synced without need.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -193,8 +193,8 @@ fn fail_a_sync_in_the_background(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
-/// While a checkpoint syncs its superblock, a commit with pages outside the log syncs the same file and fails: what is lost
-/// is the superblock, and the system tells only one of the two.
+/// While a checkpoint syncs its superblock, a commit with pages outside the log syncs the same file and fails: what is
+/// lost is the superblock, and the system tells only one of the two.
 #[test]
 fn a_checkpoint_beside_a_failed_sync_of_another_thread_is_not_taken_for_durable() -> Result<()> {
     STORES.into_iter().try_for_each(fail_a_sync_of_another_thread)

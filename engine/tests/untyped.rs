@@ -1,5 +1,4 @@
-//! Promise: bytes that no value of a table's type has do not get into it, whichever way they come, and names that no table
-//! can have are refused.
+//! Promise: no interface stores bytes that are no value of a table's type. Names that a table cannot have are refused.
 
 use duramen::base::limits::MAX_TABLE_NAME;
 use duramen::{Database, Error, Result, TableDef, TableOptions};
@@ -135,8 +134,8 @@ fn any_bytes_of_the_right_length_are_values_of_a_programs_own_type() -> Result<(
     Ok(())
 }
 
-/// A table of a program's own types that is made by their names opens under them, whatever keeps its keys, and its keys stay in
-/// the order of their bytes.
+/// A table of a program's own types that is made by their names opens under them, whatever keeps its keys, and its keys
+/// stay in the order of their bytes.
 #[test]
 fn a_table_made_by_the_names_of_a_programs_own_types_opens_under_them() -> Result<()> {
     let widths = TableOptions { key_width: Some(2), value_width: Some(2), ..TableOptions::default() };

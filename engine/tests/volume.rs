@@ -1,5 +1,5 @@
-//! Every volume keeps the same promises: files, memory and the simulated devices behave alike as long as nothing
-//! fails, so that what a test proves on one of them holds on the others.
+//! Every volume keeps the same promises. While nothing fails, files, memory and the simulated devices behave alike, so
+//! a test on one of them is valid for the others.
 
 use duramen::Error;
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};

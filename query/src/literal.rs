@@ -51,7 +51,8 @@ impl Literal {
         }
     }
 
-    /// The greatest integer that is not greater than the number, if it has less than 101 bits, and whether they are equal.
+    /// The greatest integer that is not greater than the number, if it has less than 101 bits, and whether they are
+    /// equal.
     pub(crate) fn as_integer(&self) -> Option<(i128, bool)> {
         let floor = match self.floor? {
             Number::Signed(floor) => floor,

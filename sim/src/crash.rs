@@ -1,8 +1,9 @@
 //! Power cuts: the states of the device that are possible at an event of the history, and the choice of one of them.
 //!
 //! The rules, which `docs/durability.md` states as assumptions about real devices: what was synced is there; a device
-//! block holds one of the versions that it has had since, or, where it was being written, a mixture of them by
-//! sectors, unless the device writes blocks atomically; lengths change in order; names change in an order that only keeps changes of the same name together.
+//! block holds one of the versions that it has had since, or, where it was being written, a mixture of them by sectors,
+//! unless the device writes blocks atomically; lengths change in order; names change in an order that only keeps
+//! changes of the same name together.
 
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil};
@@ -30,8 +31,8 @@ pub enum CutChoice {
     /// Each device block, each length and each name has the state of some moment since its last sync, chosen by the
     /// seed; the event in flight takes part.
     Random(u64),
-    /// All are durable, and the event in flight was partly done: a write torn between sectors, a sync of some sectors only,
-    /// any other change done or not.
+    /// All are durable, and the event in flight was partly done: a write torn between sectors, a sync of some sectors
+    /// only, any other change done or not.
     Torn(u64),
 }
 
@@ -42,8 +43,8 @@ impl FailingVolume {
         self.with(|state| FailingVolume::from_state(after(state, cut)))
     }
 
-    /// The cuts worth testing: each event of the history cut in each way, with `seeds` seeds for the random ones. Cuts with
-    /// the same result as another one are left out.
+    /// The cuts worth testing: each event of the history cut in each way, with `seeds` seeds for the random ones. Cuts
+    /// with the same result as another one are left out.
     pub fn cuts(&self, seeds: u64) -> Vec<Cut> {
         self.with(|state| {
             let mut cuts = Vec::new();
@@ -179,7 +180,7 @@ fn some_torn(state: &State) -> f64 {
     if state.atomic_blocks { 0.0 } else { 0.25 }
 }
 
-/// Does a part of the change in flight, which the device writes in units of so many bytes.
+/// Does a part of the change in flight, which the device writes in units of `unit` bytes.
 fn tear(content: &mut Image, change: &Change, unit: usize, rng: &mut fastrand::Rng) {
     let Change::Write { offset, data } = change else {
         if rng.bool() {
@@ -289,8 +290,8 @@ fn scatter(durable: &Image, changes: &[&Change], torn: f64, rng: &mut fastrand::
     if changes.is_empty() {
         return content;
     }
-    // States with nearly all changes, or nearly none, are as likely as those in between: some mistakes show only if a single
-    // block is missing, or is the only one.
+    // States with nearly all changes, or nearly none, are as likely as those in between: some mistakes show only if a
+    // single block is missing, or is the only one.
     let mode = rng.u8(0..3);
     let moment = |rng: &mut fastrand::Rng, least: usize, most: usize| match mode {
         0 if rng.u8(0..20) > 0 => least,

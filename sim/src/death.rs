@@ -1,6 +1,6 @@
-//! The death of a process on a machine that goes on, and the files that the next process finds. The system has all bytes
-//! that were written, and reads return them. Bytes that no sync has covered may still reach the device; bytes that a failed
-//! sync has lost never will. `crash` decides the effect of a later power cut.
+//! The death of a process on a machine that goes on, and the files that the next process finds. The system has all
+//! bytes that were written, and reads return them. Bytes that no sync has covered may still reach the device; bytes
+//! that a failed sync has lost never will. `crash` decides the effect of a later power cut.
 
 use crate::history::{Change, Event, FileId};
 use crate::image::{DEVICE_BLOCK, Image};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// The end of a process: its time and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Death {
-    /// The event in flight: those before it had returned. The length of the history stands for a death after everything.
+    /// The event in flight: those before it had returned. The length of the history stands for a death after
+    /// everything.
     pub event: usize,
     /// The effect on the event in flight.
     pub how: Manner,
@@ -23,14 +24,15 @@ pub enum Manner {
     /// It is killed. The event in flight has not been done; of a write the system has the first part, up to a border of
     /// device blocks that the seed chooses.
     Killed(u64),
-    /// The event in flight is the sync of a file, and fails: of what it was to make durable the seed chooses a part, the
-    /// rest is lost for good, although reads still show it. Then the process ends.
+    /// The event in flight is the sync of a file, and fails: of what it was to make durable the seed chooses a part,
+    /// the rest is lost for good, although reads still show it. Then the process ends.
     FailedSync(u64),
 }
 
 impl FailingVolume {
-    /// The volume as the next process finds it on the same machine: no locks held, no faults set. Its history begins with
-    /// the changes that no sync has covered, so that every cut of it from its present length on is one that comes later.
+    /// The volume as the next process finds it on the same machine: no locks held, no faults set. Its history begins
+    /// with the changes that no sync has covered, so that every cut of it from its present length on is one that comes
+    /// later.
     pub fn outlive(&self, death: Death) -> FailingVolume {
         self.with(|state| FailingVolume::from_state(after(state, death)))
     }

@@ -1,5 +1,5 @@
-//! The running device: files, names, locks, and their history. It does the calls of `volume`, and their failures. `crash`
-//! decides what survives a power cut.
+//! The running device: files, names, locks, and their history. It does the calls of `volume`, and their failures.
+//! `crash` decides what survives a power cut.
 
 use crate::crash;
 use crate::fault::{Fault, Triggers};
@@ -17,8 +17,8 @@ pub(crate) struct File {
     pub(crate) visible: Image,
     /// The content that reads returned when the history began.
     first: Image,
-    /// After how many events a sync has failed for the first time: from then on reads may see changes that it has lost, so
-    /// that a sync does not make durable what they see.
+    /// After how many events a sync has failed for the first time: from then on reads may see changes that it has lost,
+    /// so that a sync does not make durable what they see.
     diverged: Option<usize>,
     pub(crate) versions: Versions<Image>,
     pub(crate) shared: usize,
@@ -48,7 +48,7 @@ pub(crate) struct State {
     pub(crate) triggers: Triggers,
     /// Bytes that may be allocated by all named files together.
     pub(crate) capacity: Option<u64>,
-    /// Every call fails once so many events have happened.
+    /// Every call fails after this number of events.
     pub(crate) power_off_at: Option<usize>,
     /// A power cut tears no device block, and the files say so.
     pub(crate) atomic_blocks: bool,

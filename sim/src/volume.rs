@@ -1,5 +1,5 @@
-//! The simulated folder and its files, as the engine uses them, and the settings of a test. The choices of a power cut are
-//! in `crash`.
+//! The simulated folder and its files, as the engine uses them, and the settings of a test. The choices of a power cut
+//! are in `crash`.
 
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The largest offset that a simulated file can have: 1 TiB.
 const MAX_LEN: u64 = 1 << 40;
 
-/// A folder in memory that records what is done to it, can lose power at any event, and fails as it is told. Clones
+/// A folder in memory that records all operations on it. It loses power and fails when a test asks for it. Clones
 /// are the same folder.
 #[derive(Clone)]
 pub struct FailingVolume {
@@ -38,7 +38,8 @@ impl FailingVolume {
         FailingVolume::from_state(State::new(seed, Names::new(), Vec::new()))
     }
 
-    /// Lets its files say that they write blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]), and makes that true.
+    /// Lets its files say that they write blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]), and makes that
+    /// true.
     #[must_use]
     pub fn with_atomic_blocks(self) -> FailingVolume {
         self.state.lock().atomic_blocks = true;
@@ -113,7 +114,7 @@ impl FailingVolume {
         self.state.lock().power_off_at = events;
     }
 
-    /// Flips the bits of `mask` in the byte at `offset` of the file `name`, as it lies on the device.
+    /// Flips the bits of `mask` in the byte at `offset` of the file `name`, as it is on the device.
     pub fn flip_bits(&self, name: &str, offset: u64, mask: u8) -> Result<()> {
         let file = self.find(name)?;
         self.state.lock().rot(file, offset, mask);

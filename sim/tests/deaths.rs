@@ -1,4 +1,4 @@
-//! What a simulated machine keeps when a process on it dies, and what a later power cut takes.
+//! The files of a simulated machine after the death of a process on it, and after a later power cut.
 
 use duramen::io::{Disk, OpenMode, Volume};
 use duramen_sim::{Cut, CutChoice, Death, FailingVolume, Manner};

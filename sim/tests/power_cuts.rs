@@ -1,4 +1,4 @@
-//! What a simulated power cut may and may not do to files and names.
+//! The possible effects of a simulated power cut on files and names.
 
 use duramen::io::{Disk, OpenMode, Volume};
 use duramen_sim::{Cut, CutChoice, DEVICE_BLOCK, FailingVolume, SECTOR};

@@ -15,6 +15,11 @@ use std::rc::Rc;
 /// The smallest and the largest read buffer of a run.
 const BUFFER: (usize, usize) = (16 << 10, 4 << 20);
 
+/// Makes the error of a file operation in `folder`.
+fn refused_in(folder: &Path) -> impl Fn(io::Error) -> Failure + Copy {
+    move |source| Failure::File { action: "cannot sort in a file in", path: folder.to_owned(), source }
+}
+
 /// Runs being written.
 pub(super) struct Runs {
     folder: PathBuf,
@@ -35,7 +40,7 @@ impl Runs {
 
     /// Appends an entry to the current run. Keys must come in ascending order, each once.
     pub(super) fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let refused = |source| Failure::File { action: "cannot sort in a file in", path: self.folder.clone(), source };
+        let refused = refused_in(&self.folder);
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -59,7 +64,7 @@ impl Runs {
     /// Reads all runs at once, with about `budget` bytes of buffers.
     pub(super) fn merge(self, budget: usize) -> Result<Merge> {
         let folder = self.folder;
-        let refused = |source| Failure::File { action: "cannot sort in a file in", path: folder.clone(), source };
+        let refused = refused_in(&folder);
         let mut heads = BinaryHeap::new();
         if let Some(file) = self.file {
             let file = Rc::new(file.into_inner().map_err(|error| refused(error.into_error()))?);
@@ -162,11 +167,7 @@ impl Merge {
     /// Takes the greatest head and replaces it by the next entry of its run.
     fn advance(&mut self) -> Result<Option<Pair>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
-        let following = head.run.next().map_err(|source| Failure::File {
-            action: "cannot sort in a file in",
-            path: self.folder.clone(),
-            source,
-        })?;
+        let following = head.run.next().map_err(refused_in(&self.folder))?;
         Ok(Some(match following {
             Some(pair) => std::mem::replace(&mut head.pair, pair),
             None => PeekMut::pop(head).pair,

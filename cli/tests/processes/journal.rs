@@ -1,5 +1,5 @@
-//! What was acknowledged, a line each, in a file for each process: a line is written when the engine has returned, in one
-//! piece, so that what a killed process has written is true.
+//! The acknowledged changes: a file for each process, with one line for each change. A line is written in one piece
+//! after the engine has returned, so the lines of a killed process are right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

@@ -1,8 +1,9 @@
-//! Processes that open, create, write, read, compact, convert, restore and remove one path at the same time, through links
-//! and relative paths, and are killed at any moment. What was acknowledged goes to a journal, and must be there in the end.
+//! Processes that open, create, write, read, compact, convert, restore and remove one path at the same time, through
+//! links and relative paths, and are killed at any moment. Acknowledged changes go to a journal, and the database must
+//! have them in the end.
 //!
-//! `DURAMEN_PROCESS_ROUNDS` sets how many rounds there are (200 unless told otherwise), `DURAMEN_PROCESS_SEED` the first
-//! round's seed. The processes' own timing decides what happens, so a seed only draws the same actions again.
+//! `DURAMEN_PROCESS_ROUNDS` is the number of rounds (200 by default), `DURAMEN_PROCESS_SEED` the seed of the first
+//! round. The timing of the processes decides what happens, so a seed only repeats the same actions.
 #![cfg(unix)]
 
 mod journal;
@@ -95,7 +96,8 @@ fn end(process: Process, killed: bool, removal: Removal, journal: &Journal) -> O
         "created by another process",
         "is empty",
     ];
-    let excused = process.program && (removal == Removal::Rude || expected.iter().any(|told| text.contains(told)));
+    let excused =
+        process.program && (removal == Removal::Rude || expected.iter().any(|message| text.contains(message)));
     (!killed && !excused).then(|| format!("{}: {}: {text}", process.what, output.status))
 }
 
@@ -132,9 +134,9 @@ fn round(seed: u64) -> Vec<String> {
         }
     }
     wrong.extend(journal::complaints(place.root()));
-    if let Err(told) = std::panic::catch_unwind(|| what_is_left(&place, removal)) {
-        let text = told.downcast_ref::<String>().cloned();
-        wrong.push(text.or_else(|| told.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default());
+    if let Err(panic) = std::panic::catch_unwind(|| what_is_left(&place, removal)) {
+        let text = panic.downcast_ref::<String>().cloned();
+        wrong.push(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default());
     }
     wrong.iter().map(|what| format!("round {seed} ({removal:?}): {what}")).collect()
 }
@@ -183,7 +185,7 @@ fn what_is_left(place: &Place, removal: Removal) {
 }
 
 #[test]
-fn what_processes_of_one_path_were_told_is_committed_is_there_in_the_end() {
+fn acknowledged_commits_of_processes_on_one_path_survive() {
     let (rounds, first) = (number("DURAMEN_PROCESS_ROUNDS", 200), number("DURAMEN_PROCESS_SEED", 1));
     let next = AtomicU64::new(0);
     let wrong: Vec<String> = std::thread::scope(|scope| {
@@ -205,7 +207,7 @@ fn what_processes_of_one_path_were_told_is_committed_is_there_in_the_end() {
 }
 
 #[test]
-#[ignore = "a process of what_processes_of_one_path_were_told_is_committed_is_there_in_the_end"]
+#[ignore = "a process of acknowledged_commits_of_processes_on_one_path_survive"]
 fn acts_on_the_database() {
     // Somebody who runs all ignored tests is not the parent.
     if std::env::var_os(worker::ROOT).is_some() {

@@ -1,4 +1,4 @@
-//! A process that acts on the database as its seed says.
+//! A process that uses the database. Its seed determines its actions.
 
 use crate::journal::{self, Journal};
 use crate::place::Place;

@@ -89,10 +89,10 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         ("compact t.duramen --strategy all --store shadow", "conversion"),
         ("analyze missing.duramen", "missing.duramen"),
     ] {
-        let told = place.error(command, "");
-        assert!(told.contains(says), "{command}: {told}");
+        let message = place.error(command, "");
+        assert!(message.contains(says), "{command}: {message}");
     }
     place.ok("compact t.duramen --store shadow", "");
-    let told = place.error("analyze t.duramen", "");
-    assert!(told.contains("shadow"), "{told}");
+    let message = place.error("analyze t.duramen", "");
+    assert!(message.contains("shadow"), "{message}");
 }

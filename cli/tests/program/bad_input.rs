@@ -5,8 +5,8 @@ use crate::place::Place;
 #[test]
 fn a_wrong_line_is_named_and_nothing_is_loaded() {
     let place = Place::new();
-    let told = place.error("load t.duramen t --key-type u8", "1\n2\n300\n");
-    assert!(told.contains("line 3") && told.contains("\"300\"") && told.contains("0 to 255"), "{told}");
+    let message = place.error("load t.duramen t --key-type u8", "1\n2\n300\n");
+    assert!(message.contains("line 3") && message.contains("\"300\"") && message.contains("0 to 255"), "{message}");
     assert_eq!(place.files(), [""; 0]);
     place.ok("load t.duramen t --key-type u8", "1\n");
     place.error("load t.duramen t", "2\nx\n");
@@ -18,8 +18,8 @@ fn a_path_with_a_slash_at_its_end_is_no_file() {
     let place = Place::new();
     for command in ["put t.duramen/ t a", "load t.duramen/. t", "restore t.duramen/"] {
         let lines = if command.starts_with("restore") { "duramen dump 1\nend\n" } else { "a\n" };
-        let told = place.error(command, lines);
-        assert!(told.contains("the path of a database cannot be t.duramen/"), "{command}: {told}");
+        let message = place.error(command, lines);
+        assert!(message.contains("the path of a database cannot be t.duramen/"), "{command}: {message}");
         assert_eq!(place.files(), [""; 0], "{command}");
     }
     place.ok("put t.duramen t a", "");
@@ -31,8 +31,8 @@ fn a_path_with_a_slash_at_its_end_is_no_file() {
 #[test]
 fn keys_too_long_are_told_with_their_line() {
     let place = Place::new();
-    let told = place.error("load t.duramen t", format!("a\n{}\n", "k".repeat(65_537)));
-    assert!(told.contains("line 2") && told.contains("65537"), "{told}");
+    let message = place.error("load t.duramen t", format!("a\n{}\n", "k".repeat(65_537)));
+    assert!(message.contains("line 2") && message.contains("65537"), "{message}");
 }
 
 #[test]
@@ -56,15 +56,15 @@ fn what_is_not_there_is_told_by_its_name() {
 fn other_types_and_layouts_than_the_tables_own_are_refused() {
     let place = Place::new();
     place.ok("load t.duramen t --key-type u32", "1\n");
-    let told = place.error("load t.duramen t --key-type str", "a\n");
-    assert!(told.contains("u32") && told.contains("str"), "{told}");
-    let told = place.error("load t.duramen t --keys plain", "1\n");
-    assert!(told.contains("--keys blocks"), "{told}");
-    let told = place.error("load t.duramen t", "1\tvalue\n");
-    assert!(told.contains("line 1") && told.contains("type ()"), "{told}");
+    let message = place.error("load t.duramen t --key-type str", "a\n");
+    assert!(message.contains("u32") && message.contains("str"), "{message}");
+    let message = place.error("load t.duramen t --keys plain", "1\n");
+    assert!(message.contains("--keys blocks"), "{message}");
+    let message = place.error("load t.duramen t", "1\tvalue\n");
+    assert!(message.contains("line 1") && message.contains("type ()"), "{message}");
     assert!(place.error("get t.duramen t oak", "").contains("\"oak\""));
-    let told = place.error("scan t.duramen t --prefix 1", "");
-    assert!(told.contains("not the beginning of a value of type u32") && told.contains("range"), "{told}");
+    let message = place.error("scan t.duramen t --prefix 1", "");
+    assert!(message.contains("not the beginning of a value of type u32") && message.contains("range"), "{message}");
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn options_that_cannot_be_are_refused_in_one_line() {
         ("fly", "see duramen --help"),
         ("", "command"),
     ] {
-        let told = place.error(arguments, "a\n");
-        assert!(told.contains(word), "{arguments}: {told}");
+        let message = place.error(arguments, "a\n");
+        assert!(message.contains(word), "{arguments}: {message}");
         assert_eq!(place.files(), [""; 0], "{arguments}");
     }
 }

@@ -51,22 +51,22 @@ fn a_database_is_converted_to_another_store_and_page_size_and_back() {
         assert_eq!(json(&place, "check t.duramen")["sound"], true, "{options}");
         assert_eq!(place.files(), ["t.duramen"], "{options}");
     }
-    let told = place.ok("compact t.duramen --store table", "");
-    assert!(told.contains("entries") && told.contains("40,000"), "{told}");
+    let message = place.ok("compact t.duramen --store table", "");
+    assert!(message.contains("entries") && message.contains("40,000"), "{message}");
 }
 
 #[test]
 fn what_a_conversion_cannot_do_is_said_before_it_begins() {
     let place = forest(100);
     let before = contents(&place);
-    for (options, told) in [
+    for (options, message) in [
         ("--page-size 5000", "--page-size cannot be 5000"),
         ("--store tables", "--store"),
         ("--delta off", "--store"),
         ("--store shadow --delta 1,2", "--delta"),
     ] {
         let error = place.error(&format!("compact t.duramen {options}"), "");
-        assert!(error.contains(told), "{options}: {error}");
+        assert!(error.contains(message), "{options}: {error}");
     }
     assert!(place.error("compact u.duramen --store shadow", "").contains("u.duramen"));
     std::fs::write(place.path("text"), "a text").unwrap();
@@ -80,8 +80,8 @@ fn a_damaged_leaf_is_named_and_the_database_stays_as_it_was() {
     let place = forest(20_000);
     place.damage_text("t.duramen", "value 12345");
     let damaged = std::fs::read(place.path("t.duramen")).unwrap();
-    let told = place.error("compact t.duramen --store shadow -q", "");
-    assert!(told.contains("is corrupt: table \"t\": ") && told.contains("dump --skip-damaged"), "{told}");
+    let message = place.error("compact t.duramen --store shadow -q", "");
+    assert!(message.contains("is corrupt: table \"t\": ") && message.contains("dump --skip-damaged"), "{message}");
     assert!(std::fs::read(place.path("t.duramen")).unwrap() == damaged);
     assert_eq!(place.files(), ["t.duramen"]);
 }
@@ -128,8 +128,8 @@ fn a_killed_conversion_costs_nothing_and_nobody_gets_in_while_it_runs() {
         if is_unfinished(&place) {
             killed += 1;
             for command in ["get t.duramen n 7", "put t.duramen n 1", "compact t.duramen --store table -q"] {
-                let told = place.error(command, "");
-                assert!(told.contains("is open elsewhere"), "round {round}: {command}: {told}");
+                let message = place.error(command, "");
+                assert!(message.contains("is open elsewhere"), "round {round}: {command}: {message}");
             }
         }
         child.kill().unwrap();

@@ -109,8 +109,8 @@ fn a_closed_pipe_ends_a_scan_quietly() {
     let mut child = scan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::with_capacity(64, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert_eq!((child.wait().unwrap().code(), message.as_str()), (Some(0), ""));
     assert_eq!(first, format!("{:032}\n", 0));
 }

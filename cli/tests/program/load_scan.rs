@@ -1,4 +1,4 @@
-//! What is loaded is what is scanned: lines, values, types, any bytes, CSV, ranges.
+//! A scan prints what was loaded: lines, values, types, any bytes, CSV, ranges.
 
 use crate::place::Place;
 

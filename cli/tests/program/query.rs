@@ -44,12 +44,12 @@ fn every_codec_loads_scans_sums_and_comes_back_from_a_dump() {
 #[test]
 fn blocks_are_for_integers_and_say_so() {
     let place = Place::new();
-    let told = place.error("load t.duramen t --codec bp128", "a\n");
-    assert!(told.contains("blocks are for u32, u64, i32 and i64"), "{told}");
-    let told = place.error("load t.duramen t --key-type u32 --codec bp128 --keys blocks:128", "1\n");
-    assert!(told.contains("it must be blocks with bp128: they have 128 keys at most as it is"), "{told}");
-    let told = place.error("load t.duramen t --key-type u32 --codec nope", "1\n");
-    assert!(told.contains("unknown codec; one of plain"), "{told}");
+    let message = place.error("load t.duramen t --codec bp128", "a\n");
+    assert!(message.contains("blocks are for u32, u64, i32 and i64"), "{message}");
+    let message = place.error("load t.duramen t --key-type u32 --codec bp128 --keys blocks:128", "1\n");
+    assert!(message.contains("it must be blocks with bp128: they have 128 keys at most as it is"), "{message}");
+    let message = place.error("load t.duramen t --key-type u32 --codec nope", "1\n");
+    assert!(message.contains("unknown codec; one of plain"), "{message}");
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_wrong_query_is_told_where_it_is_wrong() {
     let place = Place::new();
     place.ok("load t.duramen t --key-type i64 --keys blocks", "-5\n7\n");
     let run = place.run_args(&["query", "t.duramen", "SUM(key) FORM t"], "");
-    let told = run.err;
+    let message = run.err;
     assert_eq!(run.status, 2);
-    assert!(told.contains("at character 10, expected FROM"), "{told}");
+    assert!(message.contains("at character 10, expected FROM"), "{message}");
     let all = ok(&place, &["query", "t.duramen", "MIN(key), AVERAGE(key) FROM t"]);
     assert!(all.contains("-5") && !all.contains("-5.") && all.contains("1.0"), "{all}");
     let table = ok(&place, &["query", "t.duramen", "MIN(key), TOP(key, 1) FROM t WHERE key > 9"]);

@@ -208,8 +208,8 @@ fn a_page_store_of_a_newer_version_is_no_damage() {
     superblock[4092..].copy_from_slice(&crc.to_le_bytes());
     std::fs::write(place.path("t.duramen"), bytes).unwrap();
     for command in ["check t.duramen", "scan t.duramen t", "dump t.duramen d --skip-damaged", "put t.duramen t b"] {
-        let told = place.error(command, "");
-        assert!(told.contains("uses page store number 77") && told.contains("use a newer version"), "{told}");
+        let message = place.error(command, "");
+        assert!(message.contains("uses page store number 77") && message.contains("use a newer version"), "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What of a damaged database can be saved is told by `check`, whatever keeps it from being opened, and the totals of
+//! `check` shows what can be saved of a damaged database, whatever prevents opening it. The totals of
 //! `dump --skip-damaged` are right.
 
 use crate::place::Place;
@@ -43,14 +43,17 @@ fn without_a_page_table_all_is_saved_and_check_says_so() {
         let mut bytes = whole.clone();
         bytes[at..at + len].fill(0xA5);
         std::fs::write(place.path("t.duramen"), bytes).unwrap();
-        let (report, told) = check(&place);
+        let (report, message) = check(&place);
         let findings = report["findings"].as_array().unwrap();
         assert!(findings.iter().all(|finding| finding["lost"] == "nothing"), "{what}: {report}");
         assert!(findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(what)), "{what}: {report}");
         let saved = &report["saved"];
         assert_eq!((&saved["entries"], &saved["of_entries"]), (&ENTRIES.into(), &ENTRIES.into()), "{what}: {report}");
         assert!(saved["older_states"] == true && saved["lost"].as_array().unwrap().is_empty(), "{what}: {report}");
-        assert!(told.contains("save 2,000 of 2,000 entries") && told.contains("dump --skip-damaged"), "{told}");
+        assert!(
+            message.contains("save 2,000 of 2,000 entries") && message.contains("dump --skip-damaged"),
+            "{message}"
+        );
     }
 }
 
@@ -60,16 +63,16 @@ fn of_a_file_cut_short_check_says_what_is_left() {
     let whole = std::fs::read(place.path("t.duramen")).unwrap();
     for part in [1, 2, 3] {
         std::fs::write(place.path("t.duramen"), &whole[..whole.len() / 4 * part]).unwrap();
-        let (report, told) = check(&place);
+        let (report, message) = check(&place);
         let scan = place.run("dump t.duramen d --skip-damaged -q", "").err;
         std::fs::remove_file(place.path("d")).unwrap();
         let saved = &report["saved"];
         assert!(saved["entries"].as_u64().unwrap() < u64::from(ENTRIES), "{report}");
-        assert!(told.contains("is damaged: ") && told.contains("dump --skip-damaged"), "{told}");
+        assert!(message.contains("is damaged: ") && message.contains("dump --skip-damaged"), "{message}");
         let count =
-            told.split("save ").nth(1).unwrap().split(" entries").next().unwrap().split(',').collect::<String>();
+            message.split("save ").nth(1).unwrap().split(" entries").next().unwrap().split(',').collect::<String>();
         let dumped = scan.split("not be read: ").nth(1).unwrap_or(&scan).split(',').collect::<String>();
-        assert!(dumped.starts_with(count.trim_end()), "{told} {scan}");
+        assert!(dumped.starts_with(count.trim_end()), "{message} {scan}");
     }
 }
 
@@ -109,12 +112,12 @@ fn of_a_damaged_log_no_total_is_told_and_the_loss_is() {
     let end = log.iter().rposition(|byte| *byte != 0).unwrap();
     place.damage("t.duramen-log.000001", end / 2);
     assert!(place.error("stat t.duramen", "").contains("the log is corrupt"));
-    let (report, told) = check(&place);
+    let (report, message) = check(&place);
     let finding = &report["findings"][0];
     assert!(finding["what"].as_str().unwrap().starts_with("the log: ") && finding["lost"] == "commits", "{report}");
     let saved = report["saved"]["entries"].as_u64().unwrap();
     assert!(saved > 0 && saved < 10_000 && saved.is_multiple_of(1000) && report["saved"]["of_entries"].is_null());
-    assert!(!told.contains(" of ") && told.contains("dump --skip-damaged"), "{told}");
+    assert!(!message.contains(" of ") && message.contains("dump --skip-damaged"), "{message}");
     let run = place.run("dump t.duramen d --skip-damaged -q", "");
     let lines: Vec<&str> = run.err.lines().collect();
     assert!(run.status == 2 && lines[0].starts_with("damaged: the log: at LSN "), "{}", run.err);
@@ -139,12 +142,12 @@ fn no_more_entries_are_saved_than_there_are_said_to_be() {
         bytes[at] ^= 1;
         bytes[directory..directory + 4].fill(0xA5);
         std::fs::write(place.path("t.duramen"), bytes).unwrap();
-        let (report, told) = check(&place);
+        let (report, message) = check(&place);
         let saved = &report["saved"];
         more += u32::from(saved["entries"].as_u64().unwrap() == u64::from(ENTRIES));
         let of = saved["of_entries"].as_u64();
         assert!(of.is_none_or(|of| saved["entries"].as_u64().unwrap() <= of), "{report}");
-        assert!(!told.contains("2,000 of 1,999"), "{told}");
+        assert!(!message.contains("2,000 of 1,999"), "{message}");
         let dump = place.run("dump t.duramen --skip-damaged -q", "").err;
         assert!(!dump.contains("2,000 of 1,999"), "{dump}");
     }

@@ -1,4 +1,4 @@
-//! What a damaged database still has can be got out of it, and what it has lost is told.
+//! The undamaged data of a damaged database can be saved, and the losses are reported.
 
 use crate::place::{Place, Run};
 use std::collections::BTreeMap;
@@ -37,15 +37,19 @@ fn loses(line: &str, key: &str) -> bool {
 /// Holds a salvage against what is there and what it complains of; gives how many keys are lost.
 fn judge(place: &Place, run: &Run, left: &str, what: &str) -> usize {
     let entries = entries();
-    let mut told: Vec<&str> = run.err.lines().collect();
-    let end = told.pop().unwrap_or_default();
-    let damaged = told.extract_if(.., |line| line.starts_with("damaged: ")).count();
-    let (lost, kept): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| told.iter().any(|line| loses(line, key)));
+    let mut messages: Vec<&str> = run.err.lines().collect();
+    let end = messages.pop().unwrap_or_default();
+    let damaged = messages.extract_if(.., |line| line.starts_with("damaged: ")).count();
+    let (lost, kept): (Vec<_>, Vec<_>) =
+        entries.iter().partition(|(key, _)| messages.iter().any(|line| loses(line, key)));
     assert!(left == lines(kept), "{what}: {}", run.err);
     assert_eq!(run.status, if lost.is_empty() && damaged == 0 { 0 } else { 2 }, "{what}: {}", run.err);
     if !lost.is_empty() {
-        let ranges =
-            if told.len() == 1 { "1 range of keys".to_owned() } else { format!("{} ranges of keys", told.len()) };
+        let ranges = if messages.len() == 1 {
+            "1 range of keys".to_owned()
+        } else {
+            format!("{} ranges of keys", messages.len())
+        };
         assert!(end.starts_with("error: the database is damaged") && end.contains(&ranges), "{what}: {end}");
         let check = place.run("check t.duramen -q --format json", "");
         assert_eq!(check.status, 2, "{what}");
@@ -104,8 +108,8 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
 fn a_scan_of_what_is_left_knows_ranges_limits_and_counts() {
     let place = built();
     place.damage_text("t.duramen", "value 1000, ");
-    let told = place.error("scan t.duramen t --count", "");
-    assert!(told.contains("is corrupt"), "{told}");
+    let message = place.error("scan t.duramen t --count", "");
+    assert!(message.contains("is corrupt"), "{message}");
     let run = place.run("scan t.duramen t --count --skip-damaged", "");
     let left: u32 = String::from_utf8(run.out).unwrap().trim().parse().unwrap();
     assert!(run.status == 2 && left < ENTRIES && left > ENTRIES - 60, "{left}: {}", run.err);
@@ -131,8 +135,8 @@ fn what_is_left_does_not_replace_a_dump_that_is_there() {
     let run = place.run("dump t.duramen --skip-damaged --table t", "");
     assert_eq!((run.status, run.err.lines().count()), (2, 2), "{}", run.err);
     place.ok("restore u.duramen - -q", run.out);
-    let told = place.run("dump t.duramen --skip-damaged", "").err;
-    assert!(told.contains(" of 2,000 entries were dumped; lost: 1 range of keys of \"t\""), "{told}");
+    let message = place.run("dump t.duramen --skip-damaged", "").err;
+    assert!(message.contains(" of 2,000 entries were dumped; lost: 1 range of keys of \"t\""), "{message}");
     assert_eq!(place.files(), ["d", "t.duramen", "u.duramen"]);
 }
 
@@ -176,13 +180,13 @@ fn a_damaged_allocation_map_is_told_by_all_that_look_for_damage_and_by_who_wants
     }
     assert_eq!(place.ok("scan t.duramen t", ""), lines(&entries()), "what only reads has no need of it");
     for command in ["put t.duramen t oak 7", "del t.duramen t oak", "push t.duramen u oak", "compact t.duramen -q"] {
-        let told = place.error(command, "");
-        assert!(told.contains("the allocation map is corrupt: page 0: "), "{command}: {told}");
+        let message = place.error(command, "");
+        assert!(message.contains("the allocation map is corrupt: page 0: "), "{command}: {message}");
         assert!(
-            told.contains("dump --skip-damaged") && told.contains("copy the tables to a new database"),
-            "{command}: {told}"
+            message.contains("dump --skip-damaged") && message.contains("copy the tables to a new database"),
+            "{command}: {message}"
         );
-        assert_eq!(told.matches("nothing can be written").count(), 1, "{command}: {told}");
+        assert_eq!(message.matches("nothing can be written").count(), 1, "{command}: {message}");
     }
     place.ok("restore u.duramen d -q", "");
     assert_eq!(place.ok("scan u.duramen t", ""), lines(&entries()));
@@ -205,11 +209,11 @@ fn a_load_that_fails_in_the_middle_says_how_far_it_came() {
     let place = built();
     place.damage_text("t.duramen", "value 1000, ");
     let changed: BTreeMap<String, String> = entries().into_keys().map(|key| (key, "new".to_owned())).collect();
-    let told = place.error("load t.duramen t --batch 100 -q", lines(&changed));
-    let (_, count) = told.split_once("the first ").unwrap_or_else(|| panic!("{told}"));
+    let message = place.error("load t.duramen t --batch 100 -q", lines(&changed));
+    let (_, count) = message.split_once("the first ").unwrap_or_else(|| panic!("{message}"));
     let count: usize = count.split(' ').next().unwrap().parse().unwrap();
-    assert!(told.contains("is corrupt") && told.contains("are in table \"t\" already"), "{told}");
-    assert!(count > 800 && count <= 1000 && count.is_multiple_of(100), "{told}");
+    assert!(message.contains("is corrupt") && message.contains("are in table \"t\" already"), "{message}");
+    assert!(count > 800 && count <= 1000 && count.is_multiple_of(100), "{message}");
     let scan = place.run("scan t.duramen t --skip-damaged", "");
     let new = String::from_utf8(scan.out).unwrap().lines().filter(|line| line.ends_with("\tnew")).count();
     assert_eq!(new, count);

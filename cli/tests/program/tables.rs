@@ -1,4 +1,4 @@
-//! `drop`, `rename` and what `tables` tells.
+//! `drop`, `rename` and the output of `tables`.
 
 use crate::place::Place;
 
@@ -46,8 +46,8 @@ fn tables_that_give_out_keys_say_so_and_others_do_not_become_them() {
         assert_eq!([serial(0), serial(1)], [("plain", Some(false)), ("serial", Some(true))], "{report}");
     }
     for command in ["load t.duramen plain", "put t.duramen plain 2"] {
-        let told = place.error(&format!("{command} --auto-increment"), "2\n");
-        assert!(told.contains("made without --auto-increment"), "{told}");
+        let message = place.error(&format!("{command} --auto-increment"), "2\n");
+        assert!(message.contains("made without --auto-increment"), "{message}");
     }
     assert_eq!(place.ok("scan t.duramen plain", ""), "1\n");
     place.ok("load t.duramen serial --auto-increment", "5\n");

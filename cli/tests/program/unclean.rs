@@ -1,4 +1,4 @@
-//! Databases that a killed process has left.
+//! Databases whose process was killed.
 
 use crate::place::Place;
 use std::io::Write;
@@ -66,8 +66,8 @@ fn bounds_of_a_recovery_can_be_given_where_many_commits_are_made() {
 fn a_missing_log_is_told_by_the_name_of_its_file() {
     let place = killed();
     std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();
-    let told = place.error("scan t.duramen t", "");
-    assert!(told.contains("t.duramen-log.000001") && told.contains("missing"), "{told}");
+    let message = place.error("scan t.duramen t", "");
+    assert!(message.contains("t.duramen-log.000001") && message.contains("missing"), "{message}");
 }
 
 /// Only who may not write is told that somebody else must recover the database.
@@ -78,9 +78,9 @@ fn what_the_system_says_against_a_recovery_is_told() {
     let scan = "trap '' XFSZ; ulimit -f 0; exec \"$0\" scan t.duramen t";
     let program = env!("CARGO_BIN_EXE_duramen");
     let run = Command::new("sh").args(["-c", scan, program]).current_dir(place.path("")).output().unwrap();
-    let told = String::from_utf8(run.stderr).unwrap();
-    assert!(run.status.code() == Some(2) && told.contains("File too large"), "{told}");
-    assert!(!told.contains("recovers it"), "{told}");
+    let message = String::from_utf8(run.stderr).unwrap();
+    assert!(run.status.code() == Some(2) && message.contains("File too large"), "{message}");
+    assert!(!message.contains("recovers it"), "{message}");
     assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
 }
 
@@ -99,11 +99,11 @@ fn a_load_beside_the_creation_of_its_database_by_another_process_says_what_to_do
     }
     place.ok("put n.duramen t oak 700", "");
     child.stdin.take().unwrap().write_all(b"elm\n").unwrap();
-    let ended = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr);
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !ended.status.success() && told.contains("created by another process meanwhile: run the command again"),
-        "{told}"
+        !output.status.success() && message.contains("created by another process meanwhile: run the command again"),
+        "{message}"
     );
     assert_eq!(place.ok("get n.duramen t oak", ""), "700\n");
 }

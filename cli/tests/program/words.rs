@@ -1,4 +1,4 @@
-//! Errors speak of commands and options, not of functions of the library.
+//! Messages of errors name commands and options, not functions of the library.
 
 use crate::place::Place;
 
@@ -17,11 +17,11 @@ fn what_to_do_is_told_in_commands_and_options() {
         ("load t.duramen t --key-type u32", "leave out --key-type", "its own types"),
         ("del t.duramen t", "a range with --from, --to or --prefix", "<KEYS>"),
     ] {
-        let told = place.error(arguments, "1\n");
-        assert!(told.contains(word) && !told.contains(library), "{arguments}: {told}");
+        let message = place.error(arguments, "1\n");
+        assert!(message.contains(word) && !message.contains(library), "{arguments}: {message}");
     }
-    let told = place.run_args(&["put", "u.duramen", "", "oak"], "").err;
-    assert!(told.contains("the name of a table cannot be empty"), "{told}");
+    let message = place.run_args(&["put", "u.duramen", "", "oak"], "").err;
+    assert!(message.contains("the name of a table cannot be empty"), "{message}");
     assert_eq!(place.files(), ["d", "t.duramen"]);
     assert_eq!(place.ok("scan t.duramen t", ""), "oak\n");
 }

@@ -7,8 +7,8 @@ use std::fmt;
 
 /// Damage to the structures of a database, as [`Builder::open_damaged`](crate::Builder::open_damaged) finds it.
 ///
-/// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage) returns the keys of a table that are lost. This
-/// type says why, and describes losses other than keys: commits that are missing, and tables without names.
+/// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage) returns the keys of a table that are
+/// lost. This type says why, and describes losses other than keys: commits that are missing, and tables without names.
 ///
 /// ```
 /// # use duramen::{Database, TableDef};
@@ -63,8 +63,8 @@ pub enum Damage {
         /// What is wrong with it.
         cause: Error,
     },
-    /// The whole file was searched for pages. If the newest state of a page is damaged as well, an older state is read, with
-    /// entries that were changed or removed later.
+    /// The whole file was searched for pages. If the newest state of a page is damaged as well, an older state is read,
+    /// with entries that were changed or removed later.
     OlderPages,
     /// The log cannot be read, or not to its end. Later commits are lost in all tables.
     Log {

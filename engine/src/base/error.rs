@@ -253,7 +253,8 @@ pub enum Error {
         /// What is wrong with the text.
         why: String,
     },
-    /// Stored bytes are not a value of the type of their table: a program wrote them with another type of the same name.
+    /// Stored bytes are not a value of the type of their table: a program wrote them with another type of the same
+    /// name.
     #[error("the stored bytes are not a value of type {type_name}: {what}{READ_BYTES}")]
     Encoding {
         /// The type's name.
@@ -284,8 +285,8 @@ pub enum Error {
     /// The handle was opened read-only.
     #[error("the database is open read-only{OPEN_TO_WRITE}")]
     ReadOnly,
-    /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device had
-    /// no space for a log. Commits acknowledged before are safe and readable.
+    /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device
+    /// had no space for a log. Commits acknowledged before are safe and readable.
     #[error("nothing can be written ({cause}){REOPEN}")]
     Poisoned {
         /// The message of the first failure.
@@ -297,7 +298,8 @@ pub enum Error {
         /// The number of pages that fit in the cache.
         frames: usize,
     },
-    /// Old versions for open snapshots take more memory than allowed. The commit has changed nothing, and reads continue.
+    /// Old versions for open snapshots take more memory than allowed. The commit has changed nothing, and reads
+    /// continue.
     #[error(
         "open snapshots keep {changes} replaced entries in {bytes} bytes of memory, and the limit is {limit}; the oldest, of LSN {snapshot}, has kept them for {seconds} s{DROP_READER}"
     )]
@@ -341,8 +343,8 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
-    /// The message without [`Error::advice`], and shorter for a damaged page, log or structure: for reports that list many
-    /// errors.
+    /// The message without [`Error::advice`], and shorter for a damaged page, log or structure: for reports that list
+    /// many errors.
     ///
     /// ```
     /// use duramen::{Error, base::PageId};
@@ -363,7 +365,8 @@ impl Error {
         }
     }
 
-    /// The message without advice; for [`Error::Poisoned`] the message of its cause. A new [`Error::Poisoned`] contains it.
+    /// The message without advice; for [`Error::Poisoned`] the message of its cause. A new [`Error::Poisoned`] contains
+    /// it.
     pub(crate) fn first_cause(&self) -> String {
         match self {
             Error::Poisoned { cause } => cause.clone(),
@@ -424,8 +427,8 @@ impl Error {
         }
     }
 
-    /// The error of a sync. It is never [`Error::Full`]: a full device then has lost what was written, and freeing space does
-    /// not bring it back.
+    /// The error of a sync. It is never [`Error::Full`]: a full device then has lost what was written, and freeing
+    /// space does not bring it back.
     pub(crate) fn sync(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Error {
         Error::Io { action, path: path.into(), source }
     }

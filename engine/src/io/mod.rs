@@ -101,8 +101,8 @@ pub trait Volume: Send + Sync + Debug {
     fn rename(&self, from: &str, to: &str) -> Result<()>;
     /// Renames a file and atomically replaces the file `to`. There is a file of that name at all times.
     fn replace(&self, from: &str, to: &str) -> Result<()>;
-    /// Atomically gives each of two files the name of the other one. False if the file system cannot do that; then nothing
-    /// has changed.
+    /// Atomically gives each of two files the name of the other one. False if the file system cannot do that; then
+    /// nothing has changed.
     fn exchange(&self, one: &str, other: &str) -> Result<bool> {
         let _ = (one, other);
         Ok(false)

@@ -33,7 +33,7 @@ pub enum TrimSupport {
 }
 
 impl FileVolume {
-    /// Tests whether holes can be punched, in a temporary file without a name, which is gone afterwards.
+    /// Tests whether holes can be punched, in a temporary file without a name.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! says exactly what happens. Any page and any operation are safe.
 
 use super::builder::{PageBuilder, PageSpec};
+use super::check::check_len;
 use super::header::{self, PageKind};
 use super::keys::{self, KeyListKind, KeyState};
 use super::op::{NewEntry, PageOp};
@@ -21,10 +22,7 @@ use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 /// or too long, a record that its list cannot hold, a kind of page without such an operation, a number of bytes that is
 /// not a page size. The page is unchanged.
 pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
-    let size = page.len();
-    if !limits::is_page_len(size) {
-        return Err(Error::corrupt(Page::new(page).id(), format!("a page of {size} bytes")));
-    }
+    check_len(page).map_err(|what| Error::corrupt(Page::new(page).id(), what))?;
     let done = match op {
         PageOp::Format { packed } => unpack(packed, page).map(|()| true),
         PageOp::Insert { slot, key, record } => insert(page, usize::from(*slot), key, *record),

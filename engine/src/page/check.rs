@@ -18,6 +18,22 @@ pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Disp
     format!("{bytes} bytes cannot hold {count} {parts}")
 }
 
+/// Checks that the bytes of unused slots are zero.
+pub(super) fn check_unused(slots: &[&[u8]]) -> Verdict {
+    let is_zero = slots.iter().all(|bytes| bytes.iter().all(|&byte| byte == 0));
+    ensure(is_zero, || "an unused slot is not zero".into())
+}
+
+/// Checks that a list without entries has no bytes.
+pub(super) fn check_without_entries(list: &[u8]) -> Verdict {
+    ensure(list.is_empty(), || format!("{} bytes without entries", list.len()))
+}
+
+/// Checks that `bytes` has the length of a page.
+pub(super) fn check_len(bytes: &[u8]) -> Verdict {
+    ensure(limits::is_page_len(bytes.len()), || format!("a page of {} bytes", bytes.len()))
+}
+
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -38,7 +54,7 @@ impl<'a> Page<'a> {
 
     fn verdict(&self, expect: PageId) -> Verdict {
         let size = self.bytes().len();
-        ensure(limits::is_page_len(size), || format!("a page of {size} bytes"))?;
+        check_len(self.bytes())?;
         ensure(self.id() == expect, || format!("its header has the page id {}", self.id()))?;
         let kind = self.header().u8(header::KIND);
         match PageKind::from_tag(kind) {

@@ -1,4 +1,4 @@
-//! What the bytes of one page mean: header, fences, key lists, record lists, separators, page operations, checking.
+//! The format of one page: header, fences, key lists, record lists, separators, page operations, checking.
 //!
 //! Everything here is a function from bytes to bytes. The place of a page, latches and the links between pages must not
 //! be in this folder. Reading accepts any bytes: a field outside the page reads as zero. [`Page::check`] finds once,

@@ -1,8 +1,8 @@
 //! Aggregates over the keys and the fixed-size numbers of a table. They run on pages: counts, sums and extremes come
 //! from block headers and compressed blocks where possible.
 //!
-//! `docs/query.md` describes the aggregates. Page layouts and versions must not be handled here, nor queries as text: the
-//! crate `duramen-query` parses them.
+//! `docs/query.md` describes the aggregates. Page layouts and versions must not be handled here, nor queries as text:
+//! the crate `duramen-query` parses them.
 
 mod number;
 mod run;
@@ -227,8 +227,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// Computes all `aggregates` in one pass.
     ///
     /// # Errors
-    /// [`Error::TableState`] if a column does not have numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and the
-    /// errors of reading pages.
+    /// [`Error::TableState`] if a column does not have numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and
+    /// the errors of reading pages.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
         let Query { table, range, filter, threads, most, .. } = self;
         run::run(table, &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
@@ -236,8 +236,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
 }
 
 impl<'t> Query<'t, &'static [u8], &'static [u8]> {
-    /// A query of all entries of a table whose types are known only at run time. Ranges and filters take the encoded keys
-    /// and values; [`NumberType`] decodes those that are numbers.
+    /// A query of all entries of a table whose types are known only at run time. Ranges and filters take the encoded
+    /// keys and values; [`NumberType`] decodes those that are numbers.
     ///
     /// ```
     /// use duramen::query::{Aggregate, Column, Number, NumberType, Outcome, Query};
@@ -268,8 +268,8 @@ fn undecodable(table: &ReadOnlyUntypedTable, part: &str, what: &str) -> Error {
     Error::TableState { table: table.name().to_owned(), why }
 }
 
-/// The available parallelism of the machine. The system reads files to compute it, which takes longer than a small query,
-/// so it is computed once.
+/// The available parallelism of the machine. The system reads files to compute it, which takes longer than a small
+/// query, so it is computed once.
 fn default_threads() -> usize {
     static THREADS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *THREADS

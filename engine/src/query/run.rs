@@ -148,10 +148,10 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
     }
 }
 
-/// What the entries of these ranges say, each range looked at by a thread of its own.
+/// The totals of the entries in these ranges. Each range has its own thread.
 fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[KeyRange]) -> Result<Totals> {
     let (engine, tree, snapshot) = table.source();
-    // What filters do is their own affair: no page is latched meanwhile.
+    // A filter is code of the caller, so it runs without the latch of a page.
     let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
     let kept = AtomicU64::new(0);
     let one = |range: &KeyRange| {
@@ -179,7 +179,8 @@ fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, pa
     Ok(all)
 }
 
-/// Does `one` for each of some ranges, the last on this thread and each other on its own, as far as the system gives any.
+/// Does `one` for each of some ranges, the last on this thread and each other on its own, as far as the system gives
+/// any.
 fn side_by_side<R: Send>(
     ranges: &[KeyRange],
     builder: fn() -> Builder,
@@ -288,8 +289,8 @@ impl Scan<'_> {
 
     fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
         let tally = &mut self.found.tallies[0];
-        // What is read of this leaf is asked for in the next one, whose blocks most likely lie alike: the processor by itself
-        // looks ahead within 4 KiB only.
+        // What is read of this leaf is asked for in the next one, whose blocks most likely lie alike: the processor by
+        // itself looks ahead within 4 KiB only.
         let ahead = || {
             let ahead = self.engine.read_ahead(page)?;
             Some(move |bytes: &[u8]| ahead.like(bytes))

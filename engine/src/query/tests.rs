@@ -1,5 +1,5 @@
-//! Queries in Rust: filters, large sums, and scans beside a writer. The tests of `duramen-query` compare every aggregate
-//! with a plain scan.
+//! Queries in Rust: filters, large sums, and scans beside a writer. The tests of `duramen-query` compare every
+//! aggregate with a plain scan.
 
 use super::*;
 use crate::TableDef;

@@ -309,8 +309,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Forgets a page that has been freed: it has no image any more.
     fn drop_page(&self, id: PageId);
 
-    /// Nothing of a dropped page is needed any more, not even by a recovery. Only stores that do not reuse ids at once have
-    /// to be told.
+    /// Nothing of a dropped page is needed any more, not even by a recovery. Only stores that do not reuse ids at once
+    /// need this call.
     fn discard_page(&self, id: PageId) {
         let _ = id;
     }

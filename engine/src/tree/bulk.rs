@@ -3,6 +3,7 @@
 
 use super::edit::child_record;
 use super::insert::check_entry;
+use super::key_heap::too_long;
 use super::long_key::{image, is_long, rest, trial_image};
 use super::{Tree, TreeLayout};
 use crate::base::{Error, PageId, Result, TableId, bytes};
@@ -18,7 +19,8 @@ pub trait BulkSink {
     fn allocate(&mut self) -> Result<PageId>;
     /// Writes the packed content of a page. Each allocated page is written once, in any order.
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
-    /// The part of its usual bytes to which the next leaf is filled, above 0 and up to 1. It may change after each write.
+    /// The part of its usual bytes to which the next leaf is filled, above 0 and up to 1. It may change after each
+    /// write.
     fn leaf_part(&self) -> f32 {
         1.0
     }
@@ -227,7 +229,7 @@ impl<K: BulkSink> BulkLoader<K> {
                     return Ok(place);
                 }
                 if builder.count() == 0 {
-                    return Err(Error::corrupt(*id, "one key does not fit in a page"));
+                    return Err(too_long(*id));
                 }
             }
             self.write_heap_page()?;

@@ -1,13 +1,12 @@
-//! Frees and counts subtrees that are not reachable any more: those that a range delete detached, and those of a
+//! Frees subtrees that are not reachable any more: those that a range delete detached, and those of a
 //! dropped table.
 
 use super::edit::slot_u16;
 use super::key_heap::Owned;
-use super::search::{Step, child_of};
+use super::search::Step;
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{Error, PageId, Result, limits};
+use crate::base::{PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
-use std::collections::HashSet;
 
 /// The most pages of the key heap that one call changes for one leaf. All pages of a batch stay in the cache until it
 /// ends.
@@ -20,15 +19,6 @@ pub struct FreeProgress {
     pub freed: usize,
     /// True if the whole subtree is free, with its root.
     pub done: bool,
-}
-
-/// The content of a subtree.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SubtreeCount {
-    /// The number of entries in its leaves.
-    pub entries: u64,
-    /// The number of leaves and inner pages, without runs.
-    pub pages: u64,
 }
 
 /// The result of [`Tree::free_leaf`].
@@ -164,30 +154,5 @@ impl Tree {
             store.free(page)?;
         }
         Ok(run.len())
-    }
-
-    /// Counts the entries and pages of the subtree at `root`.
-    pub fn count_subtree<S: PageRead>(&self, store: &S, root: PageId) -> Result<SubtreeCount> {
-        let mut total = SubtreeCount::default();
-        let level = Page::new(&store.read(root)?).level();
-        let mut waiting = vec![(root, level)];
-        let mut seen = HashSet::new();
-        while let Some((id, level)) = waiting.pop() {
-            if !seen.insert(id) {
-                return Err(Error::corrupt(id, "two parents lead to it"));
-            }
-            let latched = store.read(id)?;
-            let page = Page::new(&latched);
-            self.check_page(page, id, level)?;
-            total.pages += 1;
-            if level == 0 {
-                total.entries += page.count() as u64;
-                continue;
-            }
-            for slot in 0..page.count() {
-                waiting.push((child_of(page, slot)?, level - 1));
-            }
-        }
-        Ok(total)
     }
 }

@@ -13,10 +13,12 @@ use super::long_key::is_long;
 use super::search::Target;
 use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
-use crate::page::{KeyPlace, Page, PageOp, Record, heap_number, heap_page_builder, out_of_line_image, would_insert};
+use crate::page::{
+    KeyListKind, KeyPlace, Page, PageOp, Record, heap_number, heap_page_builder, out_of_line_image, would_insert,
+};
 use std::collections::HashSet;
 
-/// What an entry owns outside its page. It is freed with the entry.
+/// The pages and places that an entry owns outside its page. They are freed with the entry.
 pub(super) struct Owned {
     place: Option<KeyPlace>,
     run: Vec<PageId>,
@@ -27,18 +29,24 @@ pub(super) struct Owned {
 pub(super) struct KeyHeap<'t>(&'t Tree);
 
 impl Tree {
-    /// The key heap that resolves the keys of this page; `None` if the page has its keys itself. It is the only
-    /// function in the tree that asks a page for this.
+    /// The key heap that resolves the keys of such a list; `None` if the list has its keys itself. No other function in
+    /// the tree asks a list for this.
+    #[inline(always)]
+    fn resolver_of(&self, list: KeyListKind) -> Option<KeyHeap<'_>> {
+        list.keys_are_out_of_line().then_some(KeyHeap(self))
+    }
+
+    /// The key heap that resolves the keys of this page; `None` if the page has its keys itself.
     #[inline(always)]
     pub(super) fn resolver(&self, page: Page<'_>) -> Option<KeyHeap<'_>> {
-        page.keys_are_out_of_line().then_some(KeyHeap(self))
+        self.resolver_of(page.keys())
     }
 
     /// True if the leaves keep only parts of their keys. Then a change may read and change pages of the key heap, and
     /// the parts in a leaf are not whole keys.
     #[inline(always)]
     pub fn keys_are_out_of_line(&self) -> bool {
-        self.layout.leaf.keys_are_out_of_line()
+        self.resolver_of(self.layout.leaf).is_some()
     }
 
     /// The number of entries of the leaf that begins at `from`, and its upper fence, if its keys are out of line and
@@ -93,9 +101,7 @@ impl Tree {
 
     /// Latches a heap page that the leaf refers to. The caller holds the latch of the leaf.
     fn heap_page<'s, S: PageRead>(&self, store: &'s S, leaf: PageId, id: PageId) -> Result<S::Ref<'s>> {
-        if id == leaf {
-            return Err(Error::corrupt(leaf, "it refers to itself as the heap page of a key"));
-        }
+        check_not_itself(leaf, id)?;
         let latched = store.read(id)?;
         self.check_heap_page(Page::new(&latched), id)?;
         Ok(latched)
@@ -184,7 +190,7 @@ impl Tree {
         let (id, mut page) = store.create()?;
         let mut builder = heap_page_builder(store.page_size(), id, self.table);
         if !builder.push(&heap_number(0), Record::inline(&image)) {
-            return Err(Error::corrupt(id, "one key does not fit in a page"));
+            return Err(too_long(id));
         }
         self.format_page(store, &mut page, builder.finish())?;
         Ok(KeyPlace { page: id, number: 0 })
@@ -198,9 +204,7 @@ impl Tree {
         id: PageId,
         image: &[u8],
     ) -> Result<Option<KeyPlace>> {
-        if id == leaf {
-            return Err(Error::corrupt(leaf, "it refers to itself as the heap page of a key"));
-        }
+        check_not_itself(leaf, id)?;
         let mut latched = store.latch(id)?;
         let page = Page::new(&latched);
         self.check_heap_page(page, id)?;
@@ -337,6 +341,19 @@ pub(super) fn shared_with_lower(page: Page<'_>, page_size: usize) -> &[u8] {
     let lower = page.lower_fence();
     let whole = if is_long(lower.len(), page_size) { limits::long_key_head(page_size) } else { lower.len() };
     bytes::slice(lower, 0, whole)
+}
+
+/// Checks that the heap page of a key is not the leaf itself.
+fn check_not_itself(leaf: PageId, heap: PageId) -> Result<()> {
+    if heap == leaf {
+        return Err(Error::corrupt(leaf, "it refers to itself as the heap page of a key"));
+    }
+    Ok(())
+}
+
+/// The error of a key that is longer than an empty page of the heap.
+pub(super) fn too_long(page: PageId) -> Error {
+    Error::corrupt(page, "one key does not fit in a page")
 }
 
 fn no_such_key(place: KeyPlace) -> Error {

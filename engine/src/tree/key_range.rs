@@ -32,6 +32,11 @@ impl KeyRange {
         KeyRange { lower, upper }
     }
 
+    /// The range between two keys. `None`: it has no upper bound.
+    pub fn between(lower: &[u8], upper: Option<&[u8]>) -> KeyRange {
+        KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) }
+    }
+
     /// True if no key can be in the range.
     pub fn is_empty(&self) -> bool {
         self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)

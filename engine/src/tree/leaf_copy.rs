@@ -3,8 +3,8 @@
 //! a part of the leaf, with the range of that part. Merging with other versions must not be in this file.
 
 use super::long_key::is_long;
-use super::search::{Descent, Range, Target};
-use super::{PageRead, Tree};
+use super::search::{Descent, Target, wrong_fences};
+use super::{KeyRange, PageRead, Tree};
 use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
 use std::ops::Range as Slots;
@@ -19,7 +19,7 @@ pub struct LeafCopy {
     /// For a leaf that keeps its keys out of line: the slots that were copied. Slot numbers of the copy begin with 0.
     /// `window` has their whole keys, and `range` is their range.
     part: Option<Slots<usize>>,
-    range: Range,
+    range: KeyRange,
     window: KeyWindow,
     /// A buffer for the next upper fence.
     spare: Vec<u8>,
@@ -111,10 +111,10 @@ impl LeafCopy {
     /// the whole keys from the separators, while their pages are latched.
     #[cold]
     fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
-        let mut range = Range::default();
+        let mut range = KeyRange::default();
         let leaf = tree.descend_with(store, target, |event| {
             range = match event {
-                Descent::Begins => Range::default(),
+                Descent::Begins => KeyRange::default(),
                 Descent::Passes(page, slot) => tree.child_range(store, page, slot, &range)?,
             };
             Ok(())
@@ -126,7 +126,7 @@ impl LeafCopy {
     fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
         // Without this check, a cursor that continues at the end of a leaf's range might loop.
         if !self.range.is_for(target) {
-            return Err(Error::corrupt(page.id(), "its fences do not match its parent"));
+            return Err(wrong_fences(page));
         }
         self.window.clear();
         self.take(page);

@@ -1,5 +1,5 @@
 //! The B+-tree over the traits [`PageRead`] and [`PageWrite`]: search, insert, remove, split, merge, range delete, bulk
-//! load, cursors and verification.
+//! load, copies of leaves for cursors, and verification.
 //!
 //! A tree is the id of its root and a layout; everything else is in its pages. Keys and records are byte strings. The
 //! store of the pages (pool, log, versions) and the meaning of the bytes (types, catalog) must not be in this folder.
@@ -9,7 +9,6 @@
 //! complete. So a reader sees all of a change or nothing of it.
 
 mod bulk;
-mod cursor;
 mod edit;
 mod free;
 mod insert;
@@ -32,8 +31,7 @@ mod tests;
 mod verify;
 
 pub use bulk::{BulkLoader, BulkSink, Loaded};
-pub use cursor::{Cursor, Entry};
-pub use free::{FreeProgress, SubtreeCount};
+pub use free::FreeProgress;
 pub use key_range::KeyRange;
 pub use leaf_copy::LeafCopy;
 pub use many::LeafHint;

@@ -7,7 +7,7 @@
 
 use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
-use super::search::{Range, Target, child_of};
+use super::search::{Target, child_of};
 use super::split::fences;
 use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
@@ -78,7 +78,7 @@ pub struct RangeRemoval {
 enum Part {
     Begin,
     /// These inner pages, with their levels and ranges, may have children that are completely in the range.
-    Detach(Vec<(PageId, u8, Range)>),
+    Detach(Vec<(PageId, u8, KeyRange)>),
     /// Removes entries from the leaf where the range begins.
     TrimFirst,
     /// Removes entries from the leaf where the range ends.
@@ -111,7 +111,7 @@ impl RangeRemoval {
                     removed.detached.push(tree.detach_all(store, before)?);
                     Part::TrimFirst
                 } else {
-                    Part::Detach(vec![(tree.root, level, Range::default())])
+                    Part::Detach(vec![(tree.root, level, KeyRange::default())])
                 }
             }
             Part::Detach(mut waiting) => {
@@ -166,7 +166,7 @@ impl Tree {
         &self,
         store: &S,
         keys: &KeyRange,
-        waiting: &mut Vec<(PageId, u8, Range)>,
+        waiting: &mut Vec<(PageId, u8, KeyRange)>,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<bool> {
@@ -194,7 +194,7 @@ impl Tree {
     pub fn detaching_levels<S: PageRead>(&self, store: &S, keys: &KeyRange) -> Result<Vec<u8>> {
         let mut levels = Vec::new();
         let level = peek(store, self.root, |page| page.level())?;
-        let mut waiting = vec![(self.root, level, Range::default())];
+        let mut waiting = vec![(self.root, level, KeyRange::default())];
         while let Some((id, level, range)) = waiting.pop().filter(|_| !keys.is_empty()) {
             if level == 0 {
                 continue;
@@ -213,7 +213,7 @@ impl Tree {
         Ok(levels)
     }
 
-    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &Range, keys: &KeyRange) -> Result<Overlap> {
+    fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &KeyRange, keys: &KeyRange) -> Result<Overlap> {
         let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
         if keys.lower > range.lower {
             let found = above_first(self.locate(store, page, &keys.lower)?);
@@ -243,7 +243,7 @@ impl Tree {
         store: &S,
         id: PageId,
         slots: std::ops::Range<usize>,
-        range: &Range,
+        range: &KeyRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<DetachedSubtree> {
         let (first, last) = (slots.start, slots.end.saturating_sub(1));
@@ -252,7 +252,7 @@ impl Tree {
             let page = Page::new(&latched);
             let lower = self.child_range(store, page, first, range)?.lower;
             let upper = self.child_range(store, page, last, range)?.upper;
-            (Range { lower, upper }, child_of(page, last)?)
+            (KeyRange { lower, upper }, child_of(page, last)?)
         };
         let left = match bounds.lower.is_empty() {
             true => None,
@@ -266,13 +266,7 @@ impl Tree {
         let (root, level) = if first == last {
             (last_child, page.level() - 1)
         } else {
-            let (root, mut above) = store.create()?;
-            let spec = self.spec(root, page.level(), &lower, upper.as_deref(), PageId::NONE);
-            let mut builder = PageBuilder::new(store.page_size(), &spec);
-            if !builder.push_entries(page, slots.clone(), None) {
-                return Err(Error::corrupt(id, "some of its entries do not fit in a page"));
-            }
-            self.format_page(store, &mut above, builder.finish())?;
+            let (root, _above) = self.copy_entries(store, page, slots.clone(), &lower, upper.as_deref())?;
             (root, page.level())
         };
         let detached = DetachedSubtree { root, level, lower: bounds.lower, upper: bounds.upper };
@@ -291,6 +285,25 @@ impl Tree {
         Ok(detached)
     }
 
+    /// Copies entries of a page to a new page of the same level with these fences. Returns its id and its latch.
+    fn copy_entries<'s, S: PageWrite>(
+        &self,
+        store: &'s S,
+        page: Page<'_>,
+        slots: std::ops::Range<usize>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Result<(PageId, S::Mut<'s>)> {
+        let (id, mut copy) = store.create()?;
+        let spec = self.spec(id, page.level(), lower, upper, PageId::NONE);
+        let mut builder = PageBuilder::new(store.page_size(), &spec);
+        if !builder.push_entries(page, slots, None) {
+            return Err(Error::corrupt(page.id(), "its entries do not fit in a page"));
+        }
+        self.format_page(store, &mut copy, builder.finish())?;
+        Ok((id, copy))
+    }
+
     /// Detaches the whole tree: moves the content of the root to a new page and makes the root an empty leaf.
     fn detach_all<S: PageWrite>(
         &self,
@@ -299,13 +312,7 @@ impl Tree {
     ) -> Result<DetachedSubtree> {
         let mut latched = store.latch(self.root)?;
         let page = Page::new(&latched);
-        let (id, mut copy) = store.create()?;
-        let spec = self.spec(id, page.level(), &[], None, PageId::NONE);
-        let mut builder = PageBuilder::new(store.page_size(), &spec);
-        if !builder.push_entries(page, 0..page.count(), None) {
-            return Err(Error::corrupt(self.root, "its entries do not fit in a page"));
-        }
-        self.format_page(store, &mut copy, builder.finish())?;
+        let (id, _copy) = self.copy_entries(store, page, 0..page.count(), &[], None)?;
         let detached = DetachedSubtree { root: id, level: page.level(), lower: Vec::new(), upper: None };
         before(Removal::Subtree(&detached))?;
         self.format(store, &mut latched)?;
@@ -413,13 +420,7 @@ impl Tree {
         bounds: KeyRange,
     ) -> Result<DetachedSubtree> {
         let (lower, upper) = fences(page);
-        let (id, mut copy) = store.create()?;
-        let spec = self.spec(id, 0, &lower, upper.as_deref(), PageId::NONE);
-        let mut builder = PageBuilder::new(store.page_size(), &spec);
-        if !builder.push_entries(page, 0..page.count(), None) {
-            return Err(Error::corrupt(page.id(), "its entries do not fit in a page"));
-        }
-        self.format_page(store, &mut copy, builder.finish())?;
+        let (id, mut copy) = self.copy_entries(store, page, 0..page.count(), &lower, upper.as_deref())?;
         // The entries at the end are removed first: the removal at the front sets the part of the first remaining
         // entry.
         for gone in [entries.end..page.count(), 0..entries.start] {

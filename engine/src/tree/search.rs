@@ -1,6 +1,6 @@
 //! Descents from the root to the leaf of a search. Each page is checked against its entry in its parent.
 
-use super::{PageRead, Tree};
+use super::{KeyRange, PageRead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record, RecordListKind};
 
@@ -8,8 +8,8 @@ use crate::page::{Page, Record, RecordListKind};
 /// are ids.
 pub(super) const MAX_LEVEL: u8 = 63;
 
-/// If the leaves have at most so many bytes, they stay in the caches of the processor, and prefetching parts of them is
-/// not worth it.
+/// If the leaves have at most this number of bytes, they stay in the caches of the processor, and prefetching parts of
+/// them is not worth it.
 const CACHED_LEAVES: usize = 2 << 20;
 
 /// Two parts of a page, as byte ranges.
@@ -32,23 +32,15 @@ pub enum Target<'a> {
     Before(&'a [u8]),
 }
 
-/// A range of whole keys: from `lower` on, and below `upper` if there is one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) lower: Vec<u8>,
-    pub(super) upper: Option<Vec<u8>>,
-}
-
-impl Range {
+impl KeyRange {
     /// True if `target` may select a leaf with this range.
     pub(super) fn is_for(&self, target: Target<'_>) -> bool {
-        let below = |key: &[u8]| self.upper.as_ref().is_none_or(|upper| key < upper.as_slice());
         match target {
             Target::First | Target::Last => true,
-            Target::Covering(key) => self.lower.as_slice() <= key && below(key),
+            Target::Covering(key) => self.contains(key),
             Target::Before(key) => {
                 let above = self.lower.is_empty() || self.lower.as_slice() < key;
-                above && (below(key) || self.upper.as_deref() == Some(key))
+                above && self.upper.as_deref().is_none_or(|upper| key <= upper)
             }
         }
     }
@@ -257,10 +249,10 @@ impl Tree {
     /// page on the path to `key` that a parent refers to, and the error if that page or its path below cannot be read.
     /// Without an error, that page is the leaf.
     pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
-        let mut range = Range::default();
+        let mut range = KeyRange::default();
         let found = self.descend_with(store, Target::Covering(key), |event| {
             range = match event {
-                Descent::Begins => Range::default(),
+                Descent::Begins => KeyRange::default(),
                 Descent::Passes(page, slot) => self.child_range(store, page, slot, &range)?,
             };
             Ok(())
@@ -314,9 +306,7 @@ impl Tree {
     #[inline]
     pub(super) fn check_target(&self, page: Page<'_>, target: Target<'_>) -> Result<()> {
         match target {
-            Target::Covering(key) if !page.may_cover(key) => {
-                Err(Error::corrupt(page.id(), "its fences do not match its parent"))
-            }
+            Target::Covering(key) if !page.may_cover(key) => Err(wrong_fences(page)),
             _ => Ok(()),
         }
     }
@@ -339,9 +329,9 @@ impl Tree {
         store: &S,
         page: Page<'_>,
         slot: usize,
-        range: &Range,
-    ) -> Result<Range> {
-        let mut child = Range::default();
+        range: &KeyRange,
+    ) -> Result<KeyRange> {
+        let mut child = KeyRange::default();
         if slot == 0 {
             child.lower.clone_from(&range.lower);
         } else {
@@ -384,6 +374,12 @@ fn read_child<'s, S: PageRead>(store: &'s S, parent: S::Ref<'s>, child: PageId) 
         return Ok(None);
     }
     store.read(child).map(Some)
+}
+
+/// The error of a page whose fences do not match the separators of its parent.
+#[cold]
+pub(super) fn wrong_fences(page: Page<'_>) -> Error {
+    Error::corrupt(page.id(), "its fences do not match its parent")
 }
 
 /// The child at `slot`, which must exist. It is never the page itself, whose latch the caller may hold.

@@ -42,15 +42,17 @@ impl Tree {
         self.split_page(store, &path, leaf, pending)
     }
 
-    /// True if the leaf `id` is the one that covers `key`.
+    /// True if the leaf `id` is the one that covers `key`, has more than one entry, and has its keys itself.
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn leaf_covers<S: PageRead>(&self, store: &S, id: PageId, key: &[u8]) -> Result<bool> {
-        Ok(self.path_to(store, key)?.1 == id)
+    pub fn can_split_leaf<S: PageRead>(&self, store: &S, id: PageId, key: &[u8]) -> Result<bool> {
+        let can_split = |page: Page<'_>| page.count() > 1 && self.resolver(page).is_none();
+        Ok(self.path_to(store, key)?.1 == id && peek(store, id, can_split)?)
     }
 
-    /// Splits the leaf `id` in two, if it is the leaf that covers `key` and has more than one entry. Returns false if it is not.
+    /// Splits the leaf `id` in two, if it is the leaf that covers `key` and has more than one entry. Returns false if
+    /// it is not.
     ///
     /// # Errors
     /// The errors of the store.

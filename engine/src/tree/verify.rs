@@ -3,9 +3,9 @@
 
 use super::key_heap::shared_with_lower;
 use super::long_key::is_long;
-use super::search::{MAX_LEVEL, Range, child_of};
+use super::search::{MAX_LEVEL, child_of};
 use super::split::fences;
-use super::{DetachedSubtree, PageRead, Tree};
+use super::{DetachedSubtree, KeyRange, PageRead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{KeyWindow, Page, Record};
 use std::collections::{BTreeMap, HashSet};
@@ -106,7 +106,7 @@ impl TreeStats {
 struct Expected {
     id: PageId,
     level: u8,
-    range: Range,
+    range: KeyRange,
     /// Its fences as images; `None` if unknown.
     lower: Option<Vec<u8>>,
     upper: Option<Option<Vec<u8>>>,
@@ -133,7 +133,7 @@ impl Tree {
     /// # Errors
     /// Only if the root cannot be read at all. All other problems are in the result.
     pub fn verify<S: PageRead>(&self, store: &S, visit: &mut dyn FnMut(Visit<'_>)) -> Result<TreeStats> {
-        self.walk(store, Range::default(), (Some(Vec::new()), Some(None)), visit)
+        self.walk(store, KeyRange::default(), (Some(Vec::new()), Some(None)), visit)
     }
 
     /// Like [`Tree::verify`], for a detached subtree of this tree.
@@ -143,14 +143,14 @@ impl Tree {
         subtree: &DetachedSubtree,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Result<TreeStats> {
-        let range = Range { lower: subtree.lower.clone(), upper: subtree.upper.clone() };
+        let range = KeyRange::between(&subtree.lower, subtree.upper.as_deref());
         Tree { root: subtree.root, ..*self }.walk(store, range, (None, None), visit)
     }
 
     fn walk<S: PageRead>(
         &self,
         store: &S,
-        range: Range,
+        range: KeyRange,
         (lower, upper): (Option<Vec<u8>>, Option<Option<Vec<u8>>>),
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Result<TreeStats> {
@@ -184,7 +184,7 @@ impl<S: PageRead> Walk<'_, S> {
             Error::Corrupt { page, what } => (*page, what.clone()),
             other => (at.id, other.to_string()),
         };
-        let Range { lower, upper } = at.range.clone();
+        let KeyRange { lower, upper } = at.range.clone();
         // If one page is lost, many keys of a leaf may be lost with it. They are one problem.
         if self
             .stats
@@ -259,7 +259,7 @@ impl<S: PageRead> Walk<'_, S> {
     /// Visits the pages of the key heap that leaves refer to.
     fn heap(&mut self) {
         for (id, keys) in std::mem::take(&mut self.heap) {
-            let everywhere = Expected { id, level: 0, range: Range::default(), lower: None, upper: None };
+            let everywhere = Expected { id, level: 0, range: KeyRange::default(), lower: None, upper: None };
             if self.seen.contains(&id) {
                 self.problem(&everywhere, &Error::corrupt(id, "it is a page of the key heap and something else"));
                 continue;

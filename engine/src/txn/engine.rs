@@ -69,7 +69,7 @@ pub(crate) struct Engine {
     /// How much a recovery would have to do now.
     pub(super) redo_work: RedoWork,
     pub(super) redo_bounds: RedoBounds,
-    /// What the recovery at opening had to do, if there was one.
+    /// The work of the recovery at opening, if there was one.
     pub(super) recovery: Option<Recovery>,
 }
 

@@ -22,7 +22,7 @@ struct EntrySpan {
     kind: Kind,
 }
 
-/// What is stored with a key.
+/// The kind of the record that is stored with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Nothing,

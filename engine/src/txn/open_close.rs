@@ -19,7 +19,7 @@ impl Engine {
     /// transaction, and finds the subtrees that are to be freed. `is_new`: no checkpoint has been taken yet.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] if the database had a catalog and it is gone.
+    /// [`Error::CorruptMeta`] if the database has lost its catalog.
     pub(crate) fn finish_opening(&self, catalog: &Tree, redone: Redone, recovered: bool, is_new: bool) -> Result<()> {
         if let Err(stopped) = self.check_poison() {
             // A transaction that is applied in part must not be seen.

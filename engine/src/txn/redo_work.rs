@@ -4,7 +4,8 @@ use super::space::page_set::PageSet;
 use crate::base::PageId;
 use parking_lot::Mutex;
 
-/// A checkpoint is due when a recovery would read so many bytes of log, or so many pages. Commits wait at twice as much.
+/// A checkpoint is due when a recovery would read this number of bytes of log, or of pages. Commits wait at twice as
+/// much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RedoBounds {
     pub(crate) bytes: u64,
@@ -16,7 +17,7 @@ impl RedoBounds {
     pub(crate) const NONE: RedoBounds = RedoBounds { bytes: u64::MAX, pages: u64::MAX };
 }
 
-/// What a recovery would read.
+/// The amount of log and pages that a recovery would read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Amount {
     /// Bytes of the log since the redo point, padding included.
@@ -26,7 +27,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// True if it is so many times one of the bounds.
+    /// True if it is at least `times` times one of the bounds.
     pub(super) fn reaches(self, bounds: RedoBounds, times: u64) -> bool {
         self.bytes >= bounds.bytes.saturating_mul(times) || self.pages >= bounds.pages.saturating_mul(times)
     }
@@ -35,7 +36,7 @@ impl Amount {
 /// The work since a redo point.
 #[derive(Debug, Default)]
 struct Since {
-    /// What the log had written there.
+    /// The number of bytes that the log had written at that time.
     position: u64,
     /// Bytes of earlier logs, which a recovery has read and which are still needed.
     earlier: u64,
@@ -55,7 +56,7 @@ struct State {
 pub(super) struct RedoWork(Mutex<State>);
 
 impl RedoWork {
-    /// What a recovery has just redone counts until the first checkpoint is durable.
+    /// The work that a recovery has just done. It counts until the first checkpoint is durable.
     pub(super) fn of_recovery(bytes: u64, pages: PageSet) -> RedoWork {
         let redo = Since { position: 0, earlier: bytes, pages };
         RedoWork(Mutex::new(State { redo, next: None }))
@@ -70,8 +71,8 @@ impl RedoWork {
         }
     }
 
-    /// A checkpoint begins, whose redo point is at this position. Call it under the apply lock. A checkpoint that has begun
-    /// and failed does not count.
+    /// A checkpoint begins, whose redo point is at this position. Call it under the apply lock. A checkpoint that has
+    /// begun and failed does not count.
     pub(super) fn begin(&self, position: u64) {
         self.0.lock().next = Some(Since { position, ..Since::default() });
     }
@@ -84,7 +85,7 @@ impl RedoWork {
         }
     }
 
-    /// What a recovery would read now.
+    /// The amount that a recovery would read now.
     pub(super) fn amount(&self, position: u64) -> Amount {
         let Since { position: from, earlier, pages } = &self.0.lock().redo;
         Amount { bytes: earlier.saturating_add(position.saturating_sub(*from)), pages: pages.len() }

@@ -1,4 +1,4 @@
-//! Every kind of change, as a seed decides, made in a transaction and in the history.
+//! Every kind of change, chosen by a seed. It is made in a transaction and in the history.
 
 use super::world::{Between, Content, History, KINDS, World};
 use duramen::db::{DEFAULT_FILL, UntypedTable};

@@ -1,4 +1,5 @@
-//! What the test of readers beside writers is made of: tables and what each commit makes of them, the changes, the reads.
+//! The parts of the test of readers beside writers: the tables and their content after each commit, the changes, and
+//! the reads.
 
 pub(crate) mod changes;
 pub(crate) mod reads;

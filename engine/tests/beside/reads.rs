@@ -1,4 +1,4 @@
-//! Every kind of read, each compared with what the history says.
+//! Every kind of read. Each is compared with the history.
 
 use super::changes::COMMIT;
 use super::world::{Between, Content, History, Kind, World};

@@ -1,5 +1,5 @@
-//! What the database must hold after each commit: tables of keys and values that are made of numbers, so that what is
-//! expected takes little room. How it is changed and read is for the other files.
+//! The expected content of the database after each commit: tables of keys and values that are made from numbers, so
+//! that the expected content needs little memory. Changes and reads must not be in this file.
 
 use crate::keys::key_of_a_group;
 use crate::layouts;

@@ -1,4 +1,4 @@
-//! What random histories are made of: kinds of tables, keys, values and bounds. What is done with them is the test's affair.
+//! The random parts of histories: kinds of tables, keys, values and bounds. Operations must not be in this file.
 
 use super::layouts;
 use duramen::db::types::{KeyLayout, Separators, TableOptions};
@@ -64,8 +64,8 @@ impl Kind {
         }
     }
 
-    /// One of some hundred keys from an eighth of a page to three of them: some differ in their first bytes, some in their last
-    /// ones alone, and some are the beginnings of others.
+    /// One of some hundred keys from an eighth of a page to three of them: some differ in their first bytes, some in
+    /// their last ones alone, and some are the beginnings of others.
     fn long_key(&self, rng: &mut Rng) -> Vec<u8> {
         let len = (self.page * [1, 2, 4, 8, 12, 24][rng.usize(..6)] / 8).min(65_000);
         let mut key = match rng.u8(0..3) {

@@ -1,5 +1,5 @@
-//! What the crates of the workspace may use of each other. Cargo allows all that a crate depends on; these rules are narrower:
-//! only tests and fuzz targets may use what the engine hides from its documentation.
+//! The parts of a crate that other crates of the workspace may use. Cargo allows all public items of a dependency.
+//! These rules are narrower: only tests and fuzz targets may use items that the engine hides from its documentation.
 
 use crate::tokens::{files, is_ident, is_path_separator, is_punct, module, paths, read};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};

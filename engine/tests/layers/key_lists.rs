@@ -1,4 +1,4 @@
-//! Only `page/keys/` names single key lists: everything else asks the table of them.
+//! Only `page/keys/` names single key lists. All other code asks the table of key lists.
 
 use crate::tokens::{files, is_ident, is_path_separator, read};
 use proc_macro2::{TokenStream, TokenTree};
@@ -8,8 +8,8 @@ use std::path::Path;
 const KEY_LIST_NAMES: &[&str] =
     &["KeyListKind", "KeyLayout", "KeyList", "KeyListBuilder", "AnyScheme", "Instantiation"];
 
-/// Where a key list is named among these tokens, modules of tests apart: a path from one of the types to a variant (constants and
-/// functions are not written so), to all of them, or to several.
+/// The places among these tokens that name a key list, except in modules of tests: a path from one of the types to a
+/// variant (constants and functions are not written so), to all of them, or to several.
 fn named_key_lists(stream: &TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
-//! A layer uses only the layers below it. The compiler does not hold that inside one crate, so this test does: it
-//! reads the tokens of every file and follows each path that begins with `crate`, `self` or `super` to the folder it
-//! leads to, wherever it stands: in a `use`, an expression, a macro, a test module. Comments do not count.
+//! A layer uses only the layers below it. The compiler does not check this inside one crate, so this test does. It
+//! reads the tokens of every file and resolves each path that begins with `crate`, `self` or `super` to a folder: in a
+//! `use`, an expression, a macro or a test module. Comments do not count.
 
 mod crates;
 mod key_lists;
@@ -236,8 +236,8 @@ impl Check<'_> {
         }
     }
 
-    /// Judges the items of `layer` that the path at the front of `tokens` names. A path that is `exported` by the crate's root
-    /// begins with the item.
+    /// Judges the items of `layer` that the path at the front of `tokens` names. A path that is `exported` by the
+    /// crate's root begins with the item.
     fn uses_items(&mut self, tokens: &[TokenTree], layer: &str, exported: bool) {
         let rule = ITEMS.iter().find(|(user, used, _)| *user == self.layer && used == &layer);
         let Some((_, _, items)) = rule.filter(|_| !self.module.iter().any(|module| module == "tests")) else { return };

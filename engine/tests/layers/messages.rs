@@ -1,4 +1,5 @@
-//! The engine's messages and documents fit every program that uses it: they name no option and no command of one.
+//! The engine's messages and documentation fit every program that uses it: they name no option and no command of a
+//! program.
 
 use crate::tokens::{files, read};
 use proc_macro2::{TokenStream, TokenTree};

@@ -1,4 +1,4 @@
-//! Source files as tokens, and what stands in them: shared by the tests of this folder.
+//! Source files as tokens, for the tests of this folder.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ pub(crate) fn is_path_separator(tokens: &[TokenTree]) -> bool {
     matches!(tokens, [first, second, ..] if is_punct(first, ':') && is_punct(second, ':'))
 }
 
-/// The paths that begin with the name at `at`, each as its names: one, or several where a group in braces ends it. `*` stands
-/// for all names of a module.
+/// The paths that begin with the name at `at`, each as its names: one, or several where a group in braces ends it. `*`
+/// stands for all names of a module.
 pub(crate) fn paths(tokens: &[TokenTree], at: usize) -> Vec<Vec<String>> {
     let mut names = Vec::new();
     let mut at = at;

@@ -1,4 +1,4 @@
-//! The files of a database as a process leaves them that is killed now.
+//! The files of a database after the death of its process.
 
 use duramen::Result;
 use duramen::io::{MemoryVolume, OpenMode, Volume};

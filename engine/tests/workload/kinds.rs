@@ -1,5 +1,5 @@
-//! A table of every kind: each layout, codec and length of separators, keys and values of every sort. What is done with them
-//! is the tests' affair.
+//! A table of every kind: each layout, codec and length of separators, and every sort of keys and values. Tests must
+//! not be in this file.
 
 use super::layouts;
 use duramen::db::types::{KeyLayout, Separators, TableOptions};

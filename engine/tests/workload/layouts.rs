@@ -1,5 +1,4 @@
-//! The key layouts: those that hold keys of any length, and the blocks of integers. The tests go through all
-//! of them. What is done with them is the tests' affair.
+//! The key layouts: those that hold keys of any length, and the blocks of integers. Tests must not be in this file.
 
 use duramen::Codec;
 use duramen::db::types::{KeyLayout, TableOptions};

@@ -1,5 +1,5 @@
-//! A mixed workload that a seed decides: what the tests of power cuts and of redo run against a database, and the
-//! model of what it must hold. How power is cut, and what is compared, is theirs.
+//! A mixed workload, chosen by a seed, for the tests of power cuts and of redo, and the model of its content. Power
+//! cuts and comparisons must not be in this file.
 
 // Every test compiles this for itself and uses its part.
 #![allow(dead_code)]
@@ -46,7 +46,8 @@ pub(crate) fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).checkpoint_bytes(160 << 10).background(false)
 }
 
-/// How databases write small changes of their pages, if their store can. Most deltas have several sectors, which can tear.
+/// How databases write small changes of their pages, if their store can. Most deltas have several sectors, which can
+/// tear.
 pub(crate) const DELTAS: [DeltaBlocks; 4] = [
     DeltaBlocks::OFF,
     DeltaBlocks { threshold: 3900, segment: 32, blocks: 1 },

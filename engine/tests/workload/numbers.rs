@@ -1,4 +1,4 @@
-//! A table of numbers, for tests that only ask how much of it is there.
+//! A table of numbers, for tests that only count the entries that are left.
 
 use duramen::{Database, Error, Result, TableDef};
 

@@ -1,5 +1,5 @@
-//! A workload on a simulated volume, with marks in its history of what had been promised when, and what must be found
-//! afterwards.
+//! A workload on a simulated volume. Marks in its history say what was promised at which moment, and so what a recovery
+//! must find.
 
 use super::{DELTAS, Step, Workload, apply, contents, options};
 use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy, Target};

@@ -1,4 +1,4 @@
-//! The page stores. Tests that must hold for all of them go through this list.
+//! The page stores. Tests that must hold for all of them use this list.
 
 use duramen::db::StoreKind;
 

@@ -13,7 +13,8 @@ pub struct CallCost {
     pub seek: f64,
     /// The time of a byte on the medium.
     pub byte: f64,
-    /// How many calls overlap at most. It is not a whole number where calls at the same time share a part of the device.
+    /// How many calls overlap at most. It is not a whole number where calls at the same time share a part of the
+    /// device.
     pub parallel: f64,
 }
 
@@ -49,8 +50,8 @@ impl DeviceModel {
         block: 5e-6,
         bus_byte: 1.0 / 3.2e9,
     };
-    /// The SATA solid-state drive of the paper on selective compression, fitted to its tables 2 and 3. It reads 4 KiB at
-    /// random in 171 us, and in 12.8 us if 32 calls are in the queue; it writes 4 KiB in 49.9 us and 34.6 us.
+    /// The SATA solid-state drive of the paper on selective compression, fitted to its tables 2 and 3. It reads 4 KiB
+    /// at random in 171 us, and in 12.8 us if 32 calls are in the queue; it writes 4 KiB in 49.9 us and 34.6 us.
     pub const SATA_SSD: DeviceModel = DeviceModel {
         name: "sata-ssd",
         compresses: false,
@@ -59,8 +60,8 @@ impl DeviceModel {
         block: 0.0,
         bus_byte: 1.88e-9,
     };
-    /// The hard disk of the same paper, of 7,200 revolutions a minute, fitted to the same tables. It reads 4 KiB at random
-    /// in 6.8 ms, and in 3.4 ms if 32 calls are in the queue; its cache makes writes as fast as that.
+    /// The hard disk of the same paper, of 7,200 revolutions a minute, fitted to the same tables. It reads 4 KiB at
+    /// random in 6.8 ms, and in 3.4 ms if 32 calls are in the queue; its cache makes writes as fast as that.
     pub const HARD_DISK: DeviceModel = DeviceModel {
         name: "hard-disk",
         compresses: false,

@@ -1,5 +1,5 @@
-//! `stat`: the sizes of the database and its tables, what was written to it, and how full its pages are. The database as a
-//! whole is in `database`.
+//! `stat`: the sizes of the database and its tables, what was written to it, and how full its pages are. The database
+//! as a whole is in `database`.
 
 mod database;
 

@@ -43,7 +43,7 @@ pub struct TableInfo {
     pub compression: Compression,
     /// The length of the places that its pages get in the file.
     pub target: Target,
-    /// What happens to pages that miss the target.
+    /// The treatment of pages that miss the target.
     pub overflow: Overflow,
     /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
     /// assigned the last one.

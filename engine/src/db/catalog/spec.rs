@@ -89,8 +89,8 @@ impl<'a> TableSpec<'a> {
     }
 }
 
-/// The record list for keys and values of these lengths, `None` if they vary. In a list of fixed length no value must need a
-/// run beside any key.
+/// The record list for keys and values of these lengths, `None` if they vary. In a list of fixed length no value must
+/// need a run beside any key.
 pub(crate) fn record_list(key_width: Option<usize>, value_width: Option<usize>, page_size: usize) -> RecordListKind {
     let longest_key = key_width.unwrap_or(max_inline_key(page_size) + 1);
     match value_width {

@@ -233,7 +233,7 @@ fn policies(planned: PagePolicy, page_size: usize) -> Vec<PagePolicy> {
     methods.into_iter().flat_map(of).collect()
 }
 
-/// The decision for each table, with each of so many policies.
+/// The decision for each table with each of the policies.
 fn decisions(plan: &CompressionPlan, tables: &[TableInfo], samples: &[Sample], policies: usize) -> Vec<Vec<Reason>> {
     let of_group = |table: &TableInfo| plan.groups.iter().find(|group| group.contains(&table.name));
     let decision = |(table, sample): (&TableInfo, &Sample)| {

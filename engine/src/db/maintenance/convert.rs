@@ -14,7 +14,7 @@ use super::compact::{CompactProgress, CompactReport};
 use crate::base::{Error, Result};
 use crate::db::open::creation::Creation;
 use crate::db::open::{Opened, existing};
-use crate::db::transaction::read::ReadOnlyUntypedTable;
+use crate::db::table::read_only_untyped::ReadOnlyUntypedTable;
 use crate::db::transaction::write::WriteTransaction;
 use crate::db::{Builder, Database, DatabaseStats};
 use crate::io::{LockGuard, Locked, Volume};
@@ -121,7 +121,7 @@ impl Builder {
                 (db, None) => db.close()?,
                 (_, Some(cause)) => return Err(cause),
             }
-            // What the store has learned before the recovery is not believed.
+            // The store discards what it has learned before the recovery.
             old = open()?;
             old.store.use_closed_state();
         }

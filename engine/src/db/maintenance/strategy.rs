@@ -189,14 +189,14 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a compression does to the sampled pages of a table.
+/// The effect of a compression on the sampled pages of a table.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MethodAnalysis {
     /// The compression.
     pub compression: Compression,
     /// The length of the places. A page that misses it counts with all of its bytes.
     pub target: Target,
-    /// What the strategy would do to the table with this compression and this target.
+    /// The decision of the strategy for the table with this compression and this target.
     pub reason: Reason,
     /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1. It is negative if places for whole pages take
     /// more than the pages take now.
@@ -211,7 +211,7 @@ pub struct MethodAnalysis {
     pub read_time: Duration,
 }
 
-/// What a strategy does to a table.
+/// The effect of a strategy on a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableAnalysis {
     /// The name of the table.
@@ -226,7 +226,7 @@ pub struct TableAnalysis {
     pub current: Compression,
     /// The length of its places now.
     pub current_target: Target,
-    /// What each compression would do.
+    /// The effect of each compression.
     pub methods: Vec<MethodAnalysis>,
     /// The choice of the strategy.
     pub choice: Compression,
@@ -257,7 +257,7 @@ impl Sample {
         self.methods.get(index).map_or(&[], |method| &method.stored)
     }
 
-    /// What the compression with this number does. `scale`: pages of the file for each sampled page.
+    /// The effect of the compression with this number. `scale`: pages of the file for each sampled page.
     pub(super) fn analysis(&self, index: usize, policy: PagePolicy, reason: Reason, scale: f64) -> MethodAnalysis {
         let times = |of: fn(&MethodSample) -> Duration| {
             let pages = u32::try_from(self.plain.len()).unwrap_or(u32::MAX).max(1);

@@ -34,14 +34,15 @@ const LEAST_BYTES: u64 = 4096;
 const LEAST_PAGES: u64 = 16;
 
 impl Builder {
-    /// Bounds the log that a recovery reads, in bytes: a checkpoint begins when the log has so many since the redo point. At
-    /// least 4096. Default [`DEFAULT_CHECKPOINT_BYTES`]. A smaller bound makes recoveries shorter and writes pages more often.
+    /// Bounds the log that a recovery reads, in bytes: a checkpoint begins when the log has this number of bytes since
+    /// the redo point. At least 4096. Default [`DEFAULT_CHECKPOINT_BYTES`]. A smaller bound makes recoveries shorter
+    /// and writes pages more often.
     ///
     /// The background thread takes the checkpoint while commits continue. If they add as much again before it ends, the
-    /// next commit waits for it. So a recovery reads at most twice as much, and what the last transaction wrote. It reads
-    /// more only if no checkpoint could be taken, because the device was full. Without [`Builder::background`],
-    /// [`Database::maintain`](crate::Database::maintain) takes the checkpoint at the bound, and a commit at twice the bound.
-    /// [`DatabaseStats::log_bytes`](crate::db::DatabaseStats::log_bytes) has the present value.
+    /// next commit waits for it. So a recovery reads at most twice as much, and what the last transaction wrote. It
+    /// reads more only if no checkpoint could be taken, because the device was full. Without [`Builder::background`],
+    /// [`Database::maintain`](crate::Database::maintain) takes the checkpoint at the bound, and a commit at twice the
+    /// bound. [`DatabaseStats::log_bytes`](crate::db::DatabaseStats::log_bytes) has the present value.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -66,15 +67,15 @@ impl Builder {
         self
     }
 
-    /// Bounds the pages that a recovery reads: a checkpoint begins when the log has changed so many different pages since the
-    /// redo point. At least 16. Default: as many as the [cache](Builder::cache) holds, but at least
+    /// Bounds the pages that a recovery reads: a checkpoint begins when the log has changed this number of different
+    /// pages since the redo point. At least 16. Default: as many as the [cache](Builder::cache) holds, but at least
     /// [`DEFAULT_CHECKPOINT_PAGES`]. Random reads of pages take most of the time of a recovery if the changes are
     /// scattered over a database that is larger than the memory. A smaller bound makes recoveries shorter and writes
     /// pages more often.
     ///
     /// Checkpoints and the waiting of commits are as for [`Builder::checkpoint_bytes`].
-    /// [`DatabaseStats::redo_pages`](crate::db::DatabaseStats::redo_pages) has the present value. A recovery whose cache
-    /// holds fewer pages than it must read reads some of them more than once.
+    /// [`DatabaseStats::redo_pages`](crate::db::DatabaseStats::redo_pages) has the present value. A recovery whose
+    /// cache holds fewer pages than it must read reads some of them more than once.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};

@@ -23,7 +23,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Exists`] if the file exists and is not empty, [`Error::Locked`] if another process creates a database there.
+    /// [`Error::Exists`] if the file exists and is not empty, [`Error::Locked`] if another process creates a database
+    /// there.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = FileVolume::for_file(path.as_ref())?;
         self.create_on(Arc::new(volume), &name)
@@ -106,8 +107,9 @@ impl Builder {
         }
     }
 
-    /// Begins to create a database whose file gets its name when [`NewDatabase::finish`] is called. If the `NewDatabase` is
-    /// dropped before, or the process ends, there is no database. Use it if a half-filled database is useless.
+    /// Begins to create a database whose file gets its name when [`NewDatabase::finish`] is called. If the
+    /// `NewDatabase` is dropped before, or the process ends, there is no database. Use it if a half-filled database is
+    /// useless.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -196,8 +198,8 @@ impl NewDatabase {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Exists`] if another file has got the name, [`Error::Locked`] if a clone of the database or a transaction is
-    /// still open, and the errors of [`Database::close`]. After an error there is no new database.
+    /// [`Error::Exists`] if another file has got the name, [`Error::Locked`] if a clone of the database or a
+    /// transaction is still open, and the errors of [`Database::close`]. After an error there is no new database.
     pub fn finish(self) -> Result<()> {
         let NewDatabase { db, mut creation } = self;
         db.close()?;

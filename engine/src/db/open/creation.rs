@@ -1,8 +1,8 @@
-//! The files of a database that is being created. The file is written and locked under a temporary name and renamed when it
-//! is complete, so that a crash leaves no incomplete database.
+//! The files of a database that is being created. The file is written and locked under a temporary name and renamed
+//! when it is complete, so that a crash leaves no incomplete database.
 //!
-//! The lock is held from the creation of the file until the database is closed. A file is removed only under its lock, so no
-//! other process can have opened it. What the database contains must not be known here.
+//! The lock is held from the creation of the file until the database is closed. A file is removed only under its lock,
+//! so no other process can have opened it. What the database contains must not be known here.
 
 use super::Opened;
 use super::options::Builder;
@@ -258,7 +258,8 @@ fn remove_abandoned(volume: &dyn Volume, name: &str, lock: Option<&dyn LockGuard
             volume.remove(&file)?;
             continue;
         }
-        // The log is removed first, so that the file exists as long as a part of its log does, except after a power cut.
+        // The log is removed first, so that the file exists as long as a part of its log does, except after a power
+        // cut.
         match volume.lock(&file, true) {
             Ok(_held) => {
                 remove_log(volume, &file, &[])?;
@@ -271,8 +272,8 @@ fn remove_abandoned(volume: &dyn Volume, name: &str, lock: Option<&dyn LockGuard
     Ok(())
 }
 
-/// A random id of 128 bits, from the time and the keys of the standard library's hasher, which come from the system's random
-/// source.
+/// A random id of 128 bits, from the time and the keys of the standard library's hasher, which come from the system's
+/// random source.
 fn new_database_id() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -240,11 +240,11 @@ impl Opened {
         Opened { path, lock, meta, store, slot, pool }
     }
 
-    /// True if the database was not closed. Reads no page of a database that needs a recovery: what the store finds before
-    /// it knows the log may be wrong.
+    /// True if the database was not closed. Reads no page of a database that needs a recovery: what the store finds
+    /// before it knows the log may be wrong.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] if the database had a catalog and it is gone.
+    /// [`Error::CorruptMeta`] if the database has lost its catalog.
     pub(in crate::db) fn needs_recovery(&self, volume: Arc<dyn Volume>, name: &str) -> Result<bool> {
         // If the log continues after a superblock that needs no log, a newer superblock is damaged.
         let config = log_config(volume, name, &self.meta);

@@ -274,8 +274,8 @@ impl Builder {
         self
     }
 
-    /// The shape of the log while the database is open. Default [`LogShape::Packed`]. [`LogShape::Sparse`] writes less on a
-    /// drive with built-in compression if each commit is flushed.
+    /// The shape of the log while the database is open. Default [`LogShape::Packed`]. [`LogShape::Sparse`] writes less
+    /// on a drive with built-in compression if each commit is flushed.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,8 @@ pub(super) mod entry;
 pub(super) mod guard;
 pub(super) mod keys;
 pub(super) mod range;
+pub(super) mod read_only;
+pub(super) mod read_only_untyped;
 pub(super) mod stream;
 pub(super) mod untyped;
 

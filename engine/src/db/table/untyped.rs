@@ -108,8 +108,8 @@ impl<'t> UntypedTable<'t> {
     /// once, even if its entry is removed. A key that was inserted with `put` or `insert` is not assigned.
     ///
     /// # Errors
-    /// [`Error::TableState`] for a table without [`crate::db::types::TableOptions::auto_increment`] or without free keys,
-    /// and the errors of [`UntypedTable::insert`].
+    /// [`Error::TableState`] for a table without [`crate::db::types::TableOptions::auto_increment`] or without free
+    /// keys, and the errors of [`UntypedTable::insert`].
     pub fn push(&mut self, value: &[u8]) -> Result<Vec<u8>> {
         let refused = |why: &str| Error::TableState { table: self.state.name.to_string(), why: why.to_owned() };
         let Some(next) = self.state.entry.next_key else {

@@ -30,8 +30,9 @@ pub enum Separators {
 /// The options of a table. The engine chooses those that are `None`.
 ///
 /// It chooses [`KeyLayout::Blocks`] and [`Separators::Full`] for keys of type `u32`, `u64`, `i32` and `i64`, and
-/// [`KeyLayout::Head`] and [`Separators::Tail`] for others. Use [`KeyLayout::Fixed`] for integer keys in random order, such as
-/// hashes: writes are faster, and the keys take no more space. A table keeps the options with which it was created.
+/// [`KeyLayout::Head`] and [`Separators::Tail`] for others. Use [`KeyLayout::Fixed`] for integer keys in random order,
+/// such as hashes: writes are faster, and the keys take no more space. A table keeps the options with which it was
+/// created.
 ///
 /// ```
 /// use duramen::db::types::{KeyLayout, TableOptions};
@@ -52,9 +53,10 @@ pub struct TableOptions {
     pub compression: Compression,
     /// The length of the places that the pages of the table get in the file.
     pub target: Target,
-    /// What happens to pages that miss the target.
+    /// The treatment of pages that miss the target.
     pub overflow: Overflow,
-    /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or `u64`.
+    /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or
+    /// `u64`.
     pub auto_increment: bool,
     /// The length of every key in bytes, for a type that a program has defined and of which only the name is known
     /// ([`crate::WriteTransaction::create_untyped`]). Any other type has its own length.

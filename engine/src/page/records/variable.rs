@@ -6,7 +6,7 @@
 
 use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
-use crate::page::check::cannot_hold;
+use crate::page::check::{cannot_hold, check_unused};
 
 #[inline(always)]
 fn heap_entry_bytes(len: usize) -> usize {
@@ -95,15 +95,15 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
     if old == new {
         return put_entry(list, top.saturating_sub(distance), record);
     }
-    close_gap(list, state, distance, old);
+    close_up(list, state, distance, old);
     let heap = state.bytes.saturating_sub(slots_bytes(state.count, state.granule) + old);
     bytes::put_u16(list, slot_at(list.len(), slot), bytes::u16_of(heap + new));
     put_entry(list, top.saturating_sub(heap + new), record);
 }
 
-/// Closes a gap of `size` bytes at `distance` from the heap's upper border: the entries below it move up, and the freed
-/// bytes become zero.
-fn close_gap(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
+/// Removes the entry of `size` bytes at `distance` from the heap's upper border: the entries below it move up, and the
+/// freed bytes become zero.
+fn close_up(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let len = list.len();
     let low = len.saturating_sub(state.bytes);
     let at = len.saturating_sub(slots_bytes(state.count, state.granule) + distance);
@@ -127,7 +127,7 @@ pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usi
 
 pub(super) fn remove_one(list: &mut [u8], state: RecordState, slot: usize, distance: usize, size: usize) -> usize {
     let len = list.len();
-    close_gap(list, state, distance, size);
+    close_up(list, state, distance, size);
     let last = len.saturating_sub(2 * state.count);
     bytes::shift(list, last, slot_at(len, slot), last + 2);
     bytes::zero(list, last, last + 2);
@@ -170,9 +170,7 @@ pub(super) fn check(list: &[u8], count: usize, granule: usize) -> Result<(), Str
     let Some(top) = list.len().checked_sub(slots) else {
         return Err(cannot_hold(list.len(), count, "slots"));
     };
-    if bytes::slice(list, top, list.len().saturating_sub(2 * count)).iter().any(|&byte| byte != 0) {
-        return Err("an unused slot is not zero".into());
-    }
+    check_unused(&[bytes::slice(list, top, list.len().saturating_sub(2 * count))])?;
     // A distance beyond the heap's lower border becomes an offset beyond its upper border, which the check refuses.
     let offsets = (0..count)
         .map(|slot| top.wrapping_sub(usize::from(bytes::get_u16(list, slot_at(list.len(), slot)))).min(top + 1));

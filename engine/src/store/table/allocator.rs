@@ -32,7 +32,7 @@ struct Slot {
     longest_places: Option<u32>,
 }
 
-/// How many images of the greatest length the regions have room for. Wherever the gaps are, an image takes at most one of
+/// How many images of the greatest length the regions have room for. Wherever the free runs are, an image takes at most one of
 /// these places. So at least this number of images of any length finds room.
 #[derive(Debug)]
 struct LongestPlaces {
@@ -233,7 +233,7 @@ impl PlaceAllocator {
     }
 
     /// Allocates places for images of `sizes` grains each (at most a region each), in their order and side by side as far as
-    /// the gaps allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file cannot be larger.
+    /// the free runs allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file cannot be larger.
     pub(crate) fn allocate_batch(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
         let before = firsts.len();
         let mut rest = sizes;
@@ -262,7 +262,7 @@ impl PlaceAllocator {
     }
 
     /// A free run for as many of `sizes` as can be had together, and for `size`, the first of them, in any case. A long
-    /// run further back is preferred to many short ones, but no region is added while one image still has a gap.
+    /// run further back is preferred to many short ones, but no region is added while one image still finds a free run.
     fn run_for(&mut self, size: u32, sizes: &[u32]) -> Extent {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size));
         let mut want = total.min(REGION).max(size);
@@ -425,7 +425,7 @@ mod tests {
         for _ in 0..6 {
             assert!(allocator.allocate_batch(&[16; 10], &mut Vec::new()));
         }
-        assert!(allocator.end() <= u64::from(REGION), "60 images in 50 gaps and the rest of the region");
+        assert!(allocator.end() <= u64::from(REGION), "60 images in 50 free runs and the rest of the region");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 
 impl TableStore {
     /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have without
-    /// gaps are left out.
+    /// free runs are left out.
     fn tail_pages(&self, most: usize) -> Vec<PageId> {
         let state = self.state.lock();
         let dense = state.allocator.used();
@@ -28,7 +28,7 @@ impl TableStore {
     }
 
     /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again that are
-    /// beyond the length of a file without gaps. A page that does not move has the lowest place that there is for it. The
+    /// beyond the length of a file without free runs. A page that does not move has the lowest place that there is for it. The
     /// places that become empty are free after the next checkpoint.
     pub(super) fn relocate(&self, most: usize) -> Result<usize> {
         let mut buffer = ReadBuffer::default();

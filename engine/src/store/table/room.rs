@@ -75,7 +75,7 @@ impl TableStore {
     }
 
     /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;
-    /// otherwise its gaps are filled one by one. Returns the first grains. On an error nothing is allocated.
+    /// otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
     pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
         if !self.state.lock().allocator.allocate_batch(sizes, &mut firsts) {
@@ -89,7 +89,7 @@ impl TableStore {
         }
         firsts.clear();
         for &size in sizes {
-            let Some(extent) = self.take_gap(u64::from(size)) else {
+            let Some(extent) = self.take_free_run(u64::from(size)) else {
                 self.give_back(&firsts, sizes);
                 return Err(error);
             };
@@ -104,13 +104,13 @@ impl TableStore {
         let Err(error) = self.grow(extent.end() * GRAIN as u64) else { return Ok(extent) };
         self.state.lock().allocator.release(extent);
         match error {
-            Error::Full { .. } => self.take_gap(grains).ok_or(error),
+            Error::Full { .. } => self.take_free_run(grains).ok_or(error),
             other => Err(other),
         }
     }
 
-    /// The lowest gap of that length inside the file as it is.
-    fn take_gap(&self, grains: u64) -> Option<Extent> {
+    /// The lowest free run of that length inside the file as it is.
+    fn take_free_run(&self, grains: u64) -> Option<Extent> {
         let end = *self.len.lock() / GRAIN as u64;
         self.state.lock().allocator.allocate_below(grains, end)
     }

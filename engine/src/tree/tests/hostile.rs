@@ -31,7 +31,7 @@ fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
         while let Ok(Some(_)) = if forward { cursor.next_entry() } else { cursor.prev_entry() } {}
     }
     let _ = tree.verify(store, &mut |_| ());
-    let _ = tree.count_subtree(store, tree.root);
+    let _ = count_subtree(tree, store, tree.root);
 }
 
 /// Calls every function that writes.

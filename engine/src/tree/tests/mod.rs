@@ -2,6 +2,7 @@
 //! needs its own tests.
 
 mod bulk_load;
+mod cursor;
 mod hostile;
 mod keys;
 mod model;
@@ -9,9 +10,10 @@ mod shape;
 mod threads;
 mod vec_store;
 
-use super::{Cursor, DetachedSubtree, Tree, TreeLayout, Visit};
+use super::{DetachedSubtree, Tree, TreeLayout, Visit};
 use crate::base::TableId;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
+use cursor::{Cursor, count_subtree};
 use std::collections::{BTreeMap, BTreeSet};
 use vec_store::VecStore;
 

@@ -198,7 +198,7 @@ impl Run {
         for subtree in &subtrees {
             let tree = Tree { root: subtree.root, ..self.tree };
             let within = collect(Cursor::of_subtree(self.tree, &self.store, subtree));
-            assert_eq!(tree.count_subtree(&self.store, subtree.root).unwrap().entries, within.len() as u64);
+            assert_eq!(count_subtree(&tree, &self.store, subtree.root).unwrap().entries, within.len() as u64);
             for (key, value) in &within {
                 assert!(subtree.lower <= *key && subtree.upper.as_ref().is_none_or(|upper| key < upper));
                 let found = tree.get(&self.store, key, |_, record| record.map(|r| r.bytes.to_vec())).unwrap();
@@ -276,7 +276,7 @@ impl Run {
         let Some(subtree) = self.detached.pop() else { return };
         let root = subtree.root;
         loop {
-            let before = self.tree.count_subtree(&self.store, root).unwrap();
+            let before = count_subtree(&self.tree, &self.store, root).unwrap();
             let progress = self
                 .tree
                 .free_subtree(&self.store, root, |freed| freed >= budget, |records| Ok(records.len()))
@@ -286,7 +286,7 @@ impl Run {
             }
             let left = self.tree.verify_subtree(&self.store, &subtree, &mut |_| ()).unwrap();
             assert_eq!(left.problems, []);
-            let after = self.tree.count_subtree(&self.store, root).unwrap();
+            let after = count_subtree(&self.tree, &self.store, root).unwrap();
             if self.tree.layout.leaf.keys_are_out_of_line() {
                 assert!(after.entries < before.entries || after.pages < before.pages);
             } else {

@@ -87,7 +87,7 @@ fn a_range_delete_changes_only_the_edges() {
     let removed =
         tree.remove_range(&store, &KeyRange { lower: from.clone(), upper: Some(to.clone()) }, before).unwrap();
     check(&tree, &store, &removed.detached);
-    let whole: u64 = removed.detached.iter().map(|s| tree.count_subtree(&store, s.root).unwrap().entries).sum();
+    let whole: u64 = removed.detached.iter().map(|s| count_subtree(&tree, &store, s.root).unwrap().entries).sum();
     assert_eq!(whole + u64::from(edges), 38_000);
     assert_eq!(entries(&tree, &store).len(), 2009);
     assert!(edges < 100, "{edges} entries removed one by one");

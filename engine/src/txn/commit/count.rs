@@ -16,7 +16,7 @@ pub(crate) fn entries(pages: &impl PageRead, tree: &Tree, key_range: &KeyRange) 
             continue;
         }
         copy.load(tree, pages, Target::Covering(&from))?;
-        let leaf = KeyRange { lower: copy.lower().to_vec(), upper: copy.upper().map(<[u8]>::to_vec) };
+        let leaf = KeyRange::between(copy.lower(), copy.upper());
         if key_range.covers(&leaf) {
             count += copy.count() as u64;
         } else {

@@ -324,7 +324,7 @@ impl Engine {
 
 /// A removal of the keys from `lower` to below `upper`.
 pub(super) fn removal_of(lower: &[u8], upper: Option<&[u8]>) -> RangeRemoval {
-    RangeRemoval::new(KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) })
+    RangeRemoval::new(KeyRange::between(lower, upper))
 }
 
 /// The catalog key of a detached subtree.

@@ -73,7 +73,7 @@ pub(super) struct Survey<'e> {
     last: PageId,
 }
 
-/// What a commit needs, and its leaves, pinned, if it fits in one batch.
+/// The space that a commit needs, and its leaves, pinned, if it fits in one batch.
 pub(super) struct Surveyed<'e> {
     pub(super) need: Need,
     pub(super) pins: Option<Vec<Pin<'e>>>,
@@ -274,7 +274,7 @@ impl<'e> Survey<'e> {
         }
         self.need.runs +=
             2 * self.visit_emptied(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
-        let keys = KeyRange { lower: lower.to_vec(), upper: upper.map(<[u8]>::to_vec) };
+        let keys = KeyRange::between(lower, upper);
         let levels = tree.detaching_levels(&self.engine.pages(), &keys)?;
         // A detached subtree gets a new root. An empty subtree takes its place and is merged with its neighbour at each
         // level. The leaf before it gets a new right link.
@@ -298,7 +298,7 @@ impl<'e> Survey<'e> {
     }
 }
 
-/// What the writes to one leaf need.
+/// The space that the writes to one leaf need.
 #[derive(Default)]
 struct Entries {
     /// Bytes of the keys and records that are put.

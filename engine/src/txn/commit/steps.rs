@@ -1,4 +1,5 @@
-//! The steps of a transaction, in the order in which they are applied. How a step changes pages must not be in this file.
+//! The steps of a transaction, in the order in which they are applied. How a step changes pages must not be in this
+//! file.
 
 use super::point_writes::PointWrite;
 use crate::base::PageId;

@@ -15,7 +15,7 @@ pub(crate) struct WriteSet {
     cleared: Vec<KeyRange>,
 }
 
-/// What a write set contains for a key.
+/// The last write of a key in a write set.
 pub(crate) enum Written<'a> {
     /// The last write put this record.
     Record(Record<'a>),

@@ -10,8 +10,8 @@ use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::ids_per_map;
 
 impl LargeRecord {
-    /// True if the pages of the run are in use and have the lengths that the run needs. A page is read only if the store
-    /// cannot tell its length.
+    /// True if the pages of the run are in use and have the lengths that the run needs. A page is read only if the
+    /// store cannot tell its length.
     fn is_sound(&self, engine: &Engine) -> Result<bool> {
         let Some(store) = &engine.store else { return Ok(true) };
         let (page_size, high) = (engine.pool.page_size(), engine.ids.lock().high());

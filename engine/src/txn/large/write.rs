@@ -39,8 +39,8 @@ pub(crate) fn write(
     written
 }
 
-/// Fills `buf` from the input of a large value. If the input is a value of a database, an error of the engine is returned
-/// unchanged.
+/// Fills `buf` from the input of a large value. If the input is a value of a database, an error of the engine is
+/// returned unchanged.
 pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
     input.read_exact(buf).map_err(|source| {
         let source = match source.downcast::<Error>() {

@@ -73,8 +73,8 @@ pub(crate) struct Redo<'a> {
 }
 
 impl<'a> Redo<'a> {
-    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn` and knew of no
-    /// page from `high_water` on.
+    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn` and knew of
+    /// no page from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
         let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
@@ -87,10 +87,10 @@ impl<'a> Redo<'a> {
         self
     }
 
-    /// Does the first pass. The store reserves the places in place records, and is told the end of the log. Returns the
-    /// pages that the log frees, if the store does not use ids again before the redo point is beyond the operation that
-    /// frees them. Such a store may have images of these pages that are older than the redo point, because freed pages
-    /// are not written.
+    /// Does the first pass. The store reserves the places in place records, and receives the end of the log. Returns
+    /// the pages that the log frees, if the store does not use ids again before the redo point is beyond the operation
+    /// that frees them. Such a store may have images of these pages that are older than the redo point, because freed
+    /// pages are not written.
     pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
         let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Lsn, PageId, Result, TableId, limits};
 use crate::log::BatchBuffer;
-use crate::page::{Page, PageKind};
+use crate::page::Page;
 use crate::store::PageStore;
 use crate::tree::Tree;
 use crate::txn::commit::applier::Applier;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// The most leaves that one batch splits.
 const STEP_SPLITS: usize = 16;
 
-/// The most pages that the split of a leaf changes: two new pages and an old one at each of six levels, and the allocation
-/// maps.
+/// The most pages that the split of a leaf changes: two new pages and an old one at each of six levels, and the
+/// allocation maps.
 const PAGES_OF_SPLIT: usize = 24;
 
 /// A leaf to be split.
@@ -32,9 +32,9 @@ impl Engine {
         self.store.as_ref().is_some_and(|store| store.has_to_be_split())
     }
 
-    /// Splits a batch of leaves that missed the targets of their tables. Returns false if there are none, or if a writing
-    /// transaction is still open after `timeout`. Without a `timeout` it waits for the transaction. `tree_of` returns the
-    /// tree of a table.
+    /// Splits a batch of leaves that missed the targets of their tables. Returns false if there are none, or if a
+    /// writing transaction is still open after `timeout`. Without a `timeout` it waits for the transaction. `tree_of`
+    /// returns the tree of a table.
     pub(crate) fn split_step(
         &self,
         timeout: Option<Duration>,
@@ -65,8 +65,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// A page that was to be split, if it still is. `None` if it has been changed since, or if one of the pages above it is
-    /// damaged: then a split could not be finished.
+    /// A page that was to be split, if it still is. `None` if it has been changed since, or if one of the pages above
+    /// it is damaged: then a split could not be finished.
     fn candidate(
         &self,
         store: &dyn PageStore,
@@ -78,15 +78,14 @@ impl Engine {
         }
         let found = self.pool.read(id).map(|latched| {
             let page = Page::new(&latched);
-            let is_leaf = page.kind() == PageKind::Leaf && page.count() > 1 && !page.keys_are_out_of_line();
             let key = page.lower_fence();
             let is_short = key.len() <= limits::long_key_head(self.pool.page_size());
-            (is_leaf && is_short).then(|| (page.table(), key.to_vec()))
+            (page.is_leaf() && is_short).then(|| (page.table(), key.to_vec()))
         });
         let Some((table, key)) = ignore_damage(found)?.flatten() else { return Ok(None) };
         let Some(tree) = tree_of(table)? else { return Ok(None) };
-        let covers = ignore_damage(tree.leaf_covers(&self.pages(), id, &key))?;
-        Ok((covers == Some(true)).then_some(Candidate { id, tree, key }))
+        let can_split = ignore_damage(tree.can_split_leaf(&self.pages(), id, &key))?;
+        Ok((can_split == Some(true)).then_some(Candidate { id, tree, key }))
     }
 
     fn split_all(&self, candidates: &[Candidate], start: Lsn) -> Result<Lsn> {

@@ -38,7 +38,7 @@ impl Default for Held {
     }
 }
 
-/// What was removed: memory that is to be freed without a lock, and large records whose pages no snapshot can read.
+/// Removed versions: memory that is to be freed without a lock, and large records whose pages no snapshot can read.
 #[derive(Default)]
 pub(crate) struct Garbage {
     pub(crate) runs: Vec<VersionRun>,

@@ -8,11 +8,9 @@ use super::index::{FRONT, Index, entry_bytes, is_packed};
 use super::policy::{append_cost, most_growth, pieces};
 use super::rule::BlockRule;
 use crate::base::bytes;
+use crate::page::keys::scheme::EditResult;
 use duramen_codec::{Block, Codec, Edit, Error, MAX_BLOCK};
 use std::ops::Range;
-
-/// The list's new length in bytes; `None` if it would exceed the room. The error says what is wrong with the list.
-pub(super) type EditResult = Result<Option<usize>, String>;
 
 /// The state of a list before a change: its length in bytes, its number of keys, the most bytes that it may take.
 #[derive(Clone, Copy)]
@@ -25,6 +23,9 @@ pub(super) struct EditState {
 
 /// A block to be written to the list.
 pub(super) type Piece<'p, T> = (Block<T>, &'p [u8]);
+
+/// The error of an insert of a key that the list has.
+const KEY_EXISTS: &str = "an insert of a key that exists";
 
 pub(super) fn damaged(error: Error) -> String {
     format!("its blocks: {error}")
@@ -88,7 +89,7 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, 
     let front = key < block.first;
     match T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
-        Edit::Unchanged(_) => return Err("an insert of a key that exists".to_owned()),
+        Edit::Unchanged(_) => return Err(KEY_EXISTS.to_owned()),
     }
     let body = place.used_of(&block, scratch.as_ref())?;
     if front && body.len() > old + most_growth::<T>(place.codec()) {
@@ -153,7 +154,7 @@ fn insert_splitting<T: IntKey>(list: &mut [u8], place: EditState, at: usize, slo
     let index = place.index::<T>(list);
     let mut buffer = [T::default(); MAX_BLOCK];
     let mut keys = index.decode(at, &mut buffer).to_vec();
-    let Err(found) = keys.binary_search(&key) else { return Err("an insert of a key that exists".to_owned()) };
+    let Err(found) = keys.binary_search(&key) else { return Err(KEY_EXISTS.to_owned()) };
     if index.start(at) + found != slot {
         return Err(format!("the key does not belong at slot {slot}"));
     }

@@ -3,8 +3,8 @@
 //!
 //! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
 //!
-//! Keys are 4 or 8 bytes, little-endian. Offsets count from the end of the index; the blocks' bytes are adjacent,
-//! without gaps. Only the packed codecs have widths, the bits of a field: for the other codecs the bytes of a block are
+//! Keys are 4 or 8 bytes, little-endian. Offsets count from the end of the index; the blocks' bytes are
+//! adjacent. Only the packed codecs have widths, the bits of a field: for the other codecs the bytes of a block are
 //! sufficient.
 
 use super::codec::IntKey;
@@ -204,7 +204,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first, last, count: bytes::u16_clamped(self.keys_in(block)), extent }, bytes)
     }
 
-    /// Returns the number of keys of a block if they have no gaps. Its bytes then need not be read.
+    /// Returns the number of keys of a block if they are consecutive. Its bytes then need not be read.
     #[inline(always)]
     fn run(&self, block: usize) -> Option<usize> {
         let count = self.keys_in(block);
@@ -290,7 +290,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         self.body.len() / self.len().max(1)
     }
 
-    /// Returns the bytes of a block that [`Index::sum`] reads; none if the keys have no gaps.
+    /// Returns the bytes of a block that [`Index::sum`] reads; none if the keys are consecutive.
     #[inline]
     pub(super) fn summed(&self, block: usize) -> &'a [u8] {
         if self.run(block).is_some() { &[] } else { self.block(block).1 }

@@ -38,7 +38,7 @@ pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize
         Codec::For | Codec::SimdFor | Codec::Bp128 => {
             match (T::used(codec, &grown(codec, block, key)), T::used(codec, block)) {
                 (Ok(grown), Ok(now)) => grown.saturating_sub(now),
-                _ => usize::MAX,
+                (Err(_), _) | (_, Err(_)) => usize::MAX,
             }
         }
     }
@@ -48,7 +48,9 @@ pub(super) fn growth<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> usize
 fn grown<T: IntKey>(codec: Codec, block: &Block<T>, key: T) -> Block<T> {
     let field = match codec {
         Codec::Bp128 => key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1),
-        _ => key.widen().wrapping_sub(block.first.widen()),
+        Codec::For | Codec::SimdFor => key.widen().wrapping_sub(block.first.widen()),
+        // Blocks of these codecs have no width.
+        Codec::Plain | Codec::VByte | Codec::MaskedVByte | Codec::VarIntGb | Codec::StreamVByte => 0,
     };
     let extent = bits(field).max(block.extent);
     Block { first: block.first, last: key, count: block.count.saturating_add(1), extent }

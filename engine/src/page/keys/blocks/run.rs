@@ -3,9 +3,10 @@
 //! together, so that redo repeats what commit did.
 
 use super::codec::IntKey;
-use super::edit::{EditResult, EditState, damaged, splice};
+use super::edit::{EditState, damaged, splice};
 use super::index::Index;
 use super::policy::pieces;
+use crate::page::keys::scheme::EditResult;
 use duramen_codec::MAX_BLOCK;
 use std::ops::Range;
 

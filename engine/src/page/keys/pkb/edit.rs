@@ -50,7 +50,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize,
     }
 }
 
-/// Closes the gap of one entry in all three parts.
+/// Removes one entry from all three parts and moves the bytes behind it.
 fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Result<usize, String> {
     let (count, width) = (state.count, FIELD + part);
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count - 1, state.granule));

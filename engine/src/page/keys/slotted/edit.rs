@@ -1,5 +1,5 @@
-//! Changes a slotted key list in place: inserts an entry, or removes entries and closes the gap. The caller knows the
-//! slot; searching must not be in this file.
+//! Changes a slotted key list in place: inserts an entry, or removes entries and moves those
+//! behind them. The caller knows the slot; searching must not be in this file.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::{bytes, varint};
@@ -88,7 +88,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     })
 }
 
-/// Closes the gap of one entry in all three parts.
+/// Removes one entry from all three parts and moves the bytes behind it.
 fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, String> {
     let count = state.count;
     let cap = capacity(count, state.granule);

@@ -88,7 +88,7 @@ impl DetachedRanges {
         for (_, pieces) in groups.range(snapshot..) {
             match pieces.beside(at) {
                 [Some((lower, piece)), _] if at.is_before(piece.upper.as_ref()) => {
-                    let range = KeyRange { lower: lower.to_vec(), upper: piece.upper.as_deref().map(<[u8]>::to_vec) };
+                    let range = KeyRange::between(lower, piece.upper.as_deref());
                     return Some(Route { root: piece.root, key_range: range.within(&own), until: piece.lsn });
                 }
                 beside => cut_off_neighbours(&mut own, beside),

@@ -17,7 +17,7 @@ use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
 use super::{KeyRow, WalkPosition};
 use crate::base::bytes;
-use crate::page::check::cannot_hold;
+use crate::page::check::{cannot_hold, check_without_entries};
 pub(super) use build::Db2Builder;
 pub(super) use scheme::Db2Scheme;
 use std::cmp::Ordering;
@@ -228,7 +228,7 @@ impl<'a> List<'a> for Db2<'a> {
             return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
-            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes without entries", list.len())) };
+            return check_without_entries(list);
         }
         let groups = directory::count(list);
         if list.len() < FIELD || self.groups.len() != groups || suffixes_at(list) > list.len() {

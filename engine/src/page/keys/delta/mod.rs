@@ -24,7 +24,7 @@ use super::scheme::List;
 use super::slotted::head_of;
 use super::{KeyRow, WalkPosition};
 use crate::base::{bytes, varint};
-use crate::page::check::cannot_hold;
+use crate::page::check::{cannot_hold, check_without_entries};
 use best::{Best, GroupPosition};
 pub(super) use build::DeltaBuilder;
 pub(super) use scheme::DeltaScheme;
@@ -250,7 +250,7 @@ impl<'a> Delta<'a> {
             return Err(cannot_hold(list.len(), count, "entries"));
         }
         if count == 0 {
-            return if list.is_empty() { Ok(()) } else { Err(format!("{} bytes without entries", list.len())) };
+            return check_without_entries(list);
         }
         if self.grouped && (self.groups.is_empty() || self.groups.len() != directory::count(list)) {
             return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));

@@ -1,14 +1,14 @@
-//! Promise: a database behaves like ordered maps whatever is done to it, in whatever order: random histories with every key
-//! list, keys longer than pages, many tables that come, go and change their names, range removals by the hundred, values of
-//! many pages, snapshots held across everything, checkpoints, compaction, clean and unclean ends, with the smallest cache.
+//! Promise: a database behaves like a set of ordered maps, whatever operations it gets, in any order. The random histories
+//! have every key list, keys longer than pages, many tables that are created, dropped and renamed, hundreds of range
+//! removals, values of many pages, snapshots that stay open during all of this, checkpoints, compaction, clean and
+//! unclean ends, and the smallest cache.
 //!
-//! `DURAMEN_HISTORY_OPS` is how many operations are done, `DURAMEN_HISTORY_SEED` does one history alone and tells its steps.
+//! `DURAMEN_HISTORY_OPS` is the number of operations. `DURAMEN_HISTORY_SEED` runs one history only and prints its steps.
 
-#[path = "histories/draw.rs"]
 mod draw;
-#[path = "workload/layouts.rs"]
+#[path = "../workload/layouts.rs"]
 mod layouts;
-#[path = "workload/stores.rs"]
+#[path = "../workload/stores.rs"]
 mod stores;
 
 use draw::{Bounds, Kind};
@@ -25,7 +25,7 @@ use stores::STORES;
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
-/// What a table must hold. Copies share what they have in common, for there is one for each snapshot.
+/// The expected entries of a table. Each snapshot has a copy; copies share their common entries.
 #[derive(Clone)]
 struct Table {
     kind: Kind,
@@ -72,11 +72,11 @@ struct History {
     model: Model,
     snapshots: Vec<(ReadTransaction, Model)>,
     done: u64,
-    told: bool,
+    verbose: bool,
 }
 
 impl History {
-    fn new(seed: u64, told: bool) -> Result<History> {
+    fn new(seed: u64, verbose: bool) -> Result<History> {
         let mut rng = Rng::with_seed(seed);
         let in_memory = rng.u8(0..4) == 0;
         let page_size = 1 << if in_memory { rng.u32(9..17) } else { [12, 12, 12, 13, 14, 16][rng.usize(..6)] };
@@ -85,7 +85,7 @@ impl History {
         let (db, killed, model, snapshots) = (None, 0, Model::new(), Vec::new());
         let store = STORES[seed as usize % STORES.len()];
         let mut history =
-            History { rng, store, page_size, background, folder, killed, db, model, snapshots, done: 0, told };
+            History { rng, store, page_size, background, folder, killed, db, model, snapshots, done: 0, verbose };
         history.db = Some(match history.path() {
             Some(path) => history.options().create(path)?,
             None => history.options().in_memory()?,
@@ -111,7 +111,7 @@ impl History {
     }
 
     fn tell(&self, step: impl FnOnce() -> String) {
-        if self.told {
+        if self.verbose {
             println!("{:6} {}", self.done, step());
         }
     }
@@ -290,7 +290,7 @@ impl History {
         let Some((name, table)) = self.rng.choice(model.iter()) else { return Ok(()) };
         let open = snapshot.open_untyped(name)?;
         let count = self.rng.usize(1..20);
-        if self.told {
+        if self.verbose {
             println!("{:6} read {name} in snapshot {at}, {count} times", self.done);
         }
         for _ in 0..count {
@@ -485,9 +485,9 @@ fn check(snapshot: &ReadTransaction, model: &Model) -> Result<()> {
 }
 
 /// Runs the history of a seed; says how many operations it did, or what went wrong.
-fn run(seed: u64, told: bool) -> Result<u64, String> {
+fn run(seed: u64, verbose: bool) -> Result<u64, String> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| -> Result<u64> {
-        let mut history = History::new(seed, told)?;
+        let mut history = History::new(seed, verbose)?;
         history.run()?;
         Ok(history.done)
     }));

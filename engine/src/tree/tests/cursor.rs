@@ -1,14 +1,16 @@
-//! A cursor over the current tree: a copy of a leaf and a position in it. It sees later changes when it continues at
-//! the next leaf. Snapshots must not be in this file; the layer above builds its own cursor on [`LeafCopy`].
+//! A cursor over the current tree, and a count of a subtree, for the tests of this layer. The cursor has a copy of a
+//! leaf and a position in it. It sees later changes when it continues at the next leaf. `txn` has the cursor of
+//! snapshots.
 
-use super::search::{Range, Target};
-use super::{DetachedSubtree, LeafCopy, PageRead, Tree};
-use crate::base::Result;
-use crate::page::Record;
+use crate::base::{Error, PageId, Result};
+use crate::page::{Page, Record};
+use crate::tree::search::{Target, child_of};
+use crate::tree::{DetachedSubtree, KeyRange, LeafCopy, PageRead, Tree};
+use std::collections::HashSet;
 
 /// Iterates over the entries of a tree in both directions. It begins before the first entry.
 #[derive(Debug)]
-pub struct Cursor<'s, S> {
+pub(super) struct Cursor<'s, S> {
     tree: Tree,
     store: &'s S,
     leaf: LeafCopy,
@@ -16,22 +18,22 @@ pub struct Cursor<'s, S> {
     at: usize,
     loaded: bool,
     /// The bounds of the tree. The fences of a detached subtree may be wider.
-    bounds: Range,
+    bounds: KeyRange,
 }
 
 /// An entry: its whole key and its record.
-pub type Entry<'c> = (&'c [u8], Record<'c>);
+pub(super) type Entry<'c> = (&'c [u8], Record<'c>);
 
 impl<'s, S: PageRead> Cursor<'s, S> {
     /// A cursor before the first entry.
-    pub fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
-        let bounds = Range::default();
+    pub(super) fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
+        let bounds = KeyRange::default();
         Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds }
     }
 
     /// A cursor before the first entry of a subtree that was detached from `tree`.
-    pub fn of_subtree(tree: Tree, store: &'s S, subtree: &DetachedSubtree) -> Cursor<'s, S> {
-        let bounds = Range { lower: subtree.lower.clone(), upper: subtree.upper.clone() };
+    pub(super) fn of_subtree(tree: Tree, store: &'s S, subtree: &DetachedSubtree) -> Cursor<'s, S> {
+        let bounds = KeyRange::between(&subtree.lower, subtree.upper.as_deref());
         Cursor { bounds, ..Cursor::new(Tree { root: subtree.root, ..tree }, store) }
     }
 
@@ -42,21 +44,21 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     }
 
     /// Moves before the first entry.
-    pub fn seek_first(&mut self) -> Result<()> {
+    pub(super) fn seek_first(&mut self) -> Result<()> {
         self.load(Target::First)?;
         self.at = 0;
         Ok(())
     }
 
     /// Moves after the last entry.
-    pub fn seek_last(&mut self) -> Result<()> {
+    pub(super) fn seek_last(&mut self) -> Result<()> {
         self.load(Target::Last)?;
         self.at = self.leaf.count();
         Ok(())
     }
 
     /// Moves before the first entry with a key of at least `key`.
-    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+    pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.load(Target::Covering(key))?;
         let (Ok(slot) | Err(slot)) = self.leaf.search(key);
         self.at = slot;
@@ -64,7 +66,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     }
 
     /// Returns the entry after the cursor and moves past it; `None` at the end.
-    pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>> {
+    pub(super) fn next_entry(&mut self) -> Result<Option<Entry<'_>>> {
         if !self.loaded {
             self.seek_first()?;
         }
@@ -83,7 +85,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
     }
 
     /// Returns the entry before the cursor and moves before it; `None` at the start.
-    pub fn prev_entry(&mut self) -> Result<Option<Entry<'_>>> {
+    pub(super) fn prev_entry(&mut self) -> Result<Option<Entry<'_>>> {
         while self.loaded && self.at == 0 {
             let lower = self.leaf.lower().to_vec();
             if lower <= self.bounds.lower {
@@ -102,4 +104,36 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         self.leaf.fetch(slot);
         (self.leaf.key(slot), self.leaf.record(slot))
     }
+}
+
+/// The number of entries and of pages of a subtree, without the runs of its keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct SubtreeCount {
+    pub(super) entries: u64,
+    pub(super) pages: u64,
+}
+
+/// Counts the entries and pages of the subtree of `tree` at `root`.
+pub(super) fn count_subtree<S: PageRead>(tree: &Tree, store: &S, root: PageId) -> Result<SubtreeCount> {
+    let mut total = SubtreeCount::default();
+    let level = Page::new(&store.read(root)?).level();
+    let mut waiting = vec![(root, level)];
+    let mut seen = HashSet::new();
+    while let Some((id, level)) = waiting.pop() {
+        if !seen.insert(id) {
+            return Err(Error::corrupt(id, "two parents lead to it"));
+        }
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
+        tree.check_page(page, id, level)?;
+        total.pages += 1;
+        if level == 0 {
+            total.entries += page.count() as u64;
+            continue;
+        }
+        for slot in 0..page.count() {
+            waiting.push((child_of(page, slot)?, level - 1));
+        }
+    }
+    Ok(total)
 }

@@ -19,7 +19,7 @@ use super::row::Lead;
 use super::scheme::List;
 use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
-use crate::page::check::cannot_hold;
+use crate::page::check::{cannot_hold, check_unused};
 pub(super) use build::SlottedBuilder;
 pub(super) use scheme::SlottedScheme;
 use std::cmp::Ordering;
@@ -309,10 +309,7 @@ impl<'a> List<'a> for Slotted<'a> {
         if list.len() < FIXED_PART * cap {
             return Err(cannot_hold(list.len(), count, "slots"));
         }
-        let unused = [bytes::slice(list, 4 * count, 4 * cap), bytes::slice(list, 4 * cap + 2 * count, 6 * cap)];
-        if unused.iter().any(|range| range.iter().any(|&byte| byte != 0)) {
-            return Err("an unused slot is not zero".into());
-        }
+        check_unused(&[bytes::slice(list, 4 * count, 4 * cap), bytes::slice(list, 4 * cap + 2 * count, 6 * cap)])?;
         let heap = list.get(FIXED_PART * cap..).unwrap_or_default();
         crate::page::records::check_tiling(heap, (0..count).map(|slot| self.offset(slot)), |entry| {
             let (len, size) = varint::get(entry);

@@ -16,7 +16,7 @@ use super::row::Lead;
 use super::scheme::List;
 use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
-use crate::page::check::cannot_hold;
+use crate::page::check::{cannot_hold, check_unused};
 pub(super) use build::PkbBuilder;
 use parts::{FIELD, Parts, part_of};
 pub(super) use scheme::{OutOfLineScheme, PkbScheme};
@@ -125,13 +125,10 @@ impl<'a> List<'a> for Pkb<'a> {
             return Err(cannot_hold(list.len(), count, "slots"));
         }
         let slots = cap * (FIELD + part);
-        let unused = [
+        check_unused(&[
             bytes::slice(list, count * (FIELD + part), slots),
             bytes::slice(list, slots + FIELD * count, fixed(part) * cap),
-        ];
-        if unused.iter().any(|range| range.iter().any(|&byte| byte != 0)) {
-            return Err("an unused slot is not zero".into());
-        }
+        ])?;
         let heap = list.get(fixed(part) * cap..).unwrap_or_default();
         crate::page::records::check_tiling(heap, (0..count).map(|slot| self.place(slot)), |entry| {
             let (len, size) = varint::get(entry);
