@@ -1,17 +1,36 @@
-//! Packed images: a page without the free bytes in its middle, as it goes to the log and to the device.
+//! Packed images: a page without the free bytes in its middle, as it goes to the log and to the device. Copies of pages
+//! for readers do not have these bytes, either.
 
 use super::header::{self, Header};
 use super::view::Page;
 use crate::base::{Error, PageId, Result, bytes, limits::PAGE_HEADER};
 use std::ops::Range;
 
-impl Page<'_> {
-    /// Appends the packed image to `out`: the page without the free bytes between its lists.
-    pub fn packed_into(&self, out: &mut Vec<u8>) {
+impl<'a> Page<'a> {
+    /// Returns the parts of the page before and behind the free bytes between its lists.
+    #[inline]
+    fn used_parts(&self) -> [&'a [u8]; 2] {
         let records = self.record_bytes();
         let front = self.keys_at() + self.header().u16(header::KEY_BYTES);
-        out.extend_from_slice(bytes::slice(self.bytes(), 0, front.min(self.bytes().len() - records.len())));
-        out.extend_from_slice(records);
+        [bytes::slice(self.bytes(), 0, front.min(self.bytes().len() - records.len())), records]
+    }
+
+    /// Appends the packed image to `out`: the page without the free bytes between its lists.
+    pub fn packed_into(&self, out: &mut Vec<u8>) {
+        self.used_parts().into_iter().for_each(|part| out.extend_from_slice(part));
+    }
+
+    /// Copies the page to `out`. If `out` has the length of the page, the free bytes between the lists are not copied,
+    /// and `out` keeps its bytes there.
+    #[inline]
+    pub fn copy_into(&self, out: &mut Vec<u8>) {
+        if out.len() != self.bytes().len() {
+            out.clear();
+            return out.extend_from_slice(self.bytes());
+        }
+        let [front, records] = self.used_parts();
+        bytes::put(out, 0, front);
+        bytes::put(out, self.bytes().len() - records.len(), records);
     }
 }
 

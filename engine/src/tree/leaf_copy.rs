@@ -12,7 +12,10 @@ use std::ops::Range as Slots;
 /// A copy of a leaf. Its memory is reused for the next leaf.
 #[derive(Clone, Debug, Default)]
 pub struct LeafCopy {
+    /// The copied page. The bytes between its two lists have no meaning. It is empty before the first copy.
     page: Vec<u8>,
+    /// The memory of `page` while no page is copied.
+    page_memory: Vec<u8>,
     /// The whole keys of the slots with long keys, in the order of the slots. They are copied because their runs may be
     /// freed after the latch is released.
     long: Vec<(usize, Vec<u8>)>,
@@ -39,7 +42,7 @@ impl LeafCopy {
 
     /// Removes the leaf but keeps the memory.
     pub fn clear(&mut self) {
-        self.page.clear();
+        self.swap_memory(false);
         self.long.clear();
         self.part = None;
         self.range.lower.clear();
@@ -50,7 +53,7 @@ impl LeafCopy {
     /// The bytes of memory of the copy.
     pub fn room(&self) -> usize {
         let fences = self.range.upper.as_ref().map_or(0, Vec::capacity) + self.range.lower.capacity();
-        self.page.capacity() + fences + self.spare.capacity() + self.window.room()
+        self.page.capacity() + self.page_memory.capacity() + fences + self.spare.capacity() + self.window.room()
     }
 
     /// Copies the leaf that `target` selects. In a detached subtree, which must contain the key of the target, the
@@ -192,16 +195,24 @@ impl LeafCopy {
         Ok(())
     }
 
+    /// Makes the memory of the page the page itself, or the reverse.
+    #[inline]
+    fn swap_memory(&mut self, has_page: bool) {
+        if self.page.is_empty() == has_page {
+            std::mem::swap(&mut self.page, &mut self.page_memory);
+        }
+    }
+
     #[inline]
     fn take(&mut self, page: Page<'_>) {
-        self.page.clear();
-        self.page.extend_from_slice(page.bytes());
+        self.swap_memory(true);
+        page.copy_into(&mut self.page);
         self.long.clear();
         self.part = None;
         self.no_records = page.records() == RecordListKind::None;
     }
 
-    /// The copied page. Its keys are images; [`LeafCopy::key_into`] gives whole keys.
+    /// The copied page, without the free bytes between its two lists. Its keys are images; [`LeafCopy::key_into`] gives whole keys.
     pub fn page(&self) -> Page<'_> {
         Page::new(&self.page)
     }

@@ -9,6 +9,8 @@ fn read_all(page: Page<'_>, probe: &[u8]) {
     let mut out = Vec::new();
     page.upper_fence_into(&mut out);
     page.packed_into(&mut out);
+    let mut copy = vec![0xAA; page.bytes().len()];
+    page.copy_into(&mut copy);
     let at = page.search(probe).unwrap_or_else(|at| at);
     assert!(at <= page.count());
     let _ = (page.child_for(probe), page.below_upper(probe), page.first_clear(3), page.payload(), page.bit(8));

@@ -238,7 +238,17 @@ proptest! {
         for cut in [0, packed.len() - 1] {
             prop_assert!(unpack(&packed[..cut], &mut back).is_err());
         }
-        prop_assert_eq!(back, page);
+        prop_assert_eq!(&back, &page);
+
+        // Bytes of an older copy stay between the lists.
+        let used = Page::new(&page).used();
+        let mut copy = vec![0xAA; page.len()];
+        Page::new(&page).copy_into(&mut copy);
+        prop_assert_eq!(copy.iter().zip(&page).filter(|(copied, byte)| copied != byte).count(), page.len() - used);
+        prop_assert_eq!(entries(Page::new(&copy)), entries(Page::new(&page)));
+        let mut short = vec![0xAA; 7];
+        Page::new(&page).copy_into(&mut short);
+        prop_assert_eq!(short, page);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Nothing here changes the database.
 
 pub(super) mod cursor;
+mod cursor_leaf;
 pub(super) mod get;
 pub(super) mod leaves;
 pub(super) mod pages;
