@@ -266,7 +266,7 @@ impl Tree {
         let (root, level) = if first == last {
             (last_child, page.level() - 1)
         } else {
-            let (root, _above) = self.copy_entries(store, page, slots.clone(), &lower, upper.as_deref())?;
+            let (root, _above) = self.copy_to_new_page(store, page, slots.clone(), &lower, upper.as_deref())?;
             (root, page.level())
         };
         let detached = DetachedSubtree { root, level, lower: bounds.lower, upper: bounds.upper };
@@ -286,7 +286,7 @@ impl Tree {
     }
 
     /// Copies entries of a page to a new page of the same level with these fences. Returns its id and its latch.
-    fn copy_entries<'s, S: PageWrite>(
+    fn copy_to_new_page<'s, S: PageWrite>(
         &self,
         store: &'s S,
         page: Page<'_>,
@@ -312,7 +312,7 @@ impl Tree {
     ) -> Result<DetachedSubtree> {
         let mut latched = store.latch(self.root)?;
         let page = Page::new(&latched);
-        let (id, _copy) = self.copy_entries(store, page, 0..page.count(), &[], None)?;
+        let (id, _copy) = self.copy_to_new_page(store, page, 0..page.count(), &[], None)?;
         let detached = DetachedSubtree { root: id, level: page.level(), lower: Vec::new(), upper: None };
         before(Removal::Subtree(&detached))?;
         self.format(store, &mut latched)?;
@@ -420,7 +420,7 @@ impl Tree {
         bounds: KeyRange,
     ) -> Result<DetachedSubtree> {
         let (lower, upper) = fences(page);
-        let (id, mut copy) = self.copy_entries(store, page, 0..page.count(), &lower, upper.as_deref())?;
+        let (id, mut copy) = self.copy_to_new_page(store, page, 0..page.count(), &lower, upper.as_deref())?;
         // The entries at the end are removed first: the removal at the front sets the part of the first remaining
         // entry.
         for gone in [entries.end..page.count(), 0..entries.start] {
