@@ -4,6 +4,7 @@
 mod bars;
 pub mod basic;
 mod chart;
+mod claims;
 mod clock;
 pub mod codecs;
 pub mod integers;

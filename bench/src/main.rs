@@ -20,7 +20,7 @@ enum Command {
     Keys(Box<keys::Args>),
     Writes(Box<writes::Args>),
     Tpcc(Box<tpcc::Args>),
-    /// Makes the figures of a paper again
+    /// Makes the figures of a paper again, or of key layouts with page compression
     #[command(subcommand)]
     Figures(Figures),
 }
@@ -29,6 +29,8 @@ enum Command {
 enum Figures {
     Keys(keys::figures::Args),
     Writes(writes::figures::Args),
+    Selective(tpcc::figures::Args),
+    Layouts(keys::layouts::Args),
 }
 
 fn run(command: &Command) -> Result<()> {
@@ -41,6 +43,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Tpcc(args) => tpcc::run(args),
         Command::Figures(Figures::Keys(args)) => keys::figures::run(args),
         Command::Figures(Figures::Writes(args)) => writes::figures::run(args),
+        Command::Figures(Figures::Selective(args)) => tpcc::figures::run(args),
+        Command::Figures(Figures::Layouts(args)) => keys::layouts::run(args),
     }
 }
 

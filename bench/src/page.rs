@@ -12,7 +12,7 @@ pub(crate) struct Finding {
 
 /// A figure or table on the page.
 pub(crate) struct Section {
-    /// The number of the figure. For a table `table` and its number.
+    /// The number of the figure. For a table `table` and its number; for another section a word.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     /// The differences from the paper.
@@ -25,15 +25,16 @@ pub(crate) struct Section {
     pub(crate) charts: Vec<(String, String)>,
 }
 
-/// The name of the files of a figure or table, and of its anchor on the page.
+/// The name of the files of a section, and of its anchor on the page.
 pub(crate) fn name(id: &str) -> String {
-    if id.starts_with("table") { id.to_owned() } else { format!("figure{id}") }
+    if id.starts_with(|first: char| first.is_ascii_digit()) { format!("figure{id}") } else { id.to_owned() }
 }
 
-/// The heading of a figure or table.
+/// The heading of a section.
 pub(crate) fn heading(id: &str) -> String {
     match id.strip_prefix("table") {
         Some(number) => format!("Table {number}"),
+        None if name(id) == id => id[..1].to_uppercase() + &id[1..],
         None => format!("Figure {id}"),
     }
 }

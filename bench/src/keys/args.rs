@@ -7,6 +7,7 @@ use crate::options::Format;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen::TableOptions;
+use duramen::db::Compression;
 use duramen::db::types::{KeyLayout, Separators};
 use std::fmt;
 use std::path::PathBuf;
@@ -17,8 +18,9 @@ use std::str::FromStr;
 #[derive(clap::Args, Clone, Debug)]
 #[command(args_override_self = true)]
 pub struct Args {
-    /// Keys: uniform:n=..,len=32,domain=10, normal:n=..,scale=.., file:PATH (its lines), paths:DIR or names:DIR (of the
-    /// files under it), or tpch:sf=.. (LINEITEM rows)
+    /// Keys: uniform:n=..,len=32,domain=10, normal:n=..,scale=.., words:n=.., urls:n=.., emails:n=.., uuids:n=..,
+    /// tuples:n=.., integers:n=.. (8 bytes), file:PATH (its lines), paths:DIR or names:DIR (of the files under it), or
+    /// tpch:sf=.. (LINEITEM rows)
     #[arg(long, default_value = "uniform:n=2000000,len=32,domain=10")]
     pub data: Data,
     /// Use at most this number of keys of the data
@@ -36,6 +38,9 @@ pub struct Args {
     /// Bytes of cache of each database, such as 64MiB [default: more than the data]
     #[arg(long, value_name = "BYTES")]
     pub cache: Option<ByteSize>,
+    /// How pages are compressed on the disk: none, lz4, zstd[:LEVEL], zlib[:LEVEL]
+    #[arg(long, default_value_t = Compression::None)]
+    pub compress: Compression,
     /// For databases on a disk, whether inner pages are `cached` like leaves, or `resident` in the cache as long as a
     /// leaf can be evicted instead, as in the paper
     #[arg(long, default_value = "cached")]
@@ -72,6 +77,9 @@ impl Args {
         }
         if self.range.contains(&0) || self.range.is_empty() {
             return Err("--range must be at least 1".into());
+        }
+        if self.disk == DiskKind::Memory && self.compress != Compression::None {
+            return Err("--compress needs --disk file or metered: pages in memory are not compressed".into());
         }
         if self.values.is_empty() {
             return Err("--values must have at least one width".into());

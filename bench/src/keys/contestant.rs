@@ -8,7 +8,7 @@ use crate::value::Values;
 use duramen::db::TreeStats;
 use duramen::db::UntypedTable;
 use duramen::io::MemoryVolume;
-use duramen::{Database, Durability};
+use duramen::{Database, Durability, TableOptions};
 use duramen_sim::{HookedVolume, Meter};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -146,7 +146,8 @@ impl Table {
             None => "bytes".to_owned(),
         };
         let tx = db.begin_write()?;
-        drop(tx.create_untyped(TABLE, &key_type, &format!("[u8;{}]", entries.values.width), layout.options())?);
+        let options = TableOptions { compression: args.compress, ..layout.options() };
+        drop(tx.create_untyped(TABLE, &key_type, &format!("[u8;{}]", entries.values.width), options)?);
         tx.commit()?;
         Ok(Table { db, commit: args.commit, meter })
     }

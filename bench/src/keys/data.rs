@@ -1,7 +1,9 @@
 //! The sets of keys: generated, read from a file, or the rows of TPC-H. The use of the keys must not be in this file.
 
+use super::made::Made;
 use crate::Result;
 use crate::keyset::Keys;
+use clap::ValueEnum;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -45,6 +47,13 @@ pub enum Data {
     Paths(PathBuf),
     /// The names of these files.
     Names(PathBuf),
+    /// Made keys of a common kind.
+    Made {
+        /// The kind.
+        kind: Made,
+        /// The number of keys made. Duplicates are removed.
+        n: usize,
+    },
     /// The rows of TPC-H's LINEITEM, all columns as one key.
     Tpch {
         /// The scale factor: about 6 million rows at 1.
@@ -59,6 +68,10 @@ impl Data {
             Data::Uniform { n, len, domain } => Keys::uniform(max.min(*n), *len, *domain, rng),
             Data::Normal { n, scale } => Keys::collect(|push| {
                 (0..max.min(*n)).for_each(|_| push(normal_key(*scale, rng).as_bytes()));
+                Ok(())
+            }),
+            Data::Made { kind, n } => Keys::collect(|push| {
+                kind.make(max.min(*n), rng, push);
                 Ok(())
             }),
             Data::File(path) => Keys::lines(path, max),
@@ -132,7 +145,15 @@ impl FromStr for Data {
             },
             "normal" => Data::Normal { n: take(&mut given, "n", KEYS)?, scale: take(&mut given, "scale", 1e6)? },
             "tpch" => Data::Tpch { sf: take(&mut given, "sf", 0.1)? },
-            _ => return Err("it must begin with uniform, normal, file:, paths:, names: or tpch".to_owned()),
+            _ => match Made::from_str(kind, false) {
+                Ok(kind) => Data::Made { kind, n: take(&mut given, "n", KEYS)? },
+                Err(_) => {
+                    let made = Made::value_variants().iter().filter_map(Made::to_possible_value);
+                    let names: Vec<String> = made.map(|value| value.get_name().to_owned()).collect();
+                    let names = names.join(", ");
+                    return Err(format!("it must begin with uniform, normal, {names}, file:, paths:, names: or tpch"));
+                }
+            },
         };
         if let Some(name) = given.keys().next() {
             return Err(format!("{kind} has no {name:?}"));
@@ -167,6 +188,7 @@ mod tests {
         assert_eq!("uniform:n=5,len=16".parse(), Ok(Data::Uniform { n: 5, len: 16, domain: 10 }));
         assert_eq!("normal:n=7,scale=100".parse(), Ok(Data::Normal { n: 7, scale: 100.0 }));
         assert_eq!("tpch:sf=0.01".parse(), Ok(Data::Tpch { sf: 0.01 }));
+        assert_eq!("urls:n=3".parse(), Ok(Data::Made { kind: Made::Urls, n: 3 }));
         assert_eq!("file:a:b".parse(), Ok(Data::File("a:b".into())));
         let wrong =
             ["", "uniforms", "uniform:n", "uniform:n=x", "uniform:scale=1", "uniform:len=0", "uniform:domain=999"];

@@ -6,6 +6,8 @@ mod comparing;
 mod contestant;
 mod data;
 pub mod figures;
+pub mod layouts;
+mod made;
 mod measure;
 mod report;
 mod sizes;
@@ -13,6 +15,7 @@ mod sizes;
 pub use crate::options::Format;
 pub use args::{Args, DiskKind, Inner, Layout, Layouts};
 pub use data::Data;
+pub use made::Made;
 
 use crate::Result;
 use fastrand::Rng;

@@ -4,6 +4,8 @@
 mod columns;
 mod consistency;
 mod data;
+mod demand;
+pub mod figures;
 mod keys;
 mod load;
 mod report;
@@ -17,10 +19,18 @@ use crate::Result;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use columns::Encoding;
+use demand::Machine;
 use duramen::db::{Compression, Overflow, Strategy, Target};
 use duramen_sim::DeviceModel;
 use schema::{Scale, Storage};
 use std::path::PathBuf;
+
+/// The defaults of options.
+const CONNECTIONS: u32 = 20;
+const TERMINALS: u32 = 10;
+const PAGE: ByteSize = ByteSize::kib(16);
+const QUEUE_DEPTH: u32 = 32;
+const PROCESSORS: u32 = 4;
 
 /// Measures TPC-C with a strategy of page compression
 #[derive(clap::Args, Clone, Debug)]
@@ -33,12 +43,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Mix::Standard)]
     mix: Mix,
     /// Connections: threads that run transactions
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, default_value_t = CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=256))]
     connections: u32,
     /// Terminals of a warehouse, which wait for a connection
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]
+    #[arg(long, default_value_t = TERMINALS, value_parser = clap::value_parser!(u32).range(1..=10))]
     terminals: u32,
-    /// Seconds that are measured; with `--disk metered` those of the clock of the device
+    /// Seconds that are measured; with `--disk metered` those of a virtual clock
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Seconds before that
@@ -48,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES")]
     cache: Option<ByteSize>,
     /// Bytes of a page
-    #[arg(long, default_value = "16KiB", value_name = "BYTES")]
+    #[arg(long, default_value_t = PAGE, value_name = "BYTES")]
     page_size: ByteSize,
     /// Which tables are compressed: none, all, selective, selective:DELTA
     #[arg(long, default_value_t = Strategy::SELECTIVE)]
@@ -75,8 +85,11 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Device::SataSsd)]
     device: Device,
     /// Calls that wait for the device at the same time
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = QUEUE_DEPTH, value_parser = clap::value_parser!(u32).range(1..))]
     queue_depth: u32,
+    /// Processors of the virtual clock: the paper's machine has four
+    #[arg(long, default_value_t = PROCESSORS, value_parser = clap::value_parser!(u32).range(1..))]
+    processors: u32,
     /// Where random numbers begin
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -144,6 +157,11 @@ impl Args {
         Scale::divided(self.scale.max(1))
     }
 
+    /// The machine of the virtual clock.
+    fn machine(&self) -> Machine {
+        Machine { device: self.device.model(), queue_depth: self.queue_depth, processors: self.processors }
+    }
+
     fn storage(&self) -> Storage {
         let (compression, target) = match self.rows {
             Encoding::Innodb => (Compression::Zlib(6), Target::Bytes(self.page_size.0 as u32 / 2)),
@@ -201,8 +219,8 @@ mod tests {
         let volume = Arc::new(duramen::io::MemoryVolume::new());
         let db = Database::builder().background(false).create_on(volume, "tpcc").unwrap();
         loader.load(&db, |_| ()).unwrap();
-        let writers = AtomicU64::new(0);
-        Shop { db, encoding: args.rows, scale: population.scale, warehouses, writers }
+        let (writers, serial) = (AtomicU64::new(0), AtomicU64::new(0));
+        Shop { db, encoding: args.rows, scale: population.scale, warehouses, reads_before: true, writers, serial }
     }
 
     #[test]
@@ -232,6 +250,9 @@ mod tests {
             assert!(none["tpm"].as_f64().is_some_and(|tpm| tpm > 100.0), "{none}");
             assert!(none["saved"].as_f64().is_some_and(|saved| saved.abs() < 0.25), "{none}");
             assert_eq!(none["work"]["compressed_pages"], 0);
+            let (devices, payment) = (&none["devices"], &none["kinds"]["payment"]);
+            assert!(devices["sata-ssd"]["tpm"].as_f64() > devices["hard-disk"]["tpm"].as_f64(), "{none}");
+            assert!(payment["lock_wait_ms"].is_number() && payment["p99_ms"].as_f64() > Some(0.01), "{none}");
             let all = object(&["--rows", rows, "--strategy", "all", "--target", "fit", "--mix", "read"]);
             assert!(all["saved"].as_f64().is_some_and(|saved| saved > 0.1), "{all}");
             assert!(all["work"]["decompressed_pages"].as_u64().is_some_and(|pages| pages > 0), "{all}");

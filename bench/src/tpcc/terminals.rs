@@ -48,12 +48,11 @@ impl Times {
         Ok(Times { count: 0, rolled_back: 0, latencies: Histogram::new(3)?, waited: Duration::ZERO })
     }
 
-    fn note(&mut self, outcome: Outcome, time: Duration) {
+    fn note(&mut self, outcome: Outcome, time: Duration) -> Result<()> {
         self.count += 1;
         self.rolled_back += u64::from(outcome.rolled_back);
         self.waited += outcome.waited;
-        // A histogram of this kind grows as it must.
-        self.latencies.saturating_record(time.as_micros() as u64);
+        Ok(self.latencies.record(time.as_micros() as u64)?)
     }
 
     fn add(&mut self, other: &Times) -> Result<()> {
@@ -116,7 +115,7 @@ impl Work<'_> {
             let at = self.mix.pick(&mut random);
             let started = Instant::now();
             let outcome = self.shop.run(Kind::ALL[at], terminal, &mut random)?;
-            all[at].note(outcome, started.elapsed());
+            all[at].note(outcome, started.elapsed())?;
         }
         Ok(all)
     }
@@ -125,6 +124,15 @@ impl Work<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_latencies_are_recorded_as_they_are() {
+        let mut times = Times::new().unwrap();
+        let outcome = Outcome { waited: Duration::from_millis(5), rolled_back: true };
+        times.note(outcome, Duration::from_millis(700)).unwrap();
+        assert_eq!((times.count, times.rolled_back, times.waited), (1, 1, outcome.waited));
+        assert!((690_000..=710_000).contains(&times.latencies.max()), "{}", times.latencies.max());
+    }
 
     #[test]
     fn a_mix_has_the_shares_of_table_1() {

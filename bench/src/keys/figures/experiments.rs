@@ -127,6 +127,7 @@ fn point(setting: Setting, args: &Args) -> Result<Point> {
         layouts: setting.layouts.parse()?,
         disk: setting.disk,
         cache,
+        compress: duramen::db::Compression::None,
         inner: if setting.disk == DiskKind::File { Inner::Resident } else { Inner::Cached },
         range: vec![10, 100],
         values: vec![0],

@@ -9,7 +9,7 @@ mod paper;
 mod sources;
 
 use crate::Result;
-use crate::options::make_folder;
+use crate::options::{choose, make_folder};
 use experiments::{Experiment, Point};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -53,15 +53,11 @@ pub fn run(args: &Args) -> Result<()> {
     if args.n < 1_000 || args.repeat == 0 {
         return Err("--n must be at least 1000, --repeat at least 1".into());
     }
-    let figures = paper::figures();
-    if let Some(unknown) = args.only.iter().find(|id| !figures.iter().any(|figure| figure.id == id.as_str())) {
-        let all: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
-        return Err(format!("--only: {unknown:?} is none of {}", all.join(", ")).into());
-    }
+    let figures = choose(paper::figures(), |figure| figure.id, &args.only)?;
     make_folder(&args.out)?;
     let mut measured: BTreeMap<Experiment, Vec<Point>> = BTreeMap::new();
     let mut sections = Vec::new();
-    for figure in figures.iter().filter(|figure| args.only.is_empty() || args.only.iter().any(|id| id == figure.id)) {
+    for figure in &figures {
         let points: &[Point] = match measured.entry(figure.experiment) {
             Entry::Occupied(points) => points.into_mut(),
             Entry::Vacant(place) => {

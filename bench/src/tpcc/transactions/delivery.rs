@@ -13,7 +13,8 @@ impl Shop {
         let Terminal { warehouse, .. } = terminal;
         let carrier = uniform(random, 1, 10);
         let keys = self.keys();
-        let (mut tx, outcome) = self.begin_write()?;
+        self.read_deliveries(warehouse)?;
+        let mut tx = self.begin_write()?;
         for district in 1..=self.scale.districts {
             let place = keys.district(warehouse, district);
             let oldest = {
@@ -46,7 +47,25 @@ impl Shop {
                 customer.deliveries += 1;
             })?;
         }
-        tx.commit()?;
-        Ok(outcome)
+        tx.commit()
+    }
+
+    /// Reads what a delivery will probably change, before it writes.
+    fn read_deliveries(&self, warehouse: u32) -> Result<()> {
+        if !self.reads_before {
+            return Ok(());
+        }
+        let keys = self.keys();
+        let tx = self.begin_read()?;
+        for district in 1..=self.scale.districts {
+            let place = keys.district(warehouse, district);
+            let new_orders = tx.tx.open_untyped(Table::NewOrder.name())?;
+            let mut range = new_orders.range(place.as_bytes()..place.end().as_bytes());
+            let Some(order) = range.next_with(|key, _| place.order(keys.order_of(key)))? else { continue };
+            let row: Order = tx.get(Table::Orders, order)?;
+            self.read_before(Table::OrderLine, [order.line(1), order.line(row.lines)])?;
+            self.read_before(Table::Customer, [place.customer(row.customer)])?;
+        }
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use super::data;
 use super::keys::{Key, Keys};
 use super::schema::{Scale, Table};
 use crate::Result;
+use crate::clock::thread_seconds;
 use crate::random::Random;
 use duramen::db::{UntypedRange, UntypedTable};
 use duramen::{Database, ReadTransaction, WriteTransaction};
@@ -50,8 +51,12 @@ pub(super) struct Shop {
     pub(super) encoding: Encoding,
     pub(super) scale: Scale,
     pub(super) warehouses: u32,
+    /// A transaction that writes first reads its rows on a snapshot, while others write.
+    pub(super) reads_before: bool,
     /// Transactions that have begun to write.
     pub(super) writers: AtomicU64,
+    /// Processor time in nanoseconds of transactions that write, while others that write had to wait for them.
+    pub(super) serial: AtomicU64,
 }
 
 /// The user of a terminal: the warehouse, and the district of the stock that is looked at.
@@ -99,13 +104,23 @@ impl Shop {
     }
 
     /// Waits until no other transaction writes.
-    fn begin_write(&self) -> Result<(Writing, Outcome)> {
+    fn begin_write(&self) -> Result<Writing<'_>> {
         let started = Instant::now();
         let tx = self.db.begin_write()?;
         let waited = started.elapsed();
         let number = self.writers.fetch_add(1, Ordering::Relaxed);
         let encoder = Encoder::new(self.encoding, 2000 + number);
-        Ok((Writing { tx, encoder, keys: self.keys() }, Outcome { waited, rolled_back: false }))
+        Ok(Writing { tx, encoder, keys: self.keys(), waited, began: thread_seconds(), serial: &self.serial })
+    }
+
+    /// Reads rows on a snapshot before a transaction writes, so that it then finds their pages in the cache. While it writes,
+    /// others that write wait for it.
+    fn read_before(&self, table: Table, keys: impl IntoIterator<Item = Key>) -> Result<()> {
+        if !self.reads_before {
+            return Ok(());
+        }
+        let table = self.db.begin_read()?.open_untyped(table.name())?;
+        keys.into_iter().try_for_each(|key| Ok(table.get_with(key.as_bytes(), |_| ()).map(|_| ())?))
     }
 
     fn begin_read(&self) -> Result<Reading> {
@@ -123,13 +138,18 @@ fn missing(table: Table) -> String {
 }
 
 /// A transaction that writes.
-struct Writing {
+struct Writing<'s> {
     tx: WriteTransaction,
     encoder: Encoder,
     keys: Keys,
+    waited: Duration,
+    /// The processor time of the thread at the beginning.
+    began: f64,
+    /// Where its processor time is added.
+    serial: &'s AtomicU64,
 }
 
-impl Writing {
+impl Writing<'_> {
     fn open(&self, table: Table) -> Result<UntypedTable<'_>> {
         Ok(self.tx.open_untyped(table.name())?)
     }
@@ -161,8 +181,22 @@ impl Writing {
         Ok(row)
     }
 
-    fn commit(self) -> Result<()> {
-        Ok(self.tx.commit()?)
+    fn commit(self) -> Result<Outcome> {
+        self.end(false, |tx| Ok(tx.commit()?))
+    }
+
+    fn roll_back(self) -> Result<Outcome> {
+        self.end(true, |tx| {
+            drop(tx);
+            Ok(())
+        })
+    }
+
+    fn end(self, rolled_back: bool, end: impl FnOnce(WriteTransaction) -> Result<()>) -> Result<Outcome> {
+        end(self.tx)?;
+        let nanoseconds = (thread_seconds() - self.began) * 1e9;
+        self.serial.fetch_add(nanoseconds as u64, Ordering::Relaxed);
+        Ok(Outcome { waited: self.waited, rolled_back })
     }
 }
 
@@ -177,6 +211,19 @@ impl Reading {
         let row =
             self.tx.open_untyped(table.name())?.get_with(key.as_bytes(), |bytes| R::decode(self.keys.0, bytes))?;
         row.ok_or_else(|| missing(table))?
+    }
+
+    /// The number of a customer of a district. No transaction changes names.
+    fn customer(&self, named: Named) -> Result<u32> {
+        match named {
+            Named::Number(customer) => Ok(customer),
+            Named::Last(name) => {
+                let names = self.tx.open_untyped(Table::CustomerName.name())?;
+                let to = name.end();
+                let named = names.range(name.as_bytes()..to.as_bytes());
+                Ok(middle_customer(self.keys, named)?.ok_or_else(|| missing(Table::CustomerName))?)
+            }
+        }
     }
 }
 

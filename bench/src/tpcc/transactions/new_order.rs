@@ -43,7 +43,9 @@ impl Shop {
         let keys = self.keys();
         let place = keys.district(warehouse, district);
 
-        let (mut tx, outcome) = self.begin_write()?;
+        self.read_before(Table::Customer, [place.customer(customer)])?;
+        self.read_before(Table::Stock, lines.iter().map(|line| keys.stock(line.supply_warehouse, line.item)))?;
+        let mut tx = self.begin_write()?;
         let Warehouse { tax, .. } = tx.get(Table::Warehouse, keys.warehouse(warehouse))?;
         let row: District = tx.update(Table::District, place, |row: &mut District| row.next_order += 1)?;
         let order = row.next_order - 1;
@@ -56,7 +58,7 @@ impl Shop {
         let mut total = 0;
         for (number, line) in (1..).zip(&lines) {
             let Some(item): Option<Item> = tx.find(Table::Item, keys.item(line.item))? else {
-                return Ok(Outcome { rolled_back: true, ..outcome });
+                return tx.roll_back();
             };
             let amount = i64::from(line.quantity) * item.price;
             total += amount;
@@ -84,7 +86,6 @@ impl Shop {
         if shown.is_nan() || shown < 0.0 {
             return Err(format!("{} costs {shown}", Kind::NewOrder.name()).into());
         }
-        tx.commit()?;
-        Ok(outcome)
+        tx.commit()
     }
 }

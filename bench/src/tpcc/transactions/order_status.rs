@@ -1,6 +1,6 @@
 //! Order-Status (2.6): reads the last order of a customer.
 
-use super::{Named, Outcome, Shop, Terminal, middle_customer, missing, some_customer};
+use super::{Outcome, Shop, Terminal, missing, some_customer};
 use crate::Result;
 use crate::random::Random;
 use crate::tpcc::columns::Row;
@@ -15,15 +15,7 @@ impl Shop {
         let named = some_customer(place, &self.scale, random);
 
         let tx = self.begin_read()?;
-        let customer = match named {
-            Named::Number(customer) => customer,
-            Named::Last(name) => {
-                let names = tx.tx.open_untyped(Table::CustomerName.name())?;
-                let to = name.end();
-                middle_customer(keys, names.range(name.as_bytes()..to.as_bytes()))?
-                    .ok_or_else(|| missing(Table::CustomerName))?
-            }
-        };
+        let customer = tx.customer(named)?;
         let _: Customer = tx.get(Table::Customer, place.customer(customer))?;
         let of_customer = place.customer(customer);
         let last = {

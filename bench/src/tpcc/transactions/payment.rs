@@ -1,6 +1,6 @@
 //! Payment (2.5): a customer pays.
 
-use super::{Named, Outcome, Shop, Terminal, middle_customer, missing, now, some_customer};
+use super::{Outcome, Shop, Terminal, now, some_customer};
 use crate::Result;
 use crate::random::Random;
 use crate::tpcc::columns::Text;
@@ -22,20 +22,13 @@ impl Shop {
         let place = keys.district(customer_warehouse, customer_district);
         let named = some_customer(place, &self.scale, random);
 
-        let (mut tx, outcome) = self.begin_write()?;
+        let customer = self.begin_read()?.customer(named)?;
+        self.read_before(Table::Customer, [place.customer(customer)])?;
+        let mut tx = self.begin_write()?;
         let at: Warehouse =
             tx.update(Table::Warehouse, keys.warehouse(warehouse), |row: &mut Warehouse| row.ytd += amount)?;
         let within: District =
             tx.update(Table::District, keys.district(warehouse, district), |row: &mut District| row.ytd += amount)?;
-        let customer = match named {
-            Named::Number(customer) => customer,
-            Named::Last(name) => {
-                let names = tx.open(Table::CustomerName)?;
-                let (from, to) = (name, name.end());
-                middle_customer(keys, names.range(from.as_bytes()..to.as_bytes()))?
-                    .ok_or_else(|| missing(Table::CustomerName))?
-            }
-        };
         tx.update(Table::Customer, place.customer(customer), |row: &mut Customer| {
             row.balance -= amount;
             row.ytd_payment += amount;
@@ -60,7 +53,6 @@ impl Shop {
         };
         let row = tx.encoder.row(&mut history);
         tx.tx.open_untyped(Table::History.name())?.push(row)?;
-        tx.commit()?;
-        Ok(outcome)
+        tx.commit()
     }
 }

@@ -1,9 +1,8 @@
-//! The form of a claim of the paper, and the test that compares it with the results. The claims must not be in this
-//! file.
+//! The values that the claims of the paper are about. The claims must not be in this file.
 
 use super::measure::Results;
 use super::runs::Run;
-use crate::page::Finding;
+use crate::claims;
 use serde_json::Value;
 
 /// A value that is computed from a run.
@@ -85,9 +84,10 @@ impl Measure {
             Measure::Scans => "scans a second, model of the drive",
         }
     }
+}
 
-    /// Returns the measure of a run, if the run was measured.
-    pub(super) fn of(self, run: &Run, results: &Results) -> Option<f64> {
+impl claims::Measure<Run> for Measure {
+    fn of(self, run: &Run, results: &Results) -> Option<f64> {
         let object = results.get(run)?;
         let get = |path: &str| object.pointer(path).and_then(Value::as_f64);
         match self {
@@ -114,99 +114,24 @@ fn records(object: &Value) -> Option<f64> {
     Some(workload["records"].as_f64()? * workload["record_size"].as_f64()?)
 }
 
-/// A number that is computed from the results.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    /// The measure of one run.
-    One(Measure, Run),
-    /// The quotient of the first run's measure and the second run's.
-    Ratio(Measure, Run, Run),
-}
-
-impl Number {
-    fn of(self, results: &Results) -> Option<f64> {
-        match self {
-            Number::One(measure, run) => measure.of(&run, results),
-            Number::Ratio(measure, run, to) => Some(measure.of(&run, results)? / measure.of(&to, results)?),
-        }
-        .filter(|number| number.is_finite())
-    }
-
-    /// Returns the runs that the number needs.
-    #[cfg(test)]
-    pub(super) fn runs(self) -> Vec<Run> {
-        match self {
-            Number::One(_, run) => vec![run],
-            Number::Ratio(_, run, to) => vec![run, to],
-        }
-    }
-}
-
-/// A statement of the paper, as a question about the results.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
-    /// The number is within a quarter of this value.
-    About(Number, f64),
-    /// The number is at most a twentieth above this value.
-    Most(Number, f64),
-    /// The number is at most a twentieth below this value.
-    Least(Number, f64),
-    /// The first number is nearer to 1 than the second.
-    Nearer(Number, Number),
-}
-
-/// A claim: in text, and as a question.
-pub(super) struct Claim {
-    pub(super) says: &'static str,
-    pub(super) asked: Asked,
-}
-
-/// Answers a question from the results.
-pub(super) fn ask(asked: Asked, results: &Results) -> Finding {
-    let found = match asked {
-        Asked::About(number, paper) => {
-            number.of(results).map(|ours| (format!("{ours:.2} (paper {paper})"), (ours - paper).abs() <= 0.25 * paper))
-        }
-        Asked::Most(number, paper) => {
-            number.of(results).map(|ours| (format!("{ours:.2} (at most {paper})"), ours <= 1.05 * paper))
-        }
-        Asked::Least(number, paper) => {
-            number.of(results).map(|ours| (format!("{ours:.2} (at least {paper})"), ours >= 0.95 * paper))
-        }
-        Asked::Nearer(number, than) => number.of(results).zip(than.of(results)).map(|(ours, other)| {
-            let far = |ratio: f64| ratio.ln().abs();
-            (format!("{ours:.2}, and {other:.2}"), far(ours) < far(other))
-        }),
-    };
-    match found {
-        Some((ours, agrees)) => Finding { ours, agrees: Some(agrees) },
-        None => Finding { ours: "not measured".to_owned(), agrees: None },
-    }
-}
+/// A number, a question and a claim about these values.
+pub(super) type Number = claims::Number<Measure, Run>;
+pub(super) type Asked = claims::Asked<Measure, Run>;
+pub(super) type Claim = claims::Claim<Measure, Run>;
 
 #[cfg(test)]
 mod tests {
     use super::super::runs::Store;
     use super::*;
+    use crate::claims::Measure as _;
     use serde_json::json;
 
     #[test]
-    fn claims_are_borne_out_or_not() {
-        let runs = [Store::Table, Store::Baseline, Store::Whole].map(Run::far);
-        let [table, baseline, whole] = runs;
-        let totals = [40.0, 80.0, 30.0].map(|total| json!({"wa_physical": {"total": total, "log": 1.0}}));
-        let results: Results = runs.into_iter().zip(totals).collect();
-        let one = |run| Number::One(Measure::Total, run);
-        let ratio = |run, to| Number::Ratio(Measure::Total, run, to);
-        let agrees = |asked| ask(asked, &results).agrees;
-        assert_eq!([32.0, 31.0].map(|paper| agrees(Asked::About(one(table), paper))), [Some(true), Some(false)]);
-        assert_eq!([38.5, 38.0].map(|paper| agrees(Asked::Most(one(table), paper))), [Some(true), Some(false)]);
-        assert_eq!([42.0, 43.0].map(|paper| agrees(Asked::Least(one(table), paper))), [Some(true), Some(false)]);
-        let (far, near) = (ratio(table, baseline), ratio(whole, table));
-        assert_eq!(agrees(Asked::Nearer(near, far)), Some(true));
-        assert_eq!(agrees(Asked::Nearer(far, near)), Some(false));
-        assert_eq!(agrees(Asked::Nearer(far, ratio(whole, table.threads(4)))), None);
-        assert_eq!(agrees(Asked::About(Number::One(Measure::Beta, table), 1.0)), None);
-        assert_eq!(ask(Asked::About(Number::One(Measure::WithoutLog, whole), 29.0), &results).ours, "29.00 (paper 29)");
+    fn a_measure_is_computed_from_the_result_of_its_run() {
+        let run = Run::far(Store::Whole);
+        let results: Results = [(run, json!({"wa_physical": {"total": 30.0, "log": 1.0}}))].into_iter().collect();
+        assert_eq!(Measure::WithoutLog.of(&run, &results), Some(29.0));
+        assert_eq!(Measure::Beta.of(&run, &results), None);
+        assert_eq!(Measure::Total.of(&Run::far(Store::Table), &results), None);
     }
 }

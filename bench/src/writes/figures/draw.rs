@@ -8,6 +8,7 @@ use super::runs::{Run, Shape, Store};
 use crate::Result;
 use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
+use crate::claims::Measure as _;
 use crate::page;
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::runs::{Run, Shape};
+use crate::claims;
 use crate::kept::Kept;
 use crate::progress::Progress;
 use crate::writes::run::{Measured, Populated, Work};
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
 /// The results of runs: the object that `writes` prints, with additional values.
-pub(super) type Results = BTreeMap<Run, Value>;
+pub(super) type Results = claims::Results<Run>;
 
 /// The file of the results, in the folder of the figures.
 const FILE: &str = "runs.jsonl";

@@ -11,7 +11,8 @@ mod runs;
 pub use peers::{Peer, PeerRun, peer_runs};
 
 use crate::Result;
-use crate::options::make_folder;
+use crate::claims::ask;
+use crate::options::{choose, make_folder};
 use crate::page::{self, Section};
 use measure::Results;
 use paper::Figure;
@@ -50,12 +51,7 @@ pub struct Args {
 /// # Errors
 /// Errors for an unknown figure, and errors of measuring and writing.
 pub fn run(args: &Args) -> Result<()> {
-    let mut figures = paper::figures();
-    if let Some(unknown) = args.only.iter().find(|id| !figures.iter().any(|figure| figure.id == id.as_str())) {
-        let all: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
-        return Err(format!("--only: {unknown:?} is not one of {}", all.join(", ")).into());
-    }
-    figures.retain(|figure| args.only.is_empty() || args.only.iter().any(|id| id == figure.id));
+    let figures = choose(paper::figures(), |figure| figure.id, &args.only)?;
     make_folder(&args.out)?;
     let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs.iter().copied()).collect();
     let mut written = 0;
@@ -100,7 +96,7 @@ fn write(figures: &[&Figure], results: &Results, args: &Args) -> Result<()> {
 }
 
 fn section(figure: &Figure, results: &Results, charts: Vec<(String, String)>) -> Section {
-    let findings = figure.claims.iter().map(|claim| (claim.says, claims::ask(claim.asked, results))).collect();
+    let findings = figure.claims.iter().map(|claim| (claim.says, ask(&claim.asked, results))).collect();
     let Figure { id, title, note, .. } = *figure;
     Section { id, title, note, findings, table: draw::table(figure, results), charts }
 }

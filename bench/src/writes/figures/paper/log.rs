@@ -1,9 +1,9 @@
 //! Write amplification with a flush of the log for each commit: figures 11 and 12.
 
 use super::{Axis, DEFAULT, Figure, PAPER, ROCKS, TIGER, about, each_record, least, most, nearer, threaded};
-use crate::writes::figures::claims::{Measure, Number};
+use crate::claims::Number::{One, Ratio};
+use crate::writes::figures::claims::Measure;
 use crate::writes::figures::runs::{Logging, Run, Store};
-use Number::{One, Ratio};
 
 /// The runs with a flush at each commit, at 33 leaves for each page of the cache.
 fn commits() -> Vec<Run> {

@@ -102,12 +102,8 @@ mod tests {
     fn every_claim_asks_for_runs_that_its_figure_has() {
         for figure in figures() {
             for claim in &figure.claims {
-                let numbers = match claim.asked {
-                    Asked::About(number, _) | Asked::Most(number, _) | Asked::Least(number, _) => vec![number],
-                    Asked::Nearer(number, than) => vec![number, than],
-                };
-                for run in numbers.into_iter().flat_map(Number::runs) {
-                    assert!(figure.runs.contains(&run), "{}, {:?}: {run}", figure.id, claim.says);
+                for run in claim.asked.runs() {
+                    assert!(figure.runs.contains(run), "{}, {:?}: {run}", figure.id, claim.says);
                 }
             }
             assert_eq!(figure.runs.iter().collect::<BTreeSet<_>>().len(), figure.runs.len(), "{}", figure.id);

@@ -3,9 +3,9 @@
 use super::{
     Axis, DEFAULT, Figure, PAGES, PAPER, ROCKS, SEVERAL, TIGER, WIDE, about, each_record, least, most, nearer, threaded,
 };
-use crate::writes::figures::claims::{Claim, Measure, Number};
+use crate::claims::Number::{One, Ratio};
+use crate::writes::figures::claims::{Claim, Measure};
 use crate::writes::figures::runs::{Run, Store};
-use Number::{One, Ratio};
 
 pub(super) fn first_writes() -> Figure {
     let runs = threaded(&[Store::Baseline, PAPER, TIGER, ROCKS].map(Run::far));

@@ -1,9 +1,9 @@
 //! Space: figures 1 and 13, tables 1 and 2.
 
 use super::{Axis, DEFAULT, Figure, PAGES, PAPER, ROCKS, SEVERAL, TIGER, about, least, most, nearer};
-use crate::writes::figures::claims::{Measure, Number};
+use crate::claims::Number::{One, Ratio};
+use crate::writes::figures::claims::Measure;
 use crate::writes::figures::runs::{Run, Store};
-use Number::{One, Ratio};
 
 pub(super) fn alignment() -> Figure {
     let image = |page| Run::far(Store::Table).page(page);

@@ -1,9 +1,9 @@
 //! Operations per second: figures 15 to 17.
 
 use super::{Axis, DEFAULT, Figure, PAPER, ROCKS, SEVERAL, TIGER, about, least, most, nearer, threaded};
-use crate::writes::figures::claims::{Measure, Number};
+use crate::claims::Number::Ratio;
+use crate::writes::figures::claims::Measure;
 use crate::writes::figures::runs::{Run, Store};
-use Number::Ratio;
 
 /// Figures 15 to 17: reads, scans and overwrites.
 pub(super) fn speeds() -> [Figure; 3] {
