@@ -3,6 +3,7 @@
 
 mod figures;
 mod redb;
+mod sizes;
 mod writes;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -31,6 +32,7 @@ enum Command {
     /// Overwrites records at random and counts what that writes, by kind, before and after compression
     #[command(args_override_self = true)]
     Writes(writes::Args),
+    Sizes(sizes::Args),
     /// Measures other stores for the figures of a paper
     #[command(subcommand)]
     Figures(Figures),
@@ -54,6 +56,7 @@ fn run(command: &Command) -> Result<()> {
             basic::main(args, &[basic::Entrant::of::<basic::Duramen>(), basic::Entrant::of::<redb::Redb>()])
         }
         Command::Writes(args) => writes::run(args),
+        Command::Sizes(args) => sizes::run(args),
         Command::Figures(Figures::Writes(args)) => figures::writes(args),
     }
 }

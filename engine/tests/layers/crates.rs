@@ -29,7 +29,7 @@ const FOLDERS: &[(&str, &str, Uses)] = &[
     ("sim", "duramen_sim", &[("duramen", Part::Shown)]),
     ("bench", "duramen_bench", &[("duramen", Part::Shown), ("duramen_codec", Part::All), ("duramen_sim", Part::All)]),
     ("fuzz", "duramen_fuzz", &[("duramen", Part::All), ("duramen_codec", Part::All)]),
-    ("peers", "", &[("duramen_bench", Part::All)]),
+    ("peers", "", &[("duramen", Part::Shown), ("duramen_bench", Part::All)]),
 ];
 
 /// What is `#[doc(hidden)]` in a crate.
