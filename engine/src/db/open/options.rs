@@ -136,7 +136,7 @@ impl Builder {
     /// Whether the page store [`StoreKind::Table`] writes the changed part of its page table after each flush of pages,
     /// as conventional stores with page shadowing do. Default `false`: the page table is written at checkpoints only,
     /// because the log has all that a recovery needs. Use it to compare write amplification. A checkpoint then has less
-    /// to write.
+    /// to write. Images and parts of the page table that are written then have blocks of 4 KiB of their own.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

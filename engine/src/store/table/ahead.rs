@@ -2,12 +2,12 @@
 //! not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those that have not
 //! changed again.
 
-use super::TableStore;
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};
+use super::{BLOCK_GRAINS, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{PageId, Result};
-use crate::io::WriteKind;
+use crate::io::{BLOCK, WriteKind};
 
 impl TableStore {
     /// Writes the chunks that have these pages. Where that fails, the next checkpoint writes them.
@@ -23,18 +23,21 @@ impl TableStore {
         }
     }
 
+    /// Writes a chunk with zeros to the end of its block.
     fn write_chunk(&self, index: usize) -> Result<()> {
         let Some((bytes, version)) = self.state.lock().table.encode(index) else { return Ok(()) };
-        let grains = grains_of(CHUNK_BYTES);
-        let firsts = self.take_places(&[u32::try_from(grains).unwrap_or(u32::MAX)])?;
+        let firsts = self.take_places(&[BLOCK_GRAINS])?;
         let Some(first) = firsts.first().copied() else { return Ok(()) };
-        let written = self.write_runs(WriteKind::Table, std::iter::once((first, &*bytes)));
+        let crc = checksum(&bytes);
+        let mut block = bytes.into_vec();
+        block.resize(BLOCK, 0);
+        let written = self.write_runs(WriteKind::Table, std::iter::once((first, block.as_slice())));
+        let grains = grains_of(CHUNK_BYTES);
         let mut state = self.state.lock();
-        let location = Place::new(first, grains).map(|place| Location { place, crc: checksum(&bytes) });
+        let location = Place::new(first, grains).map(|place| Location { place, crc });
         let kept = written.is_ok() && location.is_some_and(|at| state.table.set_ahead(index, version, at));
-        if !kept {
-            state.allocator.release(Extent { first, grains });
-        }
+        let kept_grains = if kept { grains } else { 0 };
+        state.allocator.release(Extent { first: first + kept_grains, grains: u64::from(BLOCK_GRAINS) - kept_grains });
         written
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct PlaceAllocator {
     lowest: Vec<usize>,
     used: u64,
     longest_places: LongestPlaces,
+    /// Places begin at multiples of so many grains.
+    align: u32,
 }
 
 /// A region that is not free.
@@ -66,9 +68,15 @@ impl PlaceAllocator {
     pub(crate) fn new(longest_place: u32) -> PlaceAllocator {
         let longest_places = LongestPlaces { grains: longest_place, changed: Vec::new(), total: 0 };
         let lowest = vec![0; REGION as usize + 1];
-        let mut allocator = PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, longest_places };
+        let mut allocator =
+            PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, longest_places, align: 1 };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
+    }
+
+    /// From now on places begin at multiples of `align` grains, a divisor of a region's, where there is one.
+    pub(crate) fn align_to(&mut self, align: u32) {
+        self.align = align;
     }
 
     /// Grains in use, the superblocks' among them.
@@ -187,7 +195,7 @@ impl PlaceAllocator {
                 break;
             };
             if slot.longest >= grains {
-                match slot.region.find(grains) {
+                match slot.region.find(grains, self.align) {
                     Ok(at) => {
                         found = Some(join(index, at));
                         break;
@@ -207,6 +215,14 @@ impl PlaceAllocator {
     pub(crate) fn allocate_below(&mut self, grains: u64, limit: u64) -> Option<Extent> {
         let first = self.find(u32::try_from(grains).ok().filter(|&grains| (1..=REGION).contains(&grains))?)?;
         let extent = Extent { first, grains };
+        (extent.end() <= limit && self.claim(extent)).then_some(extent)
+    }
+
+    /// The same anywhere, also between the places where others begin.
+    pub(crate) fn allocate_unaligned_below(&mut self, grains: u64, limit: u64) -> Option<Extent> {
+        let wanted = u32::try_from(grains).ok()?;
+        let found = self.slots.iter().find_map(|(index, slot)| Some(join(*index, slot.region.find(wanted, 1).ok()?)));
+        let extent = Extent { first: found?, grains };
         (extent.end() <= limit && self.claim(extent)).then_some(extent)
     }
 

@@ -144,6 +144,12 @@ pub(super) fn place_len(policy: PagePolicy, len: usize, page_size: usize) -> usi
     }
 }
 
+/// The next multiple of `unit`, unless no place may be so long.
+fn rounded(place: usize, unit: usize, page_size: usize) -> usize {
+    let rounded = place.next_multiple_of(unit);
+    if rounded <= image_len(page_size) { rounded } else { place }
+}
+
 /// True if an image with a content of `len` bytes meets the target of the policy. Without compression none does.
 fn meets(policy: PagePolicy, len: usize) -> bool {
     match policy {
@@ -195,11 +201,12 @@ impl ImageBatch {
         self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
     }
 
-    /// Compresses the pages with the policies of their tables, gives each image the length of its place, and fills in the
-    /// headers. It takes time: call it when no page is latched.
+    /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of `unit`,
+    /// and fills in the headers. It takes time: call it when no page is latched.
     pub(crate) fn seal(
         &mut self,
         page_size: usize,
+        unit: usize,
         policy_of: impl Fn(TableId) -> PagePolicy,
         record: &CompressionRecord,
     ) {
@@ -223,7 +230,7 @@ impl ImageBatch {
             (entry.start, entry.len) = (sealed.len(), content.len());
             sealed.resize(entry.start + IMAGE_HEADER, 0);
             sealed.extend_from_slice(content);
-            let place = place_len(policy, content.len(), page_size);
+            let place = rounded(place_len(policy, content.len(), page_size), unit, page_size);
             sealed.resize(entry.start + place, 0);
             let image = sealed.get_mut(entry.start..entry.start + image_len(entry.len)).unwrap_or_default();
             put_u32(image, PAGE, entry.page.0);

@@ -30,7 +30,7 @@ use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, S
 use super::superblock::{FRONT, Meta};
 use super::{CompressionTotals, PagePolicy};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
-use crate::io::WriteKind;
+use crate::io::{BLOCK, WriteKind};
 use allocator::PlaceAllocator;
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Reading, describe_damage, load_table};
@@ -44,6 +44,10 @@ use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
+
+/// Grains of a block.
+#[allow(clippy::cast_possible_truncation)] // 8
+const BLOCK_GRAINS: u32 = (BLOCK / GRAIN) as u32;
 
 /// Grains between two images that are read together: so few take less time than another request.
 const CLOSE: u64 = 32;
@@ -193,7 +197,8 @@ impl TableStore {
         {
             let policies = self.policies.read();
             let policy_of = |table: TableId| policies.get(&table).copied().unwrap_or_default();
-            batch.seal(self.file.page_size(), policy_of, &self.compression);
+            let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
+            batch.seal(self.file.page_size(), unit, policy_of, &self.compression);
         }
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
@@ -399,8 +404,11 @@ impl PageStore for TableStore {
         TableStore::shrink(self, pages)
     }
 
+    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write does not
+    /// write bytes of its neighbours again.
     fn persist_table(&self) {
         self.persists.store(true, atomic::Ordering::Relaxed);
+        self.state.lock().allocator.align_to(BLOCK_GRAINS);
     }
 
     /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.

@@ -53,14 +53,16 @@ impl Region {
         self.after_last_used(REGION)
     }
 
-    /// The lowest free run of at least `grains`: its position, or else the length of the longest free run.
-    pub(crate) fn find(&self, grains: u32) -> Result<u32, u32> {
+    /// The lowest free run of at least `grains` from a multiple of `align`: its position, or else the length of the longest
+    /// free run, wherever it begins.
+    pub(crate) fn find(&self, grains: u32, align: u32) -> Result<u32, u32> {
         let (mut at, mut longest) = (0, 0);
         while at < REGION {
             let start = self.next(at, false);
             at = self.next(start, true);
-            if start < REGION && at - start >= grains {
-                return Ok(start);
+            let aligned = start.next_multiple_of(align);
+            if start < REGION && aligned + grains <= at {
+                return Ok(aligned);
             }
             longest = longest.max(at - start);
         }
@@ -125,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_region_is_an_array_of_bits(steps in proptest::collection::vec((0u32..REGION, 1u32..300, any::<bool>()), 1..60), asks in proptest::collection::vec(1u32..400, 10)) {
+        fn a_region_is_an_array_of_bits(steps in proptest::collection::vec((0u32..REGION, 1u32..300, any::<bool>()), 1..60), asks in proptest::collection::vec((1u32..400, prop_oneof![Just(1u32), Just(8)]), 10)) {
             let (mut region, mut model) = (Region::new(), vec![false; REGION as usize]);
             for (from, grains, used) in steps {
                 let to = from + grains;
@@ -139,9 +141,10 @@ mod tests {
                 prop_assert_eq!(region.end() as usize, model.iter().rposition(|&bit| bit).map_or(0, |at| at + 1));
             }
             let runs = longest_runs(&model);
-            for grains in asks {
-                let expected = runs.iter().find(|run| run.1 >= grains as usize).map(|run| run.0);
-                let found = region.find(grains);
+            for (grains, align) in asks {
+                let mut places = runs.iter().map(|(from, len)| (from.next_multiple_of(align as usize), from + len));
+                let expected = places.find(|(at, end)| at + grains as usize <= *end).map(|(at, _)| at);
+                let found = region.find(grains, align);
                 prop_assert_eq!(found.ok().map(|at| at as usize), expected);
                 if let Err(longest) = found {
                     prop_assert_eq!(longest as usize, runs.iter().map(|run| run.1).max().unwrap_or(0));

@@ -112,7 +112,8 @@ impl TableStore {
     /// The lowest free run of that length inside the file as it is.
     fn take_free_run(&self, grains: u64) -> Option<Extent> {
         let end = *self.len.lock() / GRAIN as u64;
-        self.state.lock().allocator.allocate_below(grains, end)
+        let allocator = &mut self.state.lock().allocator;
+        allocator.allocate_below(grains, end).or_else(|| allocator.allocate_unaligned_below(grains, end))
     }
 
     fn give_back(&self, firsts: &[u64], sizes: &[u32]) {

@@ -79,6 +79,33 @@ fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
 }
 
 #[test]
+fn images_and_chunks_have_blocks_of_their_own_where_the_page_table_is_persisted() {
+    let disk = disk();
+    let store = create(&disk);
+    store.persist_table();
+    for round in 1..6u64 {
+        for id in 0..40 {
+            store.write(PageId(id), &sample(id, round, u64::from(id) + 40 * round)).unwrap();
+        }
+        store.finish(store.freeze(), meta()).unwrap();
+        store.write(PageId(3), &sample(3, round, round)).unwrap();
+        let state = store.state.lock();
+        let longest = grains_of(PAGE_SIZE + IMAGE_HEADER);
+        let is_alone = |place: place::Place| {
+            place.first().is_multiple_of(BLOCK_GRAINS.into())
+                && (place.grains().is_multiple_of(BLOCK_GRAINS.into()) || place.grains() == longest)
+        };
+        state.table.each(|id, place| assert!(is_alone(place), "{id}: {place:?}"));
+        let chunk = state.table.ahead(0).unwrap().place;
+        assert!(chunk.first().is_multiple_of(BLOCK_GRAINS.into()));
+        let mut rest = vec![1; BLOCK - chunk.len()];
+        disk.read_at(chunk.offset() + chunk.len() as u64, &mut rest).unwrap();
+        assert!(rest.iter().all(|byte| *byte == 0));
+    }
+    store.check();
+}
+
+#[test]
 fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
     let store = create(&disk());
     let far = place(Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 });
