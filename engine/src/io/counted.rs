@@ -187,6 +187,10 @@ impl Disk for CountedDisk {
         self.inner.writes_blocks_whole()
     }
 
+    fn trims_cheaply(&self) -> bool {
+        self.inner.trims_cheaply()
+    }
+
     fn allocated(&self) -> Result<u64> {
         self.inner.allocated()
     }

@@ -3,6 +3,7 @@
 //! The engine does all its I/O through these two traits, so that a test can replace the device by one that loses power
 //! at any time. File formats and policies must not be in this layer.
 
+mod atomic_support;
 mod blocks;
 mod counted;
 mod file;
@@ -12,6 +13,7 @@ mod overlay;
 mod trim_support;
 mod write_kind;
 
+pub use atomic_support::AtomicSupport;
 pub(crate) use blocks::{BLOCK, SECTOR};
 pub use counted::Written;
 pub(crate) use counted::{CountedDisk, CountedVolume, WriteCounts};
@@ -64,6 +66,11 @@ pub trait Disk: Send + Sync + Debug {
     /// True if writes of aligned blocks of 4 KiB are atomic: after a power cut each block has its old content or its
     /// new content, never a mixture.
     fn writes_blocks_whole(&self) -> bool {
+        false
+    }
+    /// True if a trim takes little time, as a discard of a drive does. To punch a hole in a file takes longer than a write on
+    /// most file systems.
+    fn trims_cheaply(&self) -> bool {
         false
     }
     /// The number of bytes allocated on the device. It can be smaller than [`Disk::size`] if the file has holes.

@@ -2,7 +2,7 @@
 //! can do.
 
 use duramen::db::{Metrics, StoreKind, WriteTotals};
-use duramen::io::{FileVolume, TrimSupport, WriteKind};
+use duramen::io::{AtomicSupport, FileVolume, TrimSupport, WriteKind};
 use duramen::{Database, Result};
 use serde::Serialize;
 
@@ -73,9 +73,11 @@ pub(super) struct FileSystem {
     trim: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_no_trim: Option<String>,
-    /// Whether a block of 4 KiB has either its old or its new content after a power cut.
+    /// Whether the file system offers writes after which a block of 4 KiB has either its old or its new content, whenever
+    /// the power is cut: `found`, `missing` or `unknown`.
     atomic_4k_writes: &'static str,
-    why_not_atomic: &'static str,
+    /// Why the database does not rely on them.
+    why_not_atomic: String,
 }
 
 /// The report on a database besides its tables.
@@ -115,7 +117,8 @@ impl Whole {
         };
         let Metrics { life, since_open, .. } = metrics;
         let since_open = (since_open != WriteTotals::default()).then(|| totals(&since_open));
-        let file_system = file_system(FileVolume::for_file(db.path())?.0.trim_support());
+        let folder = FileVolume::for_file(db.path())?.0;
+        let file_system = file_system(folder.trim_support(), folder.atomic_support());
         let recovery = stats.recovery.map(|done| RecoveryRow {
             log_bytes: done.log_bytes,
             pages: done.pages,
@@ -140,13 +143,17 @@ fn totals(of: &WriteTotals) -> Totals {
     Totals { user_bytes, data_syncs, log_syncs, forced_log_syncs, writes }
 }
 
-fn file_system(trim: TrimSupport) -> FileSystem {
+fn file_system(trim: TrimSupport, atomic: AtomicSupport) -> FileSystem {
     let (trim, why_no_trim) = match trim {
         TrimSupport::Found => ("found", None),
         TrimSupport::Missing { why } => ("missing", Some(why)),
         TrimSupport::Unknown { why } => ("unknown", Some(why)),
     };
-    // The system's cache may write a block in parts, whatever the device supports.
-    let why_not_atomic = "writes go through the system's cache";
-    FileSystem { trim, why_no_trim, atomic_4k_writes: "unknown", why_not_atomic }
+    let (atomic_4k_writes, why_not_atomic) = match atomic {
+        // The cache may write a block in parts, whatever the device supports.
+        AtomicSupport::Found => ("found", "they are not used: writes go through the system's cache".to_owned()),
+        AtomicSupport::Missing { why } => ("missing", why),
+        AtomicSupport::Unknown { why } => ("unknown", why),
+    };
+    FileSystem { trim, why_no_trim, atomic_4k_writes, why_not_atomic }
 }
