@@ -54,6 +54,8 @@ struct History {
 impl History {
     fn record(shape: Shape, seed: u64) -> History {
         let volume = FailingVolume::new(seed);
+        // Some file systems punch no holes.
+        let volume = if (seed + seed / 100).is_multiple_of(3) { volume.without_trims() } else { volume };
         let mut model = Model::new();
         let mut run = || {
             let db = options()

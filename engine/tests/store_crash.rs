@@ -21,30 +21,44 @@ const FILE: &str = "db";
 /// Where the log begins.
 const FIRST_LSN: u64 = 1;
 
+/// What the device does.
+#[derive(Clone, Copy, Debug)]
+enum Device {
+    Plain,
+    /// It writes blocks of 4 KiB atomically.
+    Atomic,
+    /// A trim changes nothing.
+    WithoutTrims,
+}
+
 /// A store, its delta blocks, and the device.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     options: StoreOptions,
-    atomic_blocks: bool,
+    device: Device,
 }
 
 impl Shape {
-    const TABLE: Shape = Shape::of(StoreKind::Table, DeltaBlocks::OFF, false);
+    const TABLE: Shape = Shape::of(StoreKind::Table, DeltaBlocks::OFF, Device::Plain);
 
-    const fn of(kind: StoreKind, delta: DeltaBlocks, atomic_blocks: bool) -> Shape {
-        Shape { options: StoreOptions { kind, delta }, atomic_blocks }
+    const fn of(kind: StoreKind, delta: DeltaBlocks, device: Device) -> Shape {
+        Shape { options: StoreOptions { kind, delta }, device }
     }
 
     fn all() -> Vec<Shape> {
-        let shadow = DELTAS
-            .into_iter()
-            .flat_map(|delta| [false, true].map(|atomic_blocks| Shape::of(StoreKind::Shadow, delta, atomic_blocks)));
+        let devices = [Device::Plain, Device::Atomic, Device::WithoutTrims];
+        let shadow =
+            DELTAS.into_iter().flat_map(|delta| devices.map(|device| Shape::of(StoreKind::Shadow, delta, device)));
         std::iter::once(Shape::TABLE).chain(shadow).collect()
     }
 
     fn volume(self, seed: u64) -> FailingVolume {
         let volume = FailingVolume::new(seed);
-        if self.atomic_blocks { volume.with_atomic_blocks() } else { volume }
+        match self.device {
+            Device::Plain => volume,
+            Device::Atomic => volume.with_atomic_blocks(),
+            Device::WithoutTrims => volume.without_trims(),
+        }
     }
 
     fn page_len(self) -> usize {

@@ -82,6 +82,7 @@ fn after(state: &State, death: Death) -> State {
     pending.sort_unstable();
     let mut next = State::new(rng.u64(..), names.unwrap_or_default(), files);
     next.atomic_blocks = state.atomic_blocks;
+    next.ignores_trims = state.ignores_trims;
     for event in pending {
         match &state.events[event] {
             Event::Change { file, change } => next.change(*file, change.clone()),

@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) power_off_at: Option<usize>,
     /// A power cut tears no device block, and the files say so.
     pub(crate) atomic_blocks: bool,
+    /// A trim changes nothing.
+    pub(crate) ignores_trims: bool,
 }
 
 impl State {
@@ -67,6 +69,7 @@ impl State {
             capacity: None,
             power_off_at: None,
             atomic_blocks: false,
+            ignores_trims: false,
         }
     }
 

@@ -40,9 +40,17 @@ impl FailingVolume {
 
     /// Lets its files say that they write blocks of 4 KiB atomically ([`Disk::writes_blocks_whole`]), and makes that
     /// true.
+    /// They also say that they trim at little cost.
     #[must_use]
     pub fn with_atomic_blocks(self) -> FailingVolume {
         self.state.lock().atomic_blocks = true;
+        self
+    }
+
+    /// Lets every trim succeed and change nothing, as on a file system that punches no holes.
+    #[must_use]
+    pub fn without_trims(self) -> FailingVolume {
+        self.state.lock().ignores_trims = true;
         self
     }
 
@@ -350,11 +358,15 @@ impl Disk for FailingDisk {
         self.state.lock().atomic_blocks
     }
 
+    fn trims_cheaply(&self) -> bool {
+        self.state.lock().atomic_blocks
+    }
+
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot trim", &self.path)?;
-        if len > 0 {
+        if len > 0 && !state.ignores_trims {
             state.change(self.file, Change::Trim { offset, len });
         }
         Ok(())

@@ -77,6 +77,19 @@ fn reads_and_writes_fail_as_told() {
 }
 
 #[test]
+fn a_device_without_trims_keeps_every_byte() {
+    for (volume, left) in [(FailingVolume::new(1).without_trims(), 1), (FailingVolume::new(1), 0)] {
+        let disk = durable(&volume, "f", &[1; 8192]);
+        disk.trim(0, 4096).unwrap();
+        assert_eq!(content(&volume, "f")[0], left);
+        // A later process has the same device.
+        let crashed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
+        crashed.open("f", OpenMode::Write).unwrap().trim(4096, 4096).unwrap();
+        assert_eq!(content(&crashed, "f")[4096], left);
+    }
+}
+
+#[test]
 fn a_lost_write_is_acknowledged_and_never_applied() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", b"abc");

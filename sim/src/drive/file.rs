@@ -248,6 +248,10 @@ impl Disk for DriveDisk {
         self.traits.atomic_blocks
     }
 
+    fn trims_cheaply(&self) -> bool {
+        true
+    }
+
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         let mut blocks = self.file.blocks.lock();
         self.inner.trim(offset, len)?;

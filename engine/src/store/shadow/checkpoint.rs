@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Pages whose slots are trimmed while no image can be written.
 const TRIM_PAGES: usize = 64;
 
+/// See [`ShadowStore::must_trim`].
+const LAZY: u64 = 8;
+
 impl ShadowStore {
     /// Makes all written images durable. Then it notes that the images that they replace are not needed any more.
     pub(super) fn sync_images(&self) -> Result<()> {
@@ -89,12 +92,25 @@ impl ShadowStore {
             state.placed = HashMap::new();
         }
         drop(change);
-        self.trim_all();
+        if self.must_trim() {
+            self.trim_all();
+        }
         Ok(())
+    }
+
+    /// True if what is not needed is to be trimmed after this checkpoint. Where trims take long, as in files, they wait until
+    /// one page in [`LAZY`] has something to be trimmed: many of these pages are written again before that, to the slot
+    /// that would have been trimmed.
+    fn must_trim(&self) -> bool {
+        let was_full = self.room.lock().take_full();
+        let mut state = self.state.lock();
+        state.sort_trims();
+        was_full || self.file.disk().trims_cheaply() || state.trims.len() as u64 * LAZY >= state.pages.pages()
     }
 
     /// Trims what nobody needs.
     pub(super) fn trim_all(&self) {
+        self.state.lock().sort_trims();
         while self.trim_some() {}
     }
 
@@ -106,9 +122,7 @@ impl ShadowStore {
             let mut guard = self.state.lock();
             let state = &mut *guard;
             let first = state.trims.len().saturating_sub(TRIM_PAGES);
-            let mut ids = state.trims.split_off(first);
-            ids.sort_unstable();
-            ids.dedup();
+            let ids = state.trims.split_off(first);
             ids.into_iter().for_each(|id| self.superfluous(state, id, &mut ranges));
             first > 0
         };

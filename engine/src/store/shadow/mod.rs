@@ -94,6 +94,14 @@ impl State {
         }
     }
 
+    /// Sorts the pages that have something to be trimmed, and leaves out those that have been written again since.
+    fn sort_trims(&mut self) {
+        let State { trims, pages, .. } = self;
+        trims.sort_unstable();
+        trims.dedup();
+        trims.retain(|id| pages.get(*id).waits_for_trim());
+    }
+
     /// A page's image is durable.
     fn note_synced(&mut self, id: PageId) {
         self.frozen.remove(&id);

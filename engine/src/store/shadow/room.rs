@@ -1,27 +1,39 @@
 //! Room on the device. A slot may be a hole, so a write into it may find the device full. The store therefore keeps bytes
-//! allocated behind the end of the file, as many as the promised writes need, and gives them back when a write fails for
+//! allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write fails for
 //! want of space.
+//!
+//! These bytes begin some way after the end of the file. So the file grows into a hole, and the slots and delta blocks of a new
+//! page that are not written take no space. The reserve moves on before the file comes to it.
 
 use super::ShadowStore;
 use crate::base::{Error, PageId, Result};
+use crate::io::BLOCK;
+use std::ops::Range;
 
 /// Least and most bytes by which the reserve grows beyond what is asked for; between them a sixteenth of the file.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
-/// The length of the file, and what is allocated behind it.
+/// Least bytes between the end of the file and the reserve; more for a file that is longer than four times as much.
+const GAP: u64 = 2 << 20;
+
+/// The length of the file, and what is allocated beyond it.
 #[derive(Debug)]
 pub(super) struct Room {
     len: u64,
-    /// All bytes from the end of the file to here are allocated.
-    reserved: u64,
-    /// A process that did not close the file may have left more.
+    /// These bytes beyond the end of the file are allocated.
+    reserved: Range<u64>,
+    /// A process that did not close the file may have left others.
     left: bool,
+    /// The file has grown over a part of the reserve, which may be where nothing was written.
+    grown_over: bool,
+    /// The device was full.
+    pub(super) full: bool,
 }
 
 impl Room {
     /// Of a file that is opened.
     pub(super) fn new(len: u64) -> Room {
-        Room { len, reserved: len, left: true }
+        Room { len, reserved: len..len, left: true, grown_over: false, full: false }
     }
 
     /// Bytes of the file.
@@ -29,10 +41,27 @@ impl Room {
         self.len
     }
 
+    /// Whether the device was full since the last call.
+    pub(super) fn take_full(&mut self) -> bool {
+        std::mem::take(&mut self.full)
+    }
+
     /// A write has ended there.
     pub(super) fn note_written(&mut self, end: u64) {
         self.len = self.len.max(end);
-        self.reserved = self.reserved.max(self.len);
+        self.grown_over |= !self.reserved.is_empty() && self.reserved.start < self.len;
+        self.reserved.start = self.reserved.start.max(self.len);
+        self.reserved.end = self.reserved.end.max(self.len);
+    }
+
+    /// True if the parts of the file that were never written take no space.
+    pub(super) fn leaves_holes(&self) -> bool {
+        !self.left && !self.grown_over
+    }
+
+    /// Nothing is allocated beyond the end of the file any more, which is at `len`.
+    fn cut(&mut self, len: u64) {
+        *self = Room { left: false, full: self.full, grown_over: self.grown_over, ..Room::new(len) };
     }
 }
 
@@ -42,22 +71,50 @@ impl ShadowStore {
         // Two more for a page whose slots must be cleared first.
         let needed = (pages + 2) * self.geometry.slot() as u64;
         let mut room = self.room.lock();
-        let has = room.reserved - room.len;
-        if has >= needed {
+        let has = room.reserved.end - room.reserved.start;
+        let is_ahead = room.len + (pages + 2) * self.geometry.cell() <= room.reserved.start;
+        if has >= needed && is_ahead {
             return Ok(());
         }
-        let disk = self.file.disk();
+        if room.left || !is_ahead {
+            self.file.disk().resize(room.len)?;
+            let len = room.len;
+            room.cut(len);
+        }
         let generous = needed + (room.len / 16).clamp(*GROWTH.start(), *GROWTH.end());
-        let from = room.reserved;
-        for end in [room.len + generous, room.len + needed] {
-            match disk.reserve_range(from..end) {
-                Err(Error::Full { .. }) => continue,
-                reserved => reserved?,
+        // What it had is promised already.
+        for bytes in [generous, needed, has] {
+            if self.reserve_bytes(&mut room, bytes, pages)? {
+                return if bytes >= needed { Ok(()) } else { break };
             }
-            room.reserved = end;
-            return Ok(());
         }
+        room.full = true;
         Err(Error::Full { path: self.file.path().to_owned() })
+    }
+
+    /// Makes the reserve so long; false: the device has no room for it.
+    fn reserve_bytes(&self, room: &mut Room, bytes: u64, pages: u64) -> Result<bool> {
+        let gap = (room.len / 4).max(GAP) + (pages + 2) * self.geometry.cell();
+        let far = (room.len + gap).next_multiple_of(BLOCK as u64);
+        let starts = if room.reserved.is_empty() { [far, room.len] } else { [room.reserved.start; 2] };
+        let mut reserved = Ok(());
+        for start in starts {
+            reserved = self.file.disk().reserve_range(start..start + bytes);
+            match reserved {
+                Ok(()) => {
+                    room.reserved = start..start + bytes;
+                    return Ok(true);
+                }
+                Err(Error::Full { .. }) => {
+                    // A part of it may be allocated.
+                    room.left = true;
+                    return Ok(false);
+                }
+                // The file system may not allow so long a file.
+                Err(_) => {}
+            }
+        }
+        reserved.map(|()| true)
     }
 
     /// Cuts off the pages at the end of the file that have no image, and gives the reserve back.
@@ -78,18 +135,20 @@ impl ShadowStore {
         let mut room = self.room.lock();
         let len = room.len.min(end);
         self.file.disk().resize(len)?;
-        *room = Room { left: false, ..Room::new(len) };
+        room.cut(len);
         Ok(())
     }
 
     /// Gives the reserve back to the device for writes into holes; false: there is none.
     pub(super) fn use_reserve(&self) -> Result<bool> {
         let mut room = self.room.lock();
-        if room.reserved == room.len && !room.left {
+        room.full = true;
+        if room.reserved.is_empty() && !room.left {
             return Ok(false);
         }
-        self.file.disk().resize(room.len)?;
-        *room = Room { left: false, ..Room::new(room.len) };
+        let len = room.len;
+        self.file.disk().resize(len)?;
+        room.cut(len);
         Ok(true)
     }
 }

@@ -7,7 +7,8 @@
 //! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
 //! | 4 | what is not needed of the page waits to be trimmed |
 //! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 24 a
-//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25 |
+//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25; 30 none, and
+//! nothing but the image was ever written for the page |
 //! | 10..16 | turn of the image that was written last |
 
 use super::delta::{Order, REWRITTEN, is_next};
@@ -23,7 +24,7 @@ const USED_BITS: u16 = 31 << USED;
 const CHAIN: u16 = 16;
 const CUMULATIVE: u16 = 20;
 const REWRITTEN_CUMULATIVE: u16 = 25;
-const END: u16 = 30;
+const ALONE: u16 = 30;
 const TURN: u32 = 10;
 
 /// Whether a page has an image.
@@ -125,6 +126,11 @@ impl PageState {
         PageState(bits)
     }
 
+    /// The same page: nothing but this image, the first one, was ever written for it, and the rest takes no space.
+    pub(super) fn alone(self) -> PageState {
+        PageState(self.0 & !USED_BITS | ALONE << USED)
+    }
+
     /// The state that a map has.
     pub(super) fn of_map(bits: u16) -> PageState {
         PageState(PageState(bits).for_map())
@@ -172,7 +178,7 @@ impl PageState {
             0 => Used::None,
             count @ 1..=CHAIN => Used::Chain(count.to_le_bytes()[0]),
             code @ CUMULATIVE..REWRITTEN_CUMULATIVE => Used::Cumulative((code - CUMULATIVE).to_le_bytes()[0]),
-            code @ REWRITTEN_CUMULATIVE..END => {
+            code @ REWRITTEN_CUMULATIVE..ALONE => {
                 Used::Cumulative((code - REWRITTEN_CUMULATIVE).to_le_bytes()[0] | REWRITTEN)
             }
             _ => Used::None,
@@ -211,6 +217,7 @@ impl PageState {
     /// The same page, its last write synced. What the other slot has is not needed any more.
     pub(super) fn synced(self) -> PageState {
         match self.used() {
+            Used::None if self.0 & USED_BITS == ALONE << USED => PageState(self.0 | SYNCED),
             Used::None => PageState(self.0 | SYNCED).with_trim(),
             _ => PageState(self.0 | SYNCED),
         }
@@ -359,6 +366,21 @@ mod tests {
         assert_eq!(written.synced().target(), (Side::Second, 1, 0));
         let last = present(Side::Second, TURNS - 1, true);
         assert_eq!((last.turn(), last.target()), (TURNS - 1, (Side::First, 0, 0)));
+    }
+
+    #[test]
+    fn a_page_of_which_nothing_but_the_image_was_written_has_nothing_to_trim() {
+        let alone = present(Side::First, 0, false).alone();
+        assert_eq!((alone.used(), alone.rewrites(), alone.has_synced_slot()), (Used::None, 0, false));
+        assert_eq!(alone.target(), (Side::First, 0, 1));
+        let synced = alone.synced();
+        assert!(synced.is_synced() && !synced.waits_for_trim());
+        assert_eq!(PageState::of_map(synced.for_map()), synced);
+        assert_eq!((synced.has_synced_slot(), synced.target()), (true, (Side::Second, 1, 0)));
+        // A delta is beside the image; the next image is in the other slot, and then there is something to trim.
+        let with_delta = synced.with_delta(Used::Chain(1));
+        assert_eq!(with_delta.used(), Used::Chain(1));
+        assert!(present(Side::Second, 1, false).synced().waits_for_trim());
     }
 
     #[test]

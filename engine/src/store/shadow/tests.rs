@@ -6,10 +6,11 @@ use super::map::MapPlace;
 use super::slot::Stamp;
 use super::states::Used;
 use super::*;
-use crate::io::Disk;
+use crate::io::{Disk, FileVolume, OpenMode, Volume};
 use crate::store::seam::Base;
 use crate::store::tests::{disk, meta_of, sample_of};
 use crate::store::{StoreKind, StoreOptions};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -221,4 +222,57 @@ fn bytes_of_something_else_in_a_slot_are_damage() {
         let result = reopened.read(ID, &mut read);
         assert!(matches!(result, Err(Error::Corrupt { page, .. }) if page == ID), "{what}: {result:?}");
     }
+}
+
+#[test]
+fn new_pages_leave_holes_and_the_reserve_stays_beyond_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (volume, name) = FileVolume::for_file(&folder.path().join("db")).unwrap();
+    let (store, page) = store_on(volume.open(&name, OpenMode::CreateNew).unwrap(), 2);
+    let disk = store.file.disk();
+    let takes = || disk.allocated().unwrap();
+    store.ensure_room(10).unwrap();
+    let before = takes();
+    for id in 100..1100 {
+        store.ensure_room(10).unwrap();
+        store.write(PageId(id), &sample_of(page.len(), id, 20, SEED)).unwrap();
+        assert!(store.room.lock().leaves_holes());
+    }
+    let slots = 1000 * store.geometry.slot() as u64;
+    let grown = takes() - before;
+    // A sixteenth of the file or 1 MiB is reserved.
+    assert!((slots..slots + (2 << 20)).contains(&grown), "{grown} bytes for {slots}");
+    store.sync_images().unwrap();
+    assert!((100..1100).all(|id| !store.state_of(PageId(id)).waits_for_trim()));
+    let len = disk.size().unwrap();
+    store.shrink().unwrap();
+    assert_eq!(disk.size().unwrap(), len);
+    assert!(takes() < slots + (1 << 20), "the reserve stays");
+    // A full device gets it back.
+    store.ensure_room(10).unwrap();
+    let reserved = takes();
+    assert!(store.use_reserve().unwrap() && !store.use_reserve().unwrap());
+    assert!(takes() < reserved);
+}
+
+#[test]
+fn files_get_holes_once_an_eighth_of_the_pages_have_something_to_trim_or_the_device_was_full() {
+    let (store, page) = store_of(2);
+    let mut lsn = 20;
+    let mut checkpoint_after = |pages: Range<u32>| {
+        for id in pages {
+            lsn += 1;
+            store.write(PageId(id), &sample_of(page.len(), id, lsn, SEED)).unwrap();
+        }
+        store.finish(store.freeze(), meta_of(StoreKind::Shadow)).unwrap();
+        (0..32).filter(|id| store.state_of(PageId(*id)).waits_for_trim()).collect::<Vec<u32>>()
+    };
+    assert_eq!(checkpoint_after(0..32), []);
+    assert_eq!(checkpoint_after(3..5), [3, 4]);
+    // Pages that are written again count once.
+    assert_eq!(checkpoint_after(4..6), [3, 4, 5]);
+    assert_eq!(checkpoint_after(0..1), []);
+    assert_eq!(checkpoint_after(7..8), [7]);
+    store.room.lock().full = true;
+    assert_eq!(checkpoint_after(0..0), []);
 }

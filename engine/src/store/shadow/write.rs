@@ -135,10 +135,12 @@ impl ShadowStore {
     /// Writes a slot; returns the state of the page with it.
     fn write_slot(&self, id: PageId, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
         let (side, turn, rewrites) = self.target(id)?;
+        let is_first = self.state.lock().pages.get(id) == PageState::EMPTY;
         let stamp = Stamp { turn, rewrites, generation };
         self.geometry.seal(slot, stamp);
         self.put(WriteKind::Page, self.geometry.offset(id, side), slot)?;
-        Ok(PageState::present(side, stamp, kept))
+        let written = PageState::present(side, stamp, kept);
+        Ok(if is_first && self.room.lock().leaves_holes() { written.alone() } else { written })
     }
 
     /// Writes a delta block; returns the state of the page with it.
