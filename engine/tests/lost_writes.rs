@@ -77,9 +77,11 @@ enum Reader {
     Process,
     ReadOnly,
     Conversion,
+    /// It may read older data if it says that something is damaged.
+    Rescue,
 }
 
-const READERS: [Reader; 3] = [Reader::Process, Reader::ReadOnly, Reader::Conversion];
+const READERS: [Reader; 4] = [Reader::Process, Reader::ReadOnly, Reader::Conversion, Reader::Rescue];
 
 /// Reads everything; `None` if there is an error, which must be one that says what is damaged.
 fn read(volume: &FailingVolume, reader: Reader) -> Option<Model> {
@@ -91,6 +93,13 @@ fn read(volume: &FailingVolume, reader: Reader) -> Option<Model> {
             Reader::Conversion => {
                 Database::builder().store(StoreKind::Table).convert_on(volume.clone(), NAME, |_| ())?;
                 Database::builder().open_on(volume, NAME)?
+            }
+            Reader::Rescue => {
+                let (db, damage) = Database::builder().open_damaged_on(volume, NAME)?;
+                if let Some(damage) = damage.first() {
+                    return Err(Error::CorruptMeta { what: "the file", why: damage.to_string() });
+                }
+                db
             }
         };
         let tx = db.begin_read()?;

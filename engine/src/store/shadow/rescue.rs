@@ -73,9 +73,13 @@ impl ShadowStore {
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         self.rescued = true;
-        let state = self.state.get_mut();
-        (state.lenient, state.map) = (guessed, None);
         let meta = self.file.meta();
+        self.state.get_mut().lenient = guessed;
+        match superblock {
+            // The map finds pages whose last write is lost.
+            Believed::Newest if meta.clean && !guessed => self.use_map(),
+            _ => self.state.get_mut().map = None,
+        }
         let (mut ids_end, mut last) = (high_water, meta.last);
         if guessed {
             self.survey(&mut |image| {
