@@ -24,6 +24,9 @@ pub struct Args {
     /// Bytes of a record, including the 8 bytes of its key
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]
     record_size: u32,
+    /// Give a value a new length with each overwrite, between half of its bytes and all of them
+    #[arg(long)]
+    varied: bool,
     /// Bytes of a page, such as 8KiB
     #[arg(long, default_value = "8KiB", value_name = "BYTES")]
     page_size: ByteSize,

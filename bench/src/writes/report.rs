@@ -27,7 +27,7 @@ pub(super) fn print(args: &Args, measured: &Measured) -> Result<()> {
 pub(super) fn object(args: &Args, measured: &Measured) -> Value {
     let Measured { overwrites, reads, scans, leaves, frames, evictions, beta, stored_bytes, file_bytes, .. } = measured;
     let counts = &overwrites.counts;
-    let user = (overwrites.operations * args.record_size as usize) as f64;
+    let user = measured.user_bytes as f64;
     let kinds = |of: &dyn Fn(Traffic) -> f64| {
         let kinds = WriteKind::ALL.into_iter().filter(|kind| *kind != WriteKind::Other);
         let each = kinds.map(|kind| (kind.name().to_owned(), json!(of(counts.written(kind)))));
@@ -59,7 +59,7 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
 /// Returns the parameters of the workload.
 pub(super) fn workload(args: &Args) -> Value {
     json!({
-        "records": args.records, "record_size": args.record_size, "page_size": args.page_size.0,
+        "records": args.records, "record_size": args.record_size, "varied": args.varied, "page_size": args.page_size.0,
         "cache": args.cache.0, "threads": args.threads, "store": name(args.store),
         "persist_table": args.persist_table, "delta": args.delta.to_string(), "log": name(args.log),
         "flush": args.flush.to_string(), "disk": name(args.disk), "seed": args.seed,

@@ -40,6 +40,8 @@ pub(super) struct Work {
 /// The results of a measurement.
 pub(super) struct Measured {
     pub(super) overwrites: Work,
+    /// Bytes of the keys and values that were overwritten.
+    pub(super) user_bytes: u64,
     pub(super) reads: Work,
     pub(super) scans: Work,
     pub(super) leaves: u64,
@@ -163,14 +165,16 @@ fn insert(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
     let width = args.record_size as usize - KEY;
     let tx = db.begin_write()?;
     let options = TableOptions { keys: Some(KeyLayout::Fixed), ..TableOptions::default() };
-    drop(tx.create_untyped(TABLE, "u64", &format!("[u8;{width}]"), options)?);
+    let values = if args.varied { "bytes".to_owned() } else { format!("[u8;{width}]") };
+    drop(tx.create_untyped(TABLE, "u64", &values, options)?);
     tx.commit()?;
     let mut random = Random::new(args.seed ^ 1);
-    let mut value = vec![0; width];
+    let mut value = Vec::new();
     for some in keys.shuffled(&mut random).chunks(COMMIT) {
         let tx = db.begin_write()?;
         let mut table = tx.open_untyped(TABLE)?;
         for key in some {
+            value.resize(len_of_value(args, &mut random), 0);
             fill(&mut value, &mut random);
             table.put(&key.to_be_bytes(), &value)?;
         }
@@ -178,6 +182,12 @@ fn insert(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
         tx.commit()?;
     }
     Ok(db.close()?)
+}
+
+/// The length of the next value.
+fn len_of_value(args: &Args, random: &mut Random) -> usize {
+    let width = args.record_size as usize - KEY;
+    if args.varied { width - random.below(width / 2 + 1) } else { width }
 }
 
 struct Bench<'a> {
@@ -211,7 +221,7 @@ impl Bench<'_> {
         self.overwrite(cycle, 3, Random::below)?;
         self.drive.set_counting(true);
         let evicted = self.db.stats().evictions;
-        let forced = self.db.metrics().since_open.forced_log_syncs;
+        let before = self.db.metrics().since_open;
         let overwrites = self.work(2 * cycle, || {
             self.overwrite(2 * cycle, 4, Random::below)?;
             Ok(self.db.checkpoint()?)
@@ -223,12 +233,13 @@ impl Bench<'_> {
         let (frames, evictions) = (stats.cache_pages, stats.evictions - evicted);
         let measured = Measured {
             overwrites,
+            user_bytes: metrics.since_open.user_bytes - before.user_bytes,
             reads,
             scans,
             leaves,
             frames,
             evictions,
-            forced_log_syncs: metrics.since_open.forced_log_syncs - forced,
+            forced_log_syncs: metrics.since_open.forced_log_syncs - before.forced_log_syncs,
             beta: metrics.beta(),
             stored_bytes,
             file_bytes,
@@ -263,9 +274,8 @@ impl Bench<'_> {
     /// Overwrites records, one in each commit. `choose` returns the index of the key, below the given number of
     /// keys.
     fn overwrite(&self, count: usize, salt: u64, choose: impl Fn(&mut Random, usize) -> usize + Sync) -> Result<()> {
-        let width = self.args.record_size as usize - KEY;
         self.in_threads(count, salt, |random| {
-            let mut value = vec![0; width];
+            let mut value = vec![0; len_of_value(self.args, random)];
             let key = self.keys.get(choose(random, self.keys.len()));
             fill(&mut value, random);
             let tx = self.db.begin_write()?;

@@ -154,6 +154,7 @@ impl Run {
         Some(writes::Args {
             records: if args.quick { 3000 } else { self.shape.records() as usize },
             record_size: record,
+            varied: false,
             page_size: ByteSize(page),
             cache: ByteSize(FRAMES * page),
             threads: self.threads,
