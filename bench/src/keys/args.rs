@@ -38,7 +38,7 @@ pub struct Args {
     /// Bytes of cache of each database, such as 64MiB [default: more than the data]
     #[arg(long, value_name = "BYTES")]
     pub cache: Option<ByteSize>,
-    /// How pages are compressed on the disk: none, lz4, zstd[:LEVEL], zlib[:LEVEL]
+    /// How pages are compressed on the disk: none, lz4, zstd, zlib; the last two may have a level, as in zstd:9
     #[arg(long, default_value_t = Compression::None)]
     pub compress: Compression,
     /// For databases on a disk, whether inner pages are `cached` like leaves, or `resident` in the cache as long as a
