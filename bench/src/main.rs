@@ -1,7 +1,7 @@
 //! The program `duramen-bench`: workloads and figures.
 
 use clap::{Parser, Subcommand};
-use duramen_bench::{Result, basic, codecs, integers, keys, tpcc, writes};
+use duramen_bench::{Result, basic, codecs, integers, keys, larger, tpcc, writes};
 use std::process::ExitCode;
 
 /// Measures Duramen.
@@ -18,6 +18,7 @@ enum Command {
     Codecs(codecs::Args),
     Integers(integers::Args),
     Keys(Box<keys::Args>),
+    Larger(Box<larger::Args>),
     Writes(Box<writes::Args>),
     Tpcc(Box<tpcc::Args>),
     /// Makes the figures of a paper again, or of key layouts with page compression
@@ -39,6 +40,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Codecs(args) => codecs::run(args),
         Command::Integers(args) => integers::run(args),
         Command::Keys(args) => keys::run(args),
+        Command::Larger(args) => larger::main(args, &larger::duramen()),
         Command::Writes(args) => writes::run(args),
         Command::Tpcc(args) => tpcc::run(args),
         Command::Figures(Figures::Keys(args)) => keys::figures::run(args),

@@ -1,13 +1,14 @@
-//! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` has Duramen beside the other store
-//! in the same run and at the same durability.
+//! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` and `larger` have Duramen beside
+//! the other stores in the same run and at the same durability.
 
+mod engines;
 mod figures;
-mod redb;
 mod sizes;
 mod writes;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use duramen_bench::{Result, basic};
+use duramen_bench::contest::{Duramen, Entrant};
+use duramen_bench::{Result, basic, larger};
 use std::process::ExitCode;
 
 /// Measures other stores, and Duramen beside them.
@@ -29,6 +30,7 @@ enum Command {
         #[command(flatten)]
         args: Box<basic::Args>,
     },
+    Larger(Box<larger::Args>),
     /// Overwrites records at random and counts what that writes, by kind, before and after compression
     #[command(args_override_self = true)]
     Writes(writes::Args),
@@ -43,18 +45,51 @@ enum Figures {
     Writes(figures::Writes),
 }
 
-/// The stores that can be measured.
-#[derive(Clone, Copy, ValueEnum)]
-enum Peer {
+/// Declares the stores that `basic` and `larger` measure beside Duramen.
+macro_rules! peers {
+    ($($(#[$doc:meta])* $peer:ident)*) => {
+        #[derive(Clone, Copy, ValueEnum)]
+        enum Peer {
+            $($(#[$doc])* $peer,)*
+        }
+
+        impl Peer {
+            fn basic(self) -> Entrant<basic::Args> {
+                match self {
+                    $(Peer::$peer => basic::entrant::<engines::$peer>(),)*
+                }
+            }
+        }
+
+        /// The stores of `larger`.
+        fn of_larger() -> Vec<Entrant<larger::Args>> {
+            let peers = [$(larger::entrant::<engines::$peer>(),)*];
+            larger::duramen().into_iter().chain(peers).collect()
+        }
+    };
+}
+
+peers! {
     /// redb 4.5.
-    Redb,
+    Redb
+    /// fjall 3.1.
+    Fjall
+    /// RocksDB, of the system's librocksdb-dev.
+    #[value(name = "rocksdb")]
+    RocksDb
+    /// LMDB 0.9, of the crate heed.
+    Lmdb
+    /// SQLite, of the crate rusqlite.
+    Sqlite
+    /// WiredTiger, of the system's libwiredtiger-dev.
+    #[value(name = "wiredtiger")]
+    WiredTiger
 }
 
 fn run(command: &Command) -> Result<()> {
     match command {
-        Command::Basic { peer: Peer::Redb, args } => {
-            basic::main(args, &[basic::Entrant::of::<basic::Duramen>(), basic::Entrant::of::<redb::Redb>()])
-        }
+        Command::Basic { peer, args } => basic::main(args, &[basic::entrant::<Duramen>(), peer.basic()]),
+        Command::Larger(args) => larger::main(args, &of_larger()),
         Command::Writes(args) => writes::run(args),
         Command::Sizes(args) => sizes::run(args),
         Command::Figures(Figures::Writes(args)) => figures::writes(args),

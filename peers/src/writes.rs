@@ -147,7 +147,7 @@ fn metered(program: &Path, meter: &Path) -> Command {
 }
 
 /// What a program that has succeeded has printed.
-fn finished(output: Output, name: &str) -> Result<String> {
+pub(crate) fn finished(output: Output, name: &str) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -1,9 +1,9 @@
 //! The options of the basic workload.
 
 use crate::Result;
+use crate::contest::{Config, DiskKind, Durability, Format};
 use crate::keyset::Keys;
 use bytesize::ByteSize;
-use clap::ValueEnum;
 use fastrand::Rng;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -71,6 +71,19 @@ impl Args {
             (None, _) => ENTRIES,
         }
     }
+
+    /// The options of a store. The default cache is larger than the data.
+    pub(super) fn config(&self, keys: &Keys) -> Config {
+        let data = keys.bytes() + keys.len() * (self.value + 16);
+        Config {
+            cache: self.cache.map_or(4 * data + (64 << 20), |size| size.0 as usize),
+            page_size: self.page_size.map(|size| size.0 as usize),
+            durability: self.durability,
+            disk: self.disk,
+            key_width: keys.width(),
+            value_width: self.value,
+        }
+    }
 }
 
 /// Where keys come from.
@@ -129,40 +142,6 @@ impl FromStr for KeySource {
         }
         Ok(KeySource::Uniform { len, domain })
     }
-}
-
-/// Where a database is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum DiskKind {
-    /// In memory.
-    Memory,
-    /// In a file.
-    File,
-}
-
-/// When commits reach the device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Durability {
-    /// Each commit before it is acknowledged.
-    Commit,
-    /// Every 100 ms.
-    Interval,
-    /// When the store chooses.
-    None,
-}
-
-impl Format {
-    /// The option value of [`Format::Json`].
-    pub(super) const JSON: &str = "json";
-}
-
-/// The format of a result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// One object, for programs.
-    Json,
 }
 
 #[cfg(test)]

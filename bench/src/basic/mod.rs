@@ -6,28 +6,43 @@
 
 mod args;
 mod btreemap;
-mod contestant;
-mod duramen;
-mod figures;
-mod memory;
 mod report;
-mod rounds;
 mod run;
-mod verify;
 
-pub use args::{Args, DiskKind, Durability, Format, KeySource};
+pub use args::{Args, KeySource};
 pub use btreemap::Map;
-pub use contestant::{Config, Contestant, Reader, Writer};
-pub use duramen::Duramen;
-pub use figures::Figures;
-pub use rounds::{Entrant, main};
 
 use crate::Result;
+use crate::contest::{Contestant, Duramen, Entrant, in_turn};
+
+/// A store that takes part.
+pub fn entrant<C: Contestant>() -> Entrant<Args> {
+    Entrant::new::<C>(run::run::<C>)
+}
 
 /// Runs Duramen and the `BTreeMap` of the standard library in alternation.
 ///
 /// # Errors
 /// Errors of a contestant, and wrong answers.
 pub fn beside_btreemap(args: &Args) -> Result<()> {
-    main(args, &[Entrant::of::<Duramen>(), Entrant::of::<Map>()])
+    main(args, &[entrant::<Duramen>(), entrant::<Map>()])
+}
+
+/// Measures Duramen, which is first, and another store, and prints the result. The process must have been started with
+/// the options in `args`: it starts each run with the same options and [`Args::only`].
+///
+/// # Errors
+/// Errors of a contestant, and wrong answers.
+pub fn main(args: &Args, entrants: &[Entrant<Args>; 2]) -> Result<()> {
+    if let Some(name) = &args.only {
+        let known = entrants.iter().find(|entrant| entrant.name == name);
+        let entrant = known.ok_or_else(|| format!("there is no contestant {name:?}"))?;
+        return report::print_one(args.format, entrant.name, &(entrant.run)(args)?);
+    }
+    let [ours, theirs] = entrants;
+    if let Some(why) = (theirs.missing)() {
+        return Err(format!("{} cannot be measured: {why}", theirs.name).into());
+    }
+    let figures = in_turn(&[ours, theirs], args.repeat)?;
+    report::print(args, [(ours.name, &figures[0]), (theirs.name, &figures[1])])
 }

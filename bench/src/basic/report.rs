@@ -1,8 +1,8 @@
 //! The output of the benchmark.
 
-use super::args::{Args, Format};
-use super::figures::Figures;
+use super::args::Args;
 use crate::Result;
+use crate::contest::{Figures, Format};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};

@@ -1,18 +1,17 @@
 //! One run of one contestant: the steps of the workload, timed and checked.
 
-use super::args::{Args, DiskKind};
-use super::contestant::{Config, Contestant, Reader};
-use super::figures::{Figures, quantile};
-use super::memory;
-use super::verify::{verify, wrong_answer};
+use super::args::Args;
 use crate::Result;
+use crate::contest::{
+    Config, Contestant, DiskKind, Figures, Reader, memory, note_speed, on_threads, quantile, timed, verify,
+    wrong_answer,
+};
 use crate::keyset::Keys;
 use crate::value::Values;
 use fastrand::Rng;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The number of entries that a scan reads.
 const SCAN: usize = 100;
@@ -30,11 +29,11 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let folder = tempfile::Builder::new().prefix("duramen-bench-").tempdir_in(parent)?;
     let mut rng = Rng::with_seed(args.seed);
     let keys = args.key.keys(args.entries(), &mut rng)?;
-    let config = Config::new(args, &keys);
+    let config = args.config(&keys);
     let orders: [Vec<u32>; 4] = std::array::from_fn(|_| keys.shuffled(&mut rng));
     let [load, read, overwrite, delete] = &orders;
     memory::reset_peak()?;
-    let run = Setup { args, config, keys: &keys, values: Values { width: args.value }, baseline: memory::resident()? };
+    let run = Setup { args, config, keys: &keys, values: Values::new(args.value), baseline: memory::resident()? };
     let mut figures = Figures::default();
     let figures = &mut figures;
     figures.set("entries", keys.len() as f64);
@@ -42,21 +41,21 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
 
     let folder = folder.path();
     let mut store = C::create(&config, folder)?;
-    run.write(&mut store, figures, "load", load, Change::Put(0))?;
+    run.write(&store, figures, "load", load, Change::Put(0))?;
     run.note_sizes(figures, "load", folder)?;
     figures.set("close_seconds", timed(|| store.close())?.as_secs_f64());
     figures.set("disk_bytes", run.allocated(folder)? as f64);
-    figures.set("open_seconds", timed(|| store.open())?.as_secs_f64());
+    figures.set("open_seconds", timed(|| store.open(&config))?.as_secs_f64());
     // This also fills the cache.
-    verify(&store, &keys, run.values, |_| true, 0)?;
+    verify(&store, &keys, run.values, |_| true, |_| 0)?;
     run.read(&store, figures, read)?;
     run.scan(&store, figures, read.get(..keys.len().div_ceil(ENTRIES_PER_SCAN)).unwrap_or(read))?;
     run.note_sizes(figures, "read", folder)?;
     figures.set("resident_bytes", figures.get("read_resident_bytes").unwrap_or_default());
     if !args.reads_only {
-        run.write(&mut store, figures, "overwrite", overwrite, Change::Put(1))?;
+        run.write(&store, figures, "overwrite", overwrite, Change::Put(1))?;
         run.note_sizes(figures, "overwrite", folder)?;
-        verify(&store, &keys, run.values, |_| true, 1)?;
+        verify(&store, &keys, run.values, |_| true, |_| 1)?;
         run.shrink(store, figures, folder, delete)?;
     }
     figures.set("peak_resident_bytes", memory::peak_resident()?.saturating_sub(run.baseline) as f64);
@@ -90,12 +89,12 @@ impl Setup<'_> {
         for rank in gone {
             present[*rank as usize] = false;
         }
-        self.write(&mut store, figures, "delete", gone, Change::Remove)?;
+        self.write(&store, figures, "delete", gone, Change::Remove)?;
         self.note_sizes(figures, "delete", folder)?;
-        verify(&store, self.keys, self.values, |rank| present[rank], 1)?;
+        verify(&store, self.keys, self.values, |rank| present[rank], |_| 1)?;
         figures.set("compact_seconds", timed(|| store.compact())?.as_secs_f64());
         self.note_sizes(figures, "compact", folder)?;
-        verify(&store, self.keys, self.values, |rank| present[rank], 1)?;
+        verify(&store, self.keys, self.values, |rank| present[rank], |_| 1)?;
         store.close()?;
         let compacted = self.allocated(folder)?;
         figures.set("compact_disk_bytes", compacted as f64);
@@ -106,7 +105,7 @@ impl Setup<'_> {
         let folder = folder.join("fresh");
         std::fs::create_dir(&folder)?;
         let mut fresh = C::create(&self.config, &folder)?;
-        self.write(&mut fresh, figures, "fresh", rest, Change::Put(1))?;
+        self.write(&fresh, figures, "fresh", rest, Change::Put(1))?;
         fresh.close()?;
         let bytes = self.allocated(&folder)?;
         figures.set("fresh_disk_bytes", bytes as f64);
@@ -117,7 +116,7 @@ impl Setup<'_> {
     /// Writes in the given order, in commits of the given size.
     fn write<C: Contestant>(
         &self,
-        store: &mut C,
+        store: &C,
         figures: &mut Figures,
         name: &str,
         order: &[u32],
@@ -158,7 +157,7 @@ impl Setup<'_> {
     /// Reads every key once, in the given order.
     fn read<C: Contestant>(&self, store: &C, figures: &mut Figures, order: &[u32]) -> Result<()> {
         let bar = self.bar(C::NAME, "read", order.len());
-        let elapsed = self.on_threads(store, order, &bar, TICK, |reader, rank| {
+        let elapsed = on_threads(store, self.args.threads, order, TICK, &bar, |reader, rank| {
             let key = self.keys.get(rank);
             match reader.get(key, |value| self.values.are(rank, 0, value))? {
                 Some(true) => Ok(()),
@@ -172,7 +171,7 @@ impl Setup<'_> {
     /// Reads ranges that begin at the given ranks.
     fn scan<C: Contestant>(&self, store: &C, figures: &mut Figures, starts: &[u32]) -> Result<()> {
         let bar = self.bar(C::NAME, "scan", starts.len());
-        let elapsed = self.on_threads(store, starts, &bar, TICK / SCAN as u64, |reader, start| {
+        let elapsed = on_threads(store, self.args.threads, starts, TICK / SCAN as u64, &bar, |reader, start| {
             let end = (start + SCAN).min(self.keys.len());
             let (mut rank, mut right) = (start, true);
             reader.scan(self.keys.get(start), |key, value| {
@@ -189,39 +188,6 @@ impl Setup<'_> {
         let entries: usize = starts.iter().map(|start| SCAN.min(self.keys.len() - *start as usize)).sum();
         figures.set("scan_krows", entries as f64 / elapsed.as_secs_f64() / 1e3);
         Ok(())
-    }
-
-    /// Calls `each` for every rank. The ranks are divided among the threads. Returns the time of the slowest thread.
-    fn on_threads<C: Contestant>(
-        &self,
-        store: &C,
-        ranks: &[u32],
-        bar: &ProgressBar,
-        tick: u64,
-        each: impl Fn(&mut C::Reader<'_>, usize) -> Result<()> + Sync,
-    ) -> Result<Duration> {
-        let threads = self.args.threads.clamp(1, ranks.len());
-        let ready = Barrier::new(threads);
-        let work = |part: &[u32]| -> Result<Duration> {
-            let reader = store.reader();
-            ready.wait();
-            let mut reader = reader?;
-            timed(|| {
-                for ranks in part.chunks(tick.max(1) as usize) {
-                    ranks.iter().try_for_each(|rank| each(&mut reader, *rank as usize))?;
-                    bar.inc(ranks.len() as u64);
-                }
-                Ok(())
-            })
-        };
-        std::thread::scope(|scope| {
-            let parts: Vec<&[u32]> = (0..threads).map(|i| share(ranks, i, threads)).collect();
-            let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(|| work(part))).collect();
-            threads.into_iter().try_fold(Duration::ZERO, |longest, thread| {
-                let elapsed = thread.join().map_err(|_| "a reading thread panicked")??;
-                Ok(longest.max(elapsed))
-            })
-        })
     }
 
     fn note_sizes(&self, figures: &mut Figures, name: &str, folder: &Path) -> Result<()> {
@@ -242,19 +208,4 @@ impl Setup<'_> {
         let bar = ProgressBar::new(len as u64).with_message(format!("{contestant}: {step}"));
         bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
-}
-
-/// Part `i` of `of` parts of about equal size.
-fn share(ranks: &[u32], i: usize, of: usize) -> &[u32] {
-    &ranks[ranks.len() * i / of..ranks.len() * (i + 1) / of]
-}
-
-fn note_speed(figures: &mut Figures, name: &str, operations: usize, elapsed: Duration) {
-    figures.set(format!("{name}_kops"), operations as f64 / elapsed.as_secs_f64().max(1e-9) / 1e3);
-}
-
-fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
-    let started = Instant::now();
-    work()?;
-    Ok(started.elapsed())
 }

@@ -171,7 +171,7 @@ impl<'a> Round<'a> {
 
     fn entrants(&self, measured: &[Measured], folder: &Path) -> Result<Vec<Entrant<'a>>> {
         let entrant = |(i, measured): (usize, &Measured)| -> Result<Entrant<'a>> {
-            let entries = Entries { keys: self.keys, values: Values { width: measured.values } };
+            let entries = Entries { keys: self.keys, values: Values::new(measured.values) };
             let (name, store) = match measured.layout {
                 None => ("btreemap".to_owned(), Store::Map(contestant::map(measured.values))),
                 Some(layout) => {

@@ -11,7 +11,7 @@ pub struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
     /// Sets a figure.
-    pub(super) fn set(&mut self, name: impl Into<String>, value: f64) {
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: f64) {
         self.0.insert(name.into(), value);
     }
 
@@ -21,7 +21,7 @@ impl Figures {
     }
 
     /// For each name the median of several runs.
-    pub(super) fn median(runs: &[Figures]) -> Figures {
+    pub(crate) fn median(runs: &[Figures]) -> Figures {
         let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for (name, value) in runs.iter().flat_map(|run| &run.0) {
             all.entry(name.clone()).or_default().push(*value);
@@ -30,7 +30,7 @@ impl Figures {
     }
 
     /// Each figure divided by the same figure of the other.
-    pub(super) fn over(&self, other: &Figures) -> Figures {
+    pub(crate) fn over(&self, other: &Figures) -> Figures {
         let shared = self.0.iter().filter_map(|(name, ours)| Some((name, *ours, other.get(name)?)));
         Figures(
             shared
@@ -41,7 +41,7 @@ impl Figures {
     }
 
     /// As a JSON object; whole numbers stay whole.
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let number = |value: f64| match value {
             whole if whole.fract() == 0.0 && whole.abs() < 1e15 => Some(Number::from(whole as i64)),
             value => Number::from_f64((value * 1000.0).round() / 1000.0),
@@ -52,7 +52,7 @@ impl Figures {
     }
 
     /// The inverse of [`Figures::to_json`].
-    pub(super) fn from_json(json: &Value) -> Result<Figures> {
+    pub(crate) fn from_json(json: &Value) -> Result<Figures> {
         let entries = json.as_object().ok_or("figures are an object")?;
         let number = |(name, value): (&String, &Value)| {
             value.as_f64().map(|value| (name.clone(), value)).ok_or_else(|| format!("{name} is no number").into())
@@ -62,7 +62,7 @@ impl Figures {
 }
 
 /// The quantile of sorted numbers: the number below which a fraction of them is.
-pub(super) fn quantile(sorted: &[f64], fraction: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], fraction: f64) -> f64 {
     let rank = (sorted.len() as f64 * fraction).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }

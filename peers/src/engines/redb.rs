@@ -1,15 +1,12 @@
 //! redb as a contestant. It has no commits that are synced at intervals: here most are `Durability::None`, and one is
 //! `Durability::Immediate` whenever 100 ms have passed since the last such. Page size is redb's own.
 
+use super::Sometimes;
 use duramen_bench::Result;
-use duramen_bench::basic::{Config, Contestant, DiskKind, Durability, Reader, Writer};
+use duramen_bench::contest::{Config, Contestant, DiskKind, Durability, Reader, Writer};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, Table, TableDefinition};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How often a commit goes to the device with [`Durability::Interval`]: what Duramen does by default.
-const INTERVAL: Duration = Duration::from_millis(100);
 
 type Bytes = &'static [u8];
 type Word = &'static [u8; 8];
@@ -24,7 +21,7 @@ pub(crate) struct Redb {
     db: Option<Database>,
     config: Config,
     path: PathBuf,
-    synced: Instant,
+    synced: Sometimes,
 }
 
 impl Redb {
@@ -58,7 +55,7 @@ impl Contestant for Redb {
             DiskKind::Memory => builder.create_with_backend(InMemoryBackend::new())?,
             DiskKind::File => builder.create(&path)?,
         };
-        let redb = Redb { db: Some(db), config: *config, path, synced: Instant::now() };
+        let redb = Redb { db: Some(db), config: *config, path, synced: Sometimes::default() };
         redb.write(redb::Durability::Immediate, &mut |_| Ok(()))?;
         Ok(redb)
     }
@@ -74,25 +71,22 @@ impl Contestant for Redb {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<()> {
+    fn open(&mut self, config: &Config) -> Result<()> {
+        self.config = *config;
         if self.config.disk == DiskKind::File {
             self.db = Some(Database::builder().set_cache_size(self.config.cache).open(&self.path)?);
         }
         Ok(())
     }
 
-    fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+    fn commit(&self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
         let synced = match self.config.durability {
             Durability::Commit => true,
-            Durability::Interval => self.synced.elapsed() >= INTERVAL,
+            Durability::Interval => self.synced.is_due()?,
             Durability::None => false,
         };
         let durability = if synced { redb::Durability::Immediate } else { redb::Durability::None };
-        self.write(durability, changes)?;
-        if synced {
-            self.synced = Instant::now();
-        }
-        Ok(())
+        self.write(durability, changes)
     }
 
     fn compact(&mut self) -> Result<()> {

@@ -1,7 +1,6 @@
 //! Duramen as a contestant.
 
-use super::args::{DiskKind, Durability};
-use super::contestant::{Config, Contestant, Reader, Writer};
+use super::contestant::{Config, Contestant, DiskKind, Durability, Reader, Writer};
 use crate::Result;
 use duramen::db::types::TableOptions;
 use duramen::db::{ReadOnlyUntypedTable, UntypedTable};
@@ -14,9 +13,20 @@ const TABLE: &str = "basic";
 pub struct Duramen {
     /// None while it is closed.
     db: Option<Database>,
-    builder: Builder,
     disk: DiskKind,
     path: PathBuf,
+}
+
+fn builder(config: &Config) -> Builder {
+    let builder = Database::builder().cache(config.cache).durability(match config.durability {
+        Durability::Commit => duramen::Durability::Commit,
+        Durability::Interval => duramen::Durability::Interval,
+        Durability::None => duramen::Durability::None,
+    });
+    match config.page_size {
+        Some(page_size) => builder.page_size(page_size),
+        None => builder,
+    }
 }
 
 impl Duramen {
@@ -29,14 +39,7 @@ impl Contestant for Duramen {
     const NAME: &'static str = "duramen";
 
     fn create(config: &Config, folder: &Path) -> Result<Duramen> {
-        let mut builder = Database::builder().cache(config.cache).durability(match config.durability {
-            Durability::Commit => duramen::Durability::Commit,
-            Durability::Interval => duramen::Durability::Interval,
-            Durability::None => duramen::Durability::None,
-        });
-        if let Some(page_size) = config.page_size {
-            builder = builder.page_size(page_size);
-        }
+        let builder = builder(config);
         let path = folder.join("basic.duramen");
         let db = match config.disk {
             DiskKind::Memory => builder.in_memory()?,
@@ -46,7 +49,7 @@ impl Contestant for Duramen {
         let tx = db.begin_write()?;
         drop(tx.create_untyped(TABLE, &key_type, &format!("[u8;{}]", config.value_width), TableOptions::default())?);
         tx.commit()?;
-        Ok(Duramen { db: Some(db), builder, disk: config.disk, path })
+        Ok(Duramen { db: Some(db), disk: config.disk, path })
     }
 
     fn close(&mut self) -> Result<()> {
@@ -56,14 +59,14 @@ impl Contestant for Duramen {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<()> {
+    fn open(&mut self, config: &Config) -> Result<()> {
         if self.disk == DiskKind::File {
-            self.db = Some(self.builder.open(&self.path)?);
+            self.db = Some(builder(config).open(&self.path)?);
         }
         Ok(())
     }
 
-    fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+    fn commit(&self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
         let tx = self.db()?.begin_write()?;
         changes(&mut tx.open_untyped(TABLE)?)?;
         Ok(tx.commit()?)

@@ -6,19 +6,19 @@ use crate::keyset::Keys;
 use crate::value::Values;
 
 /// Fails if the store does not have exactly the keys of the ranks for which `present` is true, each with the value of
-/// its `generation`.
-pub(super) fn verify<C: Contestant>(
+/// its generation.
+pub(crate) fn verify<C: Contestant>(
     store: &C,
     keys: &Keys,
     values: Values,
     present: impl Fn(usize) -> bool,
-    generation: u64,
+    generation: impl Fn(usize) -> u64,
 ) -> Result<()> {
     let mut expected = (0..keys.len()).filter(|rank| present(*rank));
     let mut wrong = None;
     store.reader()?.scan(&[], |key, value| {
         let right = match expected.next() {
-            Some(rank) => keys.get(rank) == key && values.are(rank, generation, value),
+            Some(rank) => keys.get(rank) == key && values.are(rank, generation(rank), value),
             None => false,
         };
         if !right {
@@ -35,6 +35,6 @@ pub(super) fn verify<C: Contestant>(
 
 /// The error for a wrong answer of a store.
 #[cold]
-pub(super) fn wrong_answer(name: &str, what: &str, key: &[u8]) -> Box<dyn std::error::Error + Send + Sync> {
+pub(crate) fn wrong_answer(name: &str, what: &str, key: &[u8]) -> Box<dyn std::error::Error + Send + Sync> {
     format!("{name} answers wrong: {what} {:?}", String::from_utf8_lossy(key)).into()
 }

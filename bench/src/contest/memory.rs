@@ -2,23 +2,23 @@
 
 use crate::Result;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a block, the unit in which the system counts allocated space.
 const STAT_BLOCK: u64 = 512;
 
 /// Bytes of memory that this process has now.
-pub(super) fn resident() -> Result<u64> {
+pub(crate) fn resident() -> Result<u64> {
     status("VmRSS:")
 }
 
 /// The maximum memory of this process since [`reset_peak`], in bytes.
-pub(super) fn peak_resident() -> Result<u64> {
+pub(crate) fn peak_resident() -> Result<u64> {
     status("VmHWM:")
 }
 
 /// Resets the peak.
-pub(super) fn reset_peak() -> Result<()> {
+pub(crate) fn reset_peak() -> Result<()> {
     Ok(std::fs::write("/proc/self/clear_refs", "5")?)
 }
 
@@ -28,11 +28,11 @@ fn status(field: &str) -> Result<u64> {
     Ok(kib.ok_or_else(|| format!("/proc/self/status has no {field}"))? * 1024)
 }
 
-/// Bytes that the files of a folder have allocated.
-pub(super) fn allocated(folder: &Path) -> Result<u64> {
+/// Bytes that the files below a folder have allocated.
+pub(crate) fn allocated(folder: &Path) -> Result<u64> {
     let mut blocks = 0;
-    for file in std::fs::read_dir(folder)? {
-        match file?.metadata() {
+    for file in files(folder)? {
+        match file.metadata() {
             Ok(metadata) => blocks += metadata.blocks(),
             // A log segment may be removed at the same time.
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
@@ -40,6 +40,19 @@ pub(super) fn allocated(folder: &Path) -> Result<u64> {
         }
     }
     Ok(blocks * STAT_BLOCK)
+}
+
+/// The files below a folder.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => files.extend(self::files(&entry.path())?),
+            false => files.push(entry.path()),
+        }
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -52,8 +65,10 @@ mod tests {
         assert_eq!(allocated(folder.path()).unwrap(), 0);
         let file = std::fs::File::create(folder.path().join("holes")).unwrap();
         file.set_len(1 << 30).unwrap();
-        std::fs::write(folder.path().join("full"), vec![1; 1 << 20]).unwrap();
-        std::fs::File::open(folder.path().join("full")).unwrap().sync_all().unwrap();
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        let full = folder.path().join("below/full");
+        std::fs::write(&full, vec![1; 1 << 20]).unwrap();
+        std::fs::File::open(&full).unwrap().sync_all().unwrap();
         let bytes = allocated(folder.path()).unwrap();
         assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
     }

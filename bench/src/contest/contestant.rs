@@ -1,9 +1,28 @@
 //! The interface of a store that is measured. Measuring must not be in this file.
 
-use super::args::{Args, DiskKind, Durability};
 use crate::Result;
-use crate::keyset::Keys;
+use clap::ValueEnum;
 use std::path::Path;
+
+/// Where a database is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DiskKind {
+    /// In memory.
+    Memory,
+    /// In a file.
+    File,
+}
+
+/// When commits reach the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Durability {
+    /// Each commit before it is acknowledged.
+    Commit,
+    /// Every 100 ms.
+    Interval,
+    /// When the store chooses.
+    None,
+}
 
 /// The options of a store.
 #[derive(Clone, Copy, Debug)]
@@ -22,25 +41,15 @@ pub struct Config {
     pub value_width: usize,
 }
 
-impl Config {
-    /// The values of the options. The default cache is larger than the data.
-    pub(super) fn new(args: &Args, keys: &Keys) -> Config {
-        let data = keys.bytes() + keys.len() * (args.value + 16);
-        Config {
-            cache: args.cache.map_or(4 * data + (64 << 20), |size| size.0 as usize),
-            page_size: args.page_size.map(|size| size.0 as usize),
-            durability: args.durability,
-            disk: args.disk,
-            key_width: keys.width(),
-            value_width: args.value,
-        }
-    }
-}
-
 /// A store under measurement.
 pub trait Contestant: Sized + Sync {
     /// Its name in reports.
     const NAME: &'static str;
+
+    /// Why it cannot be measured here, if so: a library is missing.
+    fn missing() -> Option<String> {
+        None
+    }
 
     /// A new, empty store; its files, if any, go to `folder`.
     ///
@@ -54,17 +63,18 @@ pub trait Contestant: Sized + Sync {
     /// Errors of the store.
     fn close(&mut self) -> Result<()>;
 
-    /// Opens the store that was closed.
+    /// Opens the store that was closed, with these options from now on. Page size, disk and widths must be the ones it was
+    /// created with.
     ///
     /// # Errors
     /// Errors of the store.
-    fn open(&mut self) -> Result<()>;
+    fn open(&mut self, config: &Config) -> Result<()>;
 
-    /// Runs one writing transaction and commits it.
+    /// Runs one writing transaction and commits it. Only one thread writes at a time; others may read.
     ///
     /// # Errors
     /// Errors of the store and of `changes`.
-    fn commit(&mut self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()>;
+    fn commit(&self, changes: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()>;
 
     /// Makes the store as small as it can be.
     ///
