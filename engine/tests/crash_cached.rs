@@ -9,7 +9,7 @@ mod workload;
 use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, Result};
 use duramen_sim::model::{Change, Model};
-use duramen_sim::{Cut, Death, FailingVolume, Fault, Manner, Trigger};
+use duramen_sim::{Cut, CutChoice, Death, FailingVolume, Fault, Manner, Trigger};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
@@ -240,5 +240,44 @@ fn lose_superblocks(store: StoreKind) -> Result<()> {
         }
     }
     assert!(failed >= 4, "{failed}");
+    Ok(())
+}
+
+/// A page written outside the log gets no sync, and is only in the file cache. The next process uses the page for
+/// something else and dies before it writes the page. Redo of the third process then finds the old image.
+#[test]
+fn an_image_whose_sync_has_failed_is_no_base_of_a_delta() -> Result<()> {
+    let (volume, mut model) = (FailingVolume::new(0), Model::new());
+    // With chains of deltas.
+    let mut session = Session::create(StoreKind::Shadow, 2, &volume, &mut model)?;
+    let put = |table: &str, key: u32| Change::Put {
+        table: table.into(),
+        key: key.to_be_bytes().to_vec(),
+        value: b"a value that takes some room".to_vec(),
+    };
+    session.commit((0..600).map(|key| put("a", key)).collect(), Durability::Commit)?;
+    session.db.checkpoint()?;
+    let loading = volume.events();
+    session.db.compact(|_| ())?;
+    session.kill();
+    let is_sync = |event: &usize| volume.describe(*event).starts_with("sync of file 0");
+    let mut failed = 0;
+    for event in (loading..volume.events()).filter(is_sync) {
+        failed += 1;
+        let next = volume.outlive(Death { event, how: Manner::FailedSync(failed) });
+        let mut now = Model::beginning_with(model.after(1));
+        let mut second = Session::new(options().open_on(Arc::new(next.clone()), NAME)?, &next, &mut now);
+        second.commit((0..300).map(|key| put("b", key)).collect(), Durability::Commit)?;
+        second.kill();
+        let last = next.outlive(Death { event: next.events(), how: Manner::Killed(failed) });
+        options().open_on(Arc::new(last.clone()), NAME)?.checkpoint()?;
+        for choice in [CutChoice::DropUnsynced, CutChoice::Random(1), CutChoice::Random(2)] {
+            let state = last.crash(Cut { event: last.events(), choice });
+            let recovered = recover(&state, &now, Some((1, 1)), true);
+            let recovered = recovered.unwrap_or_else(|why| panic!("event {event}: {why}"));
+            recovered.into_iter().for_each(|(db, _)| kill(&state, db));
+        }
+    }
+    assert!(failed > 0);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Descents from the root to the leaf of a search. Each page is checked against its entry in its parent.
 
-use super::{KeyRange, PageRead, Tree};
+use super::{KeyRange, PageRead, ReadAhead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record, RecordListKind};
 
@@ -135,11 +135,12 @@ impl Tree {
 
     /// Calls `f` with the leaf whose range contains `key`, and while it returns true, with the next leaf to the right,
     /// each under its shared latch. It ends early if a right link does not lead to the next leaf, or leads to a page
-    /// that is not in memory. A caller that needs more leaves descends again; then a damaged page gives an error.
+    /// that cannot be read. A caller that needs more leaves descends again; then a damaged page gives an error.
     pub fn leaves_from<S: PageRead>(
         &self,
         store: &S,
         key: &[u8],
+        ahead: &mut ReadAhead,
         mut f: impl FnMut(Page<'_>) -> Result<bool>,
     ) -> Result<()> {
         let mut latched = self.descend(store, Target::Covering(key))?;
@@ -155,7 +156,14 @@ impl Tree {
             }
             // While this latch is held, the link does not change. But if the leaf has been detached, the link may be
             // out of date: the page may be free by now, or another page.
-            let Some(next) = store.fetch(right) else { return Ok(()) };
+            let next = match store.fetch(right) {
+                Some(next) => next,
+                None => match read_missing(store, latched, right, || ahead.step(self, store, right, &upper)) {
+                    Ok(Some(next)) => next,
+                    Ok(None) | Err(Error::Corrupt { .. }) => return Ok(()),
+                    Err(error) => return Err(error),
+                },
+            };
             let page = Page::new(&next);
             if self.check_page(page, right, 0).is_err() || page.lower_fence() != upper.as_slice() {
                 return Ok(());
@@ -220,7 +228,7 @@ impl Tree {
             latched = match child {
                 Some(child) => child,
                 None if keeps_latch => store.read(id)?,
-                None => match read_child(store, latched, id)? {
+                None => match read_missing(store, latched, id, || ())? {
                     Some(child) => child,
                     None => return Ok(None),
                 },
@@ -358,22 +366,29 @@ impl Step {
     }
 }
 
-/// Reads a child that is not in memory. The latch of its parent is released meanwhile. Returns the child, latched, or
-/// `None` if the parent has changed, so that the page may not be its child any more.
+/// Reads a page that is not in memory, and to which the latched page `from` refers. The latch is released meanwhile, and
+/// `hint` is called while nothing is latched. Returns the page, latched, or `None` if `from` has changed, so that it may
+/// not refer to the page any more.
 #[cold]
 #[inline(never)]
-fn read_child<'s, S: PageRead>(store: &'s S, parent: S::Ref<'s>, child: PageId) -> Result<Option<S::Ref<'s>>> {
-    let page = Page::new(&parent);
+fn read_missing<'s, S: PageRead>(
+    store: &'s S,
+    from: S::Ref<'s>,
+    missing: PageId,
+    hint: impl FnOnce(),
+) -> Result<Option<S::Ref<'s>>> {
+    let page = Page::new(&from);
     let (id, lsn) = (page.id(), page.lsn());
-    drop(parent);
-    // An error counts only if the page is still the child; then it occurs again below.
-    drop(store.read(child));
-    let Ok(parent) = store.read(id) else { return Ok(None) };
+    drop(from);
+    hint();
+    // An error counts only if the page still refers to the missing one; then it occurs again below.
+    drop(store.read(missing));
+    let Ok(from) = store.read(id) else { return Ok(None) };
     // Each change of a page raises its LSN.
-    if Page::new(&parent).lsn() != lsn || Page::new(&parent).id() != id {
+    if Page::new(&from).lsn() != lsn || Page::new(&from).id() != id {
         return Ok(None);
     }
-    store.read(child).map(Some)
+    store.read(missing).map(Some)
 }
 
 /// The error of a page whose fences do not match the separators of its parent.

@@ -190,6 +190,11 @@ impl WriteGuard<'_> {
         PageId(self.frame.id.load(Ordering::Relaxed))
     }
 
+    /// The page gets new contents, which do not depend on what the store has: the store then writes the whole page.
+    pub fn forget_base(&mut self) {
+        self.frame.add_changed(ChangedParts::ALL);
+    }
+
     /// Call it after each change. `lsn` is the LSN of the operation.
     pub fn mark_dirty(&mut self, lsn: Lsn) {
         self.frame.mark_dirty(lsn, self.dirty);

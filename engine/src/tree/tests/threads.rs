@@ -196,7 +196,7 @@ fn readers_find_all_entries_that_always_exist() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = [(); 2].map(|()| scope.spawn(|| read(&tree, &store, &keys, &stop)));
-        write(&tree, &store, 40);
+        write(&tree, &store, 200);
         stop.store(true, Ordering::Relaxed);
         readers.into_iter().for_each(|reader| reader.join().unwrap());
     });

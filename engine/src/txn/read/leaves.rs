@@ -55,7 +55,7 @@ impl Engine {
         while range.is_above(&at) {
             let (mut state, mut last, mut begun) = (LeafState::Unknown, false, false);
             let released = self.released.load(Ordering::Acquire);
-            tree.leaves_from(&pages, &at.clone(), |page| {
+            tree.leaves_from(&pages, &at.clone(), &mut ahead, |page| {
                 if std::mem::replace(&mut begun, true) && self.released.load(Ordering::Acquire) != released {
                     // The link may be old, and its page a new one that begins at the same key by chance.
                     return Ok(false);

@@ -289,6 +289,11 @@ impl<'a> Redo<'a> {
             self.found.skipped += 1;
             return Ok(());
         }
+        if is_format {
+            // The image may belong to a page that no commit has used. If the sync of that image failed, only the file cache
+            // may have it. A later generation then counts it as synced, so it must not be the base of a delta.
+            page.forget_base();
+        }
         let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
             // Other pages were checked when they were read; content that comes from the log has not been.
             if fits && is_format {
