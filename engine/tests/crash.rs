@@ -13,7 +13,7 @@ use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
 use workload::stores::STORES;
-use workload::{DELTAS, Workload, options};
+use workload::{DELTAS, Workload, options, page_size_of};
 
 /// Steps of one history.
 const STEPS: usize = 110;
@@ -59,6 +59,7 @@ impl History {
         let mut model = Model::new();
         let mut run = || {
             let db = options()
+                .page_size(page_size_of(shape.store, shape.delta))
                 .store(shape.store)
                 .delta(shape.delta)
                 .log_shape(shape.log)

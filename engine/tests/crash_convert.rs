@@ -8,7 +8,7 @@ mod layouts;
 #[path = "workload/stores.rs"]
 mod stores;
 
-use duramen::db::StoreKind;
+use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy};
 use duramen::io::Volume;
 use duramen::{Builder, Database, Error, Result, TableDef, TableInfo};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
@@ -33,10 +33,11 @@ fn convert(volume: &FailingVolume, store: StoreKind) -> Result<()> {
 fn device(store: StoreKind, closed: bool) -> Result<(FailingVolume, Contents)> {
     let mut rng = fastrand::Rng::with_seed(2);
     let volume = FailingVolume::new(1);
-    let db = options().page_size(4096).store(store).create_on(Arc::new(volume.clone()), NAME)?;
+    let db = options().page_size(8192).store(store).create_on(Arc::new(volume.clone()), NAME)?;
     for kind in kinds(6, &mut rng).iter().step_by(5) {
         kind.put(&db, &mut rng)?;
     }
+    db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Lz4), |_| ())?;
     let contents = contents(&db)?;
     if closed {
         db.close()?;

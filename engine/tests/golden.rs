@@ -33,7 +33,7 @@ struct Golden {
 fn delta_of(file: &str) -> Option<DeltaBlocks> {
     match file {
         "shadow" => Some(DeltaBlocks::OFF),
-        "shadow-delta" => Some(DeltaBlocks::default()),
+        "shadow-compression" | "shadow-delta" => Some(DeltaBlocks::default()),
         "shadow-chain" => Some(DeltaBlocks { threshold: 3000, segment: 32, blocks: 4 }),
         _ => None,
     }
@@ -46,7 +46,8 @@ fn files() -> Vec<(String, Vec<Golden>)> {
     let layouts = KeyLayout::ALL.map(|layout| (layout.to_string().replace(':', "-"), tables(layout, first)));
     let codecs = newer.iter().map(|codec| (format!("blocks-{codec}"), tables(KeyLayout::Blocks, &[*codec])));
     let shadow = ["shadow", "shadow-delta", "shadow-chain"].map(|name| (name.to_owned(), tables(KeyLayout::Head, &[])));
-    layouts.into_iter().chain(codecs).chain([("compression".to_owned(), compressed())]).chain(shadow).collect()
+    let compressed = ["compression", "shadow-compression"].map(|name| (name.to_owned(), compressed()));
+    layouts.into_iter().chain(codecs).chain(compressed).chain(shadow).collect()
 }
 
 /// A table of each kind of compression and of target.
@@ -120,7 +121,9 @@ fn value(table: &Golden, n: usize) -> Vec<u8> {
 }
 
 fn write(path: &Path, name: &str, tables: &[Golden]) -> Result<()> {
-    let mut builder = Database::builder().page_size(4096).background(false);
+    // The store `shadow` does not compress pages of 4 KiB.
+    let page_size = if name == "shadow-compression" { 8192 } else { 4096 };
+    let mut builder = Database::builder().page_size(page_size).background(false);
     if let Some(delta) = delta_of(name) {
         builder = builder.store(StoreKind::Shadow).delta(delta);
     }

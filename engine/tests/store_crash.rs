@@ -8,16 +8,20 @@ mod workload;
 use duramen::base::{Error, Lsn, PageId, Result, TableId, bytes};
 use duramen::io::{OpenMode, Volume};
 use duramen::page::{run_page, unpack};
-use duramen::store::{self, Base, ChangedParts, DeltaBlocks, Meta, PageStore, StoreKind, StoreOptions, WriteTotals};
+use duramen::store::{
+    self, Base, ChangedParts, Compression, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Target,
+    WriteTotals,
+};
 use duramen_sim::{FailingVolume, Fault, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use workload::DELTAS;
+use workload::{DELTAS, page_size_of};
 
-const PAGE_SIZE: usize = 4096;
 const PAGES: u32 = 300;
 const FILE: &str = "db";
+/// The table of all pages.
+const TABLE: TableId = TableId(3);
 /// Where the log begins.
 const FIRST_LSN: u64 = 1;
 
@@ -62,7 +66,7 @@ impl Shape {
     }
 
     fn page_len(self) -> usize {
-        PAGE_SIZE - self.options.kind.trailer()
+        page_size_of(self.options.kind, self.options.delta) - self.options.kind.trailer()
     }
 
     fn meta(self, redo: u64) -> Meta {
@@ -262,7 +266,15 @@ impl Run {
         }
     }
 
+    /// Compresses pages, in another way each time, if the store can.
     fn flush(&mut self, pages: &BTreeMap<u32, Vec<u8>>) -> Result<()> {
+        if let Some(compression) = self.store.compression() {
+            let ways =
+                [Compression::Lz4, Compression::None, Compression::Zstd(1), Compression::Lz4, Compression::Zlib(1)];
+            let target = if self.end.is_multiple_of(3) { Target::Bytes(2048) } else { Target::Fit };
+            let way = ways[self.end as usize % ways.len()];
+            compression.set_policy(TABLE, PagePolicy { compression: way, target, ..PagePolicy::default() });
+        }
         let mut writer = self.store.writer();
         let mut after = Vec::new();
         for (&id, page) in pages {
@@ -365,11 +377,14 @@ impl Run {
 const PAYLOAD: usize = 100;
 const LEAST_PAYLOAD: usize = 800;
 
-/// A sound page whose content and length follow from its LSN.
+/// A sound page whose content and length follow from its LSN. Half of all pages do not become smaller.
 fn page(len: usize, id: u32, lsn: u64) -> Vec<u8> {
-    let payload = vec![lsn as u8 | 1; LEAST_PAYLOAD + PAYLOAD + (lsn * 397 % 2900) as usize];
+    let mut payload = vec![lsn as u8 | 1; LEAST_PAYLOAD + PAYLOAD + (lsn as usize * 397 % (len - 1180))];
+    if lsn.is_multiple_of(2) {
+        fastrand::Rng::with_seed(lsn).fill(&mut payload);
+    }
     let mut page = vec![0; len];
-    unpack(&run_page(PageId(id), TableId(3), PageId::NONE, &payload), &mut page).unwrap();
+    unpack(&run_page(PageId(id), TABLE, PageId::NONE, &payload), &mut page).unwrap();
     bytes::put_u64(&mut page, 0, lsn);
     page
 }

@@ -219,7 +219,7 @@ fn plans_that_cannot_be_met_are_refused_and_change_nothing() -> Result<()> {
     assert!(matches!(db.compact_with(&all, |_| ()), Err(Error::ReadOnly)));
     drop(db);
     let shadow = folder.path().join("s.duramen");
-    let db = Database::builder().store(duramen::db::StoreKind::Shadow).create(&shadow)?;
+    let db = Database::builder().store(duramen::db::StoreKind::Shadow).page_size(4096).create(&shadow)?;
     assert!(matches!(db.analyze(&all, |_| ()), Err(Error::Option { option: "compression", .. })));
     Ok(())
 }

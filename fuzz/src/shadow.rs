@@ -1,9 +1,11 @@
 //! The page store `shadow`: histories with damage, and hostile bytes under right checksums.
 
-use crate::store::{meta, page};
+use crate::store::{COMPRESSIONS, TABLE, meta, page};
 use duramen::base::{PageId, bytes};
 use duramen::io::{Disk, MemoryDisk};
-use duramen::store::{self, Base, ChangedParts, DeltaBlocks, Meta, PageStore, StoreKind, StoreOptions, Trust, fuzzing};
+use duramen::store::{
+    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Trust, fuzzing,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ struct History {
 }
 
 fn meta_of_file() -> Meta {
-    Meta { page_size: crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: PAGES, ..meta() }
+    Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: PAGES, ..meta() }
 }
 
 /// Plays a history: how changes are written, then a byte a step, and after the end whether the database is closed.
@@ -46,6 +48,9 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
             continue;
         }
         let id = u32::from(step) % PAGES;
+        let compression = COMPRESSIONS[usize::from(step) / 8 % COMPRESSIONS.len()];
+        let policy = PagePolicy { compression, ..PagePolicy::default() };
+        store.compression().expect("it compresses").set_policy(TABLE, policy);
         let last = written.get(&id).and_then(|versions| versions.last()).filter(|_| step < 150);
         let parts = changed.entry(id).or_insert(ChangedParts::ALL);
         let page = match last {
@@ -58,7 +63,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
             }
             None => {
                 *parts = ChangedParts::ALL;
-                page(id, version, 3000, meta.page_size)
+                page(id, version, 6000, meta.page_size)
             }
         };
         let mut writer = store.writer();

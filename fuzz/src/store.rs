@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The table of the pages made here.
-const TABLE: TableId = TableId(1);
+pub const TABLE: TableId = TableId(1);
 
 /// How they are compressed.
-const COMPRESSIONS: [Compression; 4] =
+pub const COMPRESSIONS: [Compression; 4] =
     [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)];
 const TARGETS: [Target; 3] = [Target::Fit, Target::Bytes(2048), Target::Bytes(1024)];
 
@@ -81,10 +81,8 @@ pub fn damage_store(data: &[u8]) -> usize {
         let id = u32::from(step % 16) * 40;
         let [compression, target] = [usize::from(step), usize::from(step) / COMPRESSIONS.len()];
         let compression = COMPRESSIONS[compression % COMPRESSIONS.len()];
-        store.set_policy(
-            TABLE,
-            PagePolicy { compression, target: TARGETS[target % TARGETS.len()], ..PagePolicy::default() },
-        );
+        let policy = PagePolicy { compression, target: TARGETS[target % TARGETS.len()], ..PagePolicy::default() };
+        store.compression().expect("it compresses").set_policy(TABLE, policy);
         match step {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
             200.. => store.drop_page(PageId(id)),

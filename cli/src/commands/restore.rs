@@ -7,7 +7,7 @@ use crate::dump::{Head, Reader};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
-use duramen::base::limits::DEFAULT_PAGE_SIZE;
+use duramen::base::limits::{DEFAULT_PAGE_SIZE, MIN_FILE_PAGE_SIZE};
 use duramen::db::{Compression, DEFAULT_FILL, Target};
 use duramen::{Codec, Error, TableOptions, UnknownCodec};
 use serde::Serialize;
@@ -38,10 +38,11 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {
+        let page_size = args.new_file.page_size.map_or(DEFAULT_PAGE_SIZE, crate::size::length);
         let (compression, target) = match args.new_file.store {
-            // It does not compress pages.
-            Some(Store::Shadow) => (Compression::None, Target::Fit),
-            _ => (parsed(head.compression.as_deref())?, target(&head, args)?),
+            // It does not compress pages of this size.
+            Some(Store::Shadow) if page_size == MIN_FILE_PAGE_SIZE => (Compression::None, Target::Fit),
+            _ => (parsed(head.compression.as_deref())?, target(&head, page_size)?),
         };
         let options = TableOptions {
             keys: Some(head.keys.parse()?),
@@ -79,8 +80,7 @@ fn parsed<T: FromStr<Err = Error> + Default>(text: Option<&str>) -> Result<T> {
 }
 
 /// The target in the dump, unless it is too long for the pages of the new database.
-fn target(head: &Head, args: &Restore) -> Result<Target> {
-    let page_size = args.new_file.page_size.map_or(DEFAULT_PAGE_SIZE, crate::size::length);
+fn target(head: &Head, page_size: usize) -> Result<Target> {
     let fits = |target: &Target| !matches!(target, Target::Bytes(bytes) if *bytes as usize >= page_size);
     Ok(Some(parsed(head.target.as_deref())?).filter(fits).unwrap_or_default())
 }

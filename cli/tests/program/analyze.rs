@@ -92,7 +92,7 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         let message = place.error(command, "");
         assert!(message.contains(says), "{command}: {message}");
     }
-    place.ok("compact t.duramen --store shadow", "");
+    place.ok("compact t.duramen --store shadow --page-size 4K", "");
     let message = place.error("analyze t.duramen", "");
     assert!(message.contains("shadow"), "{message}");
 }

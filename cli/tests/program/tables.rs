@@ -101,9 +101,12 @@ fn pages_of_a_table_are_compressed_as_asked_and_stay_so_in_a_dump() {
         assert_eq!(table(&name)["compression"], wanted);
         assert_eq!(table("again.duramen"), table(&name));
         place.ok("restore shadow.duramen d -q --store shadow", "");
-        assert_eq!(table("shadow.duramen")["compression"], "none");
+        assert_eq!(table("shadow.duramen")["compression"], wanted);
+        assert_eq!(place.ok("scan shadow.duramen t", ""), rows);
+        place.ok("restore small.duramen d -q --store shadow --page-size 4K", "");
+        assert_eq!(table("small.duramen")["compression"], "none");
         sizes.push(std::fs::metadata(place.path(&name)).unwrap().len());
-        for made in ["again.duramen", "shadow.duramen"] {
+        for made in ["again.duramen", "shadow.duramen", "small.duramen"] {
             std::fs::remove_file(place.path(made)).unwrap();
         }
     }
@@ -111,7 +114,7 @@ fn pages_of_a_table_are_compressed_as_asked_and_stay_so_in_a_dump() {
 
     let error = place.error("load new.duramen t --compress lzma", "a\tb\n");
     assert!(error.contains("--compress") && error.contains("zstd:1 to zstd:22"), "{error}");
-    let error = place.error("load new.duramen t --store shadow --compress lz4", "a\tb\n");
+    let error = place.error("load new.duramen t --store shadow --page-size 4K --compress lz4", "a\tb\n");
     assert!(error.contains("--compress cannot be lz4") && error.contains("shadow"), "{error}");
     let error = place.error("load lz4.duramen t --compress zstd", "a\tb\n");
     assert!(error.contains("--compress lz4, not zstd:3"), "{error}");

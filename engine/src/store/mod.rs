@@ -10,7 +10,7 @@
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
 //!   blocks. It has no page table.
-//! * `compress`: compression of pages on their way to the file, as `table` uses it.
+//! * `compress`: compression of pages on their way to the file.
 //! * `options`: what is chosen of a store when a database is created.
 //! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
 //!   writes, whatever store is in it.
@@ -31,7 +31,7 @@ mod tests;
 mod totals;
 
 pub use changed::ChangedParts;
-pub use compress::{Compression, CompressionTotals, Overflow, PagePolicy, Target};
+pub use compress::{Compression, CompressionTotals, Overflow, PageCompression, PagePolicy, Places, Target, Trial};
 pub use file::DatabaseFile;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
@@ -40,7 +40,6 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
-pub use table::trial::Trial;
 pub use totals::WriteTotals;
 
 /// What the fuzz targets call. Nothing else may use it.
@@ -49,7 +48,7 @@ pub mod fuzzing {
     pub use super::table::fuzzing::{open_image, page_table};
 }
 
-use crate::base::{Error, Result};
+use crate::base::{Error, PageId, Result};
 use crate::io::Disk;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,4 +88,12 @@ fn of_file(file: DatabaseFile) -> Result<Arc<dyn PageStore>> {
         #[cfg(test)]
         StoreKind::Slots => Arc::new(tests::slots::SlotStore::open(file)?),
     })
+}
+
+/// The error with the page id that was asked for, if the bytes name another one.
+fn name(id: PageId, error: Error) -> Error {
+    match error {
+        Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
+        other => other,
+    }
 }

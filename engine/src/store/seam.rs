@@ -14,13 +14,13 @@
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
 //! [`PageStore::drop_page`] for a page that is being written.
 
+use super::PageCompression;
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::superblock::Meta;
-use super::{CompressionTotals, PagePolicy};
 use crate::base::bytes::take;
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result};
 use std::ops::Deref;
 
 /// How the file of a database keeps its pages. It is chosen when the database is created, with
@@ -244,32 +244,9 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// For stores that need nothing it changes nothing.
     fn persist_table(&self) {}
 
-    /// Whether the store compresses pages.
-    fn compresses(&self) -> bool {
-        false
-    }
-
-    /// Sets the policies of all tables. Those that the store had belong to tables that may not exist any more.
-    fn replace_policies(&self, new: &mut dyn Iterator<Item = (TableId, PagePolicy)>) {
-        let _ = new;
-    }
-
-    /// Sets the policy of a table. It applies to each of its pages when the page is next written. A store that does not compress
-    /// ignores it.
-    fn set_policy(&self, table: TableId, policy: PagePolicy) {
-        let _ = (table, policy);
-    }
-
-    /// True if there are pages for [`PageStore::take_to_be_split`].
-    fn has_to_be_split(&self) -> bool {
-        false
-    }
-
-    /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may have been
-    /// changed or freed since.
-    fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
-        let _ = most;
-        Vec::new()
+    /// The policies of tables and what compression has done; `None` if the store does not compress pages.
+    fn compression(&self) -> Option<&PageCompression> {
+        None
     }
 
     /// Begins to write pages together.
@@ -389,11 +366,6 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
 
     /// Bytes of the place of a page in the file; `None` if the store has no image of it.
     fn place_bytes(&self, id: PageId) -> Option<u64>;
-
-    /// The pages that were compressed and decompressed, and the time of that.
-    fn compression(&self) -> CompressionTotals {
-        CompressionTotals::default()
-    }
 
     /// How small changes of pages are written, if the store has delta blocks.
     fn delta(&self) -> Option<DeltaBlocks> {

@@ -2,16 +2,18 @@
 
 use super::engine::Engine;
 use crate::base::{Error, Result, TableId};
-use crate::store::{Compression, PagePolicy, PageStore, Target};
+use crate::store::{Compression, PageCompression, PagePolicy, PageStore, Target};
 use std::sync::Arc;
 
 impl Engine {
     /// Returns an error if the pages of a table cannot have this policy in this database.
     pub(crate) fn check_policy(&self, policy: PagePolicy) -> Result<()> {
         policy.check(self.page_size())?;
-        let Some(store) = self.store.as_ref().filter(|store| !store.compresses()) else { return Ok(()) };
+        let Some(store) = self.store.as_ref().filter(|store| store.compression().is_none()) else { return Ok(()) };
         let refused = |option, value: String, only: &str| {
-            let expected = format!("{only} with the page store {}", store.file().kind().name());
+            let (kind, page) = (store.file().kind(), self.page_size());
+            let size = (page + kind.trailer()) / 1024;
+            let expected = format!("{only} with the page store {} and pages of {size} KiB", kind.name());
             Err(Error::Option { option, value, expected })
         };
         match policy {
@@ -21,6 +23,12 @@ impl Engine {
         }
     }
 
+    /// Bytes of a place that meets a target.
+    pub(crate) fn place_of_target(&self, bytes: u32) -> u64 {
+        let places = self.compression().map(PageCompression::places);
+        places.map_or(bytes.into(), |places| places.of_target(bytes) as u64)
+    }
+
     /// Returns the page store; `None` in memory.
     pub(crate) fn page_store(&self) -> Option<Arc<dyn PageStore>> {
         self.store.clone()
@@ -28,8 +36,8 @@ impl Engine {
 
     /// Sets the policies of all tables.
     pub(crate) fn replace_policies(&self, policies: impl IntoIterator<Item = (TableId, PagePolicy)>) {
-        if let Some(store) = &self.store {
-            store.replace_policies(&mut policies.into_iter());
+        if let Some(compression) = self.compression() {
+            compression.replace_policies(policies);
         }
     }
 
@@ -40,8 +48,13 @@ impl Engine {
 
     /// Sets the policy for writing the pages of a table.
     pub(crate) fn set_policy(&self, table: TableId, policy: PagePolicy) {
-        if let Some(store) = &self.store {
-            store.set_policy(table, policy);
+        if let Some(compression) = self.compression() {
+            compression.set_policy(table, policy);
         }
+    }
+
+    /// What the page store knows of compression, if it compresses pages.
+    pub(in crate::txn) fn compression(&self) -> Option<&PageCompression> {
+        self.store.as_ref()?.compression()
     }
 }

@@ -1,7 +1,7 @@
 //! [`Metrics`]: what a database has written and how much data its users have put. The counting is in `io` and `store`.
 
 use super::engine::Engine;
-use crate::store::{CompressionTotals, StoreKind, WriteTotals};
+use crate::store::{CompressionTotals, PageCompression, StoreKind, WriteTotals};
 use std::sync::atomic::Ordering;
 
 /// The bytes that a database has written, and the sizes of its file. `Database::metrics` returns them. The counters are
@@ -81,7 +81,7 @@ impl Engine {
             delta_bytes: store.delta_bytes(),
             compression: CompressionTotals {
                 split: self.overflow_splits.load(Ordering::Relaxed),
-                ..store.compression()
+                ..store.compression().map(PageCompression::totals).unwrap_or_default()
             },
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod session;
 pub(crate) mod stores;
 
 use duramen::db::types::TableOptions;
-use duramen::db::{Compression, DEFAULT_FILL, DeltaBlocks, Overflow, Target};
+use duramen::db::{Compression, DEFAULT_FILL, DeltaBlocks, Overflow, StoreKind, Target};
 use duramen::{Builder, Database, Durability, Error, ReadTransaction, Result, WriteTransaction};
 use duramen_sim::model::{Change, Table, Tables};
 use std::ops::Bound;
@@ -44,6 +44,15 @@ const MANY: usize = 900;
 /// Pages of 4 KiB, the smallest cache there is, no thread of its own: everything happens in the order that a test says.
 pub(crate) fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).checkpoint_bytes(160 << 10).background(false)
+}
+
+/// Bytes of a page, where the page store is `shadow` with these delta blocks. A page of 4 KiB is never compressed there.
+pub(crate) fn page_size_of(store: StoreKind, delta: DeltaBlocks) -> usize {
+    match (store, delta.blocks) {
+        (StoreKind::Table, _) | (_, 4) => 4096,
+        (_, 16) => 16384,
+        _ => 8192,
+    }
 }
 
 /// How databases write small changes of their pages, if their store can. Most deltas have several sectors, which can

@@ -1,7 +1,7 @@
 //! A workload on a simulated volume. Marks in its history say what was promised at which moment, and so what a recovery
 //! must find.
 
-use super::{DELTAS, Step, Workload, apply, contents, options};
+use super::{DELTAS, Step, Workload, apply, contents, options, page_size_of};
 use duramen::db::{Compression, CompressionPlan, StoreKind, Strategy, Target};
 use duramen::{Database, Durability, Error, ReadTransaction, Result};
 use duramen_sim::FailingVolume;
@@ -81,7 +81,8 @@ impl<'a> Session<'a> {
         model: &'a mut Model,
     ) -> Result<Session<'a>> {
         let delta = DELTAS[usize::try_from(seed % DELTAS.len() as u64).unwrap_or(0)];
-        let db = options().store(store).delta(delta).create_on(Arc::new(volume.clone()), NAME)?;
+        let builder = options().page_size(page_size_of(store, delta)).store(store).delta(delta);
+        let db = builder.create_on(Arc::new(volume.clone()), NAME)?;
         Ok(Session::new(db, volume, model))
     }
 
@@ -188,9 +189,10 @@ pub(crate) fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Compacts. With the store `table` some compactions also compress all tables or decompress them.
+/// Compacts. If the page store can, some compactions also compress all tables or decompress them.
 fn compact(db: &Database, number: u64) -> Result<()> {
-    let compresses = db.stats().store == Some(StoreKind::Table);
+    let stats = db.stats();
+    let compresses = stats.store == Some(StoreKind::Table) || stats.page_size > 4096;
     let plan = |strategy, target| CompressionPlan::new(strategy, Compression::Lz4).target(target);
     let report = match number % 4 {
         1 if compresses => db.compact_with(&plan(Strategy::All, Target::Fit), |_| ())?,

@@ -6,7 +6,7 @@ use crate::base::{Error, PageId, Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::info::TableInfo;
 use crate::page::Page;
-use crate::store::{Compression, PagePolicy, PageStore, Target, Trial};
+use crate::store::{Compression, PageCompression, PagePolicy, PageStore, Places, Target, Trial};
 use std::collections::HashMap;
 
 /// About the most pages that are sampled.
@@ -149,10 +149,14 @@ impl Database {
         let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); policies.len()] };
         let mut samples = vec![empty; tables.len()];
         let Some(store) = engine.page_store() else { return Ok(Sampled { samples, scale: 1.0 }) };
+        let Some(places) = store.compression().map(PageCompression::places) else {
+            return Ok(Sampled { samples, scale: 1.0 });
+        };
         let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
         let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
         let of = all.len().div_ceil(step) as u64;
-        let (mut trials, mut page) = (Trials::default(), vec![0; engine.page_size()]);
+        let mut page = vec![0; engine.page_size()];
+        let mut trials = Trials { places, trial: Trial::default(), packed: Vec::new() };
         for (pages, id) in (1..).zip(all.iter().copied().step_by(step)) {
             let table = read(&*store, id, &mut page);
             let at = table.and_then(|table| tables.iter().position(|id| *id == table));
@@ -188,8 +192,8 @@ fn read(store: &dyn PageStore, id: PageId, page: &mut [u8]) -> Option<TableId> {
 }
 
 /// Compresses pages with each method.
-#[derive(Default)]
 struct Trials {
+    places: Places,
     trial: Trial,
     packed: Vec<u8>,
 }
@@ -200,13 +204,13 @@ impl Trials {
         self.packed.clear();
         Page::new(page).packed_into(&mut self.packed);
         let mut last = (Compression::None, self.trial.run(Compression::None, &self.packed));
-        sample.plain.push(last.1.place_bytes(uncompressed, page.len()));
+        sample.plain.push(last.1.place_bytes(uncompressed, &self.places));
         for (policy, of) in policies.iter().zip(&mut sample.methods) {
             if last.0 != policy.compression {
                 last = (policy.compression, self.trial.run(policy.compression, &self.packed));
             }
             let result = last.1;
-            of.stored.push(result.place_bytes(*policy, page.len()));
+            of.stored.push(result.place_bytes(*policy, &self.places));
             of.write_time += result.write_time;
             of.read_time += result.read_time;
         }

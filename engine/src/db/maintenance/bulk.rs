@@ -45,7 +45,8 @@ impl<'t> Sink<'t> {
     /// The same, for the leaves of a table with this policy.
     pub(crate) fn for_policy(tx: &'t WriteTransaction, policy: PagePolicy) -> Sink<'t> {
         let engine = &tx.shared.engine;
-        Sink { engine, adopted: &tx.adopted, fill: TargetFill::new(policy, engine.page_size()) }
+        let fill = TargetFill::new(policy, engine.page_size(), |target| engine.place_of_target(target));
+        Sink { engine, adopted: &tx.adopted, fill }
     }
 }
 

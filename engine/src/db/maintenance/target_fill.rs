@@ -21,15 +21,16 @@ impl TargetFill {
     const MORE: f32 = 1.01;
     const MET: u32 = 32;
 
-    pub(super) fn new(policy: PagePolicy, page_size: usize) -> TargetFill {
+    /// `place_of` returns the bytes of a place that meets a target.
+    pub(super) fn new(policy: PagePolicy, page_size: usize, place_of: impl Fn(u32) -> u64) -> TargetFill {
         let target = match policy {
             PagePolicy { compression: Compression::None, .. } | PagePolicy { overflow: Overflow::Spill, .. } => None,
             PagePolicy { target: Target::Fit, .. } => None,
-            PagePolicy { target: Target::Bytes(bytes), .. } => Some(bytes),
+            PagePolicy { target: Target::Bytes(bytes), .. } => Some(place_of(bytes)),
         };
         #[allow(clippy::cast_precision_loss)]
         let least = target.map_or(1.0, |bytes| bytes as f32 / page_size as f32);
-        TargetFill { target: target.map(u64::from), least, part: 1.0, met: 0 }
+        TargetFill { target, least, part: 1.0, met: 0 }
     }
 
     /// True if the places of leaves are to be noted.
@@ -63,8 +64,8 @@ mod tests {
     #[test]
     fn leaves_are_filled_until_most_meet_the_target() {
         let policy = |overflow| PagePolicy { compression: Compression::Lz4, target: Target::Bytes(8192), overflow };
-        assert!(!TargetFill::new(policy(Overflow::Spill), 16_384).is_adaptive());
-        let mut fill = TargetFill::new(policy(Overflow::Split), 16_384);
+        assert!(!TargetFill::new(policy(Overflow::Spill), 16_384, u64::from).is_adaptive());
+        let mut fill = TargetFill::new(policy(Overflow::Split), 16_384, u64::from);
         let mut missed = 0;
         for leaf in 0..1000 {
             // Compression saves three tenths.

@@ -49,7 +49,7 @@ pub struct TableOptions {
     pub codec: Option<Codec>,
     /// The rule for separators.
     pub separators: Option<Separators>,
-    /// How the pages of the table are compressed in the file. The page store `shadow` does not compress pages.
+    /// How the pages of the table are compressed in the file. The page store `shadow` does not compress pages of 4 KiB.
     pub compression: Compression,
     /// The length of the places that the pages of the table get in the file.
     pub target: Target,

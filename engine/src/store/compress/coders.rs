@@ -3,10 +3,12 @@
 use super::{Compression, Encoding};
 use crate::base::Result;
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+use lz4_flex::block::CompressTable;
 
 /// The coders of one thread, made when they are first needed.
 #[derive(Default)]
 pub(in crate::store) struct Coders {
+    lz4: Option<CompressTable>,
     #[cfg(feature = "zstd")]
     zstd: Option<(u8, zstd::bulk::Compressor<'static>)>,
     #[cfg(feature = "zstd")]
@@ -38,7 +40,10 @@ impl Coders {
         out.resize(bound, 0);
         let len = match compression {
             Compression::None => None,
-            Compression::Lz4 => lz4_flex::block::compress_into(packed, out).ok(),
+            Compression::Lz4 => {
+                let table = self.lz4.get_or_insert_default();
+                lz4_flex::block::compress_into_with_table(packed, out, table).ok()
+            }
             Compression::Zstd(level) => self.zstd(level, packed, out),
             Compression::Zlib(level) => self.zlib(level, packed, out),
         };

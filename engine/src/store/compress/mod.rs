@@ -1,23 +1,30 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An [`Encoding`]
-//! names the method with which a page was written. `coders` compresses and decompresses, `attempts` decides which pages are
-//! worth it, and `totals` counts. Where the bytes are in the file must not be in this folder.
+//! names the method with which a page was written. `pages` compresses after the policies of tables, `places` has the lengths of
+//! places, `coders` compresses and decompresses, `attempts` decides which pages are worth it, `totals` counts, and `trial`
+//! compresses only to measure. Where the bytes are in the file must not be in this folder.
 
 mod attempts;
 mod coders;
+mod pages;
+mod places;
 mod policy;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod trial;
 
 pub(in crate::store) use coders::Coders;
+pub use pages::PageCompression;
+pub(in crate::store) use pages::Policies;
+pub use places::Places;
 pub use policy::{Overflow, PagePolicy, Target};
+pub(in crate::store) use policy::{POLICY_BYTES, decode_policies, encode_policies};
 pub use totals::CompressionTotals;
+pub use trial::Trial;
 
 use crate::base::{Error, Result};
-use attempts::Attempts;
 use std::fmt;
 use std::str::FromStr;
-use totals::CompressionCounters;
 
 /// How the pages of a table are compressed in the file. It is an option of a table
 /// ([`TableDef::compression`](crate::TableDef::compression)). In memory no page is compressed.
@@ -46,13 +53,6 @@ pub enum Compression {
     Zstd(u8),
     /// zlib, with a level from 1 (fastest) to 9 (smallest).
     Zlib(u8),
-}
-
-/// What a store learns while it compresses.
-#[derive(Debug, Default)]
-pub(in crate::store) struct CompressionRecord {
-    pub(in crate::store) attempts: Attempts,
-    pub(in crate::store) counters: CompressionCounters,
 }
 
 const ZSTD_LEVEL: u8 = 3;

@@ -1,10 +1,10 @@
 //! [`PagePolicy`]: how the pages of a table are compressed, which places in the file they get, and what happens to pages that
-//! miss the target. The bytes of images must
-//! not be in this file.
+//! miss the target. The bytes of images must not be in this file.
 
 use super::Compression;
+use crate::base::bytes::get_u32;
 use crate::base::limits::MAX_PAGE_SIZE;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TableId};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,12 +22,14 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Target {
-    /// A place is as long as the page needs, in units of 512 bytes. The default.
+    /// A place is as long as the page needs, in units of 512 bytes; in the page store `shadow`, in blocks of 4096 bytes. The
+    /// default.
     #[default]
     Fit,
     /// A page that compresses to this number of bytes or fewer, with 16 bytes of the store, gets a place of this length. Any
     /// other page is written as it is, to a place of the length of a page. So all places have one of two lengths, as in
-    /// InnoDB. The number is a power of two, at least 1024, and below the page size. [`Overflow`] says what else happens to a
+    /// InnoDB. In the page store `shadow` no place is shorter than 4096 bytes. The number is a power of two, at least 1024, and
+    /// below the page size. [`Overflow`] says what else happens to a
     /// page that misses it.
     Bytes(u32),
 }
@@ -185,6 +187,24 @@ impl PagePolicy {
         let (compression, target) = (Compression::of_bytes([method, level])?, Target::of_byte(target)?);
         Some(PagePolicy { compression, target, overflow })
     }
+}
+
+/// Bytes of a policy with the table id, a u32, in front.
+pub(in crate::store) const POLICY_BYTES: usize = 4 + PagePolicy::BYTES;
+
+/// The bytes of policies.
+pub(in crate::store) fn encode_policies(policies: &[(TableId, PagePolicy)]) -> Vec<u8> {
+    policies.iter().flat_map(|(table, policy)| [table.0.to_le_bytes(), policy.to_bytes()]).flatten().collect()
+}
+
+/// Decodes what [`encode_policies`] wrote. An error names the table whose policy is damaged.
+pub(in crate::store) fn decode_policies(bytes: &[u8]) -> Result<Vec<(TableId, PagePolicy)>, String> {
+    let policy = |bytes: &[u8]| {
+        let (table, policy) = (get_u32(bytes, 0), get_u32(bytes, 4).to_le_bytes());
+        let policy = PagePolicy::of_bytes(policy).map(|policy| (TableId(table), policy));
+        policy.ok_or_else(|| format!("the policy of table {table} is damaged"))
+    };
+    bytes.chunks(POLICY_BYTES).map(policy).collect()
 }
 
 #[cfg(test)]

@@ -46,6 +46,24 @@ proptest! {
         }
     }
 
+    /// What is cut short, and what decompresses to more than a page.
+    #[test]
+    fn parts_of_a_page_and_bombs_give_no_page(seed in any::<u64>(), cut in 0usize..2000) {
+        let mut coders = Coders::default();
+        let (mut out, mut compressed) = (vec![0; 8192], Vec::new());
+        let mut page = vec![7; 5000];
+        fastrand::Rng::with_seed(seed).fill(&mut page[..2000]);
+        for compression in ALL {
+            let encoding = coders.compress(compression, &page, 5000, &mut compressed).unwrap();
+            let cut = cut % compressed.len();
+            let len = coders.decompress(encoding, &compressed[..cut], &mut out).unwrap();
+            prop_assert!(len.is_none_or(|len| len < page.len()), "{} {}", compression, cut);
+            let encoding = coders.compress(compression, &vec![0; 1 << 20], 1 << 20, &mut compressed).unwrap();
+            prop_assert!(compressed.len() < 8192);
+            prop_assert!(coders.decompress(encoding, &compressed, &mut out).unwrap().is_none());
+        }
+    }
+
     #[test]
     fn hostile_bytes_give_nothing_or_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300), flip in any::<u16>()) {
         let mut coders = Coders::default();

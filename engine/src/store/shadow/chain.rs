@@ -38,7 +38,7 @@ pub(super) struct Chain {
     pub(super) unsynced: Vec<usize>,
     /// Blocks that must be cleared: later they would be taken for damage, or for a delta that counts.
     pub(super) spoilt: Vec<usize>,
-    /// A block has a delta that is not needed.
+    /// A block has a delta, or the front of the slot has bytes, that are not needed.
     pub(super) stale: bool,
     /// Where the page differs from the image in the slot, if all deltas are cumulative.
     pub(super) parts: ChangedParts,

@@ -82,8 +82,9 @@ impl ShadowStore {
         self.sync_written(&alone)?;
         drop(alone);
         check_failed_writes(&self.state.lock())?;
-        let pages = self.state.lock().pages.pages();
-        let own = Own { generation, pages, ..Own::decode(change.own())? };
+        let count = self.state.lock().pages.count();
+        let policies = self.compression.policies();
+        let own = Own { generation, count, policies, ..Own::decode(change.own())? };
         change.write(meta, own.encode())?;
         {
             let mut state = self.state.lock();
@@ -105,7 +106,7 @@ impl ShadowStore {
         let was_full = self.room.lock().take_full();
         let mut state = self.state.lock();
         state.sort_trims();
-        was_full || self.file.disk().trims_cheaply() || state.trims.len() as u64 * LAZY >= state.pages.pages()
+        was_full || self.file.disk().trims_cheaply() || state.trims.len() as u64 * LAZY >= state.pages.count().pages
     }
 
     /// Trims what nobody needs.
@@ -143,11 +144,13 @@ impl ShadowStore {
         let cell = self.geometry.cell_of(id);
         let blocks = now.used().blocks(self.geometry.deltas());
         let half = self.geometry.half(id, now.side(), blocks);
-        ranges.push(match (now.kind(), now.side()) {
-            (Kind::Present, Side::First) => half.end..cell.end,
-            (Kind::Present, Side::Second) => cell.start..half.start,
-            _ => cell,
-        });
+        // The blocks of the slot in front of a short image.
+        let unused = self.geometry.unused(id, now);
+        match (now.kind(), now.side()) {
+            (Kind::Present, Side::First) => ranges.extend([unused, half.end..cell.end]),
+            (Kind::Present, Side::Second) => ranges.extend([cell.start..half.start, unused]),
+            _ => ranges.push(cell),
+        }
         state.pages.set(id, now.trimmed());
     }
 }
@@ -168,7 +171,7 @@ fn check_failed_writes(state: &State) -> Result<()> {
 /// Ranges in order, those that touch as one.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
         match merged.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => merged.push(range),

@@ -9,6 +9,8 @@ use crate::base::bytes::{get_u32, get_u64};
 const MOST: usize = 32;
 /// Bytes of one.
 const CUT: usize = 12;
+/// Bytes of all.
+pub(super) const CUTS: usize = MOST * CUT;
 /// Generations between those of a process that has died and those of the process that recovers: more than checkpoints
 /// that the dead process may have begun after its last superblock.
 pub(super) const APART: u32 = 256;

@@ -1,6 +1,8 @@
 //! The `shadow` page store. Each page has two slots at a fixed position. The store writes the two slots in turn and has
 //! no page table. When a page is first read, the store reads both slots and finds which one counts.
 //!
+//! A slot has a whole page, or the compressed page in its last blocks. The blocks before these are trimmed.
+//!
 //! Between the slots of a page are its delta blocks. If few parts of a page have changed since its slot was written and
 //! synced, the store writes these parts to a delta block, and not the whole page. A read applies them to the slot.
 //!
@@ -21,6 +23,7 @@ mod own;
 mod read;
 mod rescue;
 mod room;
+mod short;
 mod slot;
 mod states;
 #[cfg(test)]
@@ -32,11 +35,12 @@ pub(super) use rescue::find_geometry;
 pub(super) use slot::Geometry;
 
 use super::changed::ChangedParts;
+use super::compress::{Coders, PageCompression, Places, Policies};
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{ID_SLACK, Meta};
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::Page;
 use choice::Known;
@@ -46,7 +50,7 @@ use own::Own;
 use parking_lot::{Mutex, RwLock};
 use room::Room;
 use slot::Side;
-use states::{Kind, PageStates};
+use states::{Kind, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -116,6 +120,15 @@ impl State {
     }
 }
 
+/// What the compression and decompression of a page need.
+#[derive(Debug, Default)]
+struct Press {
+    coders: Coders,
+    packed: Vec<u8>,
+    compressed: Vec<u8>,
+    page: Vec<u8>,
+}
+
 /// The page store.
 pub(super) struct ShadowStore {
     file: DatabaseFile,
@@ -129,6 +142,9 @@ pub(super) struct ShadowStore {
     room: Mutex<Room>,
     /// For slots, used again and again.
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// For compression, used again and again.
+    presses: Mutex<Vec<Press>>,
+    compression: PageCompression,
     written: AtomicU64,
     /// What was chosen when the database was created.
     chosen_delta: DeltaBlocks,
@@ -168,7 +184,7 @@ impl ShadowStore {
         let own = Own::decode(&file.own())?;
         let delta = own.usable_on(file.disk());
         let state = State {
-            pages: PageStates::unknown(room, own.pages),
+            pages: PageStates::unknown(room, geometry.blocks(), own.count),
             map: own.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
@@ -191,6 +207,8 @@ impl ShadowStore {
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
+            presses: Mutex::default(),
+            compression: PageCompression::new(places(&geometry), own.policies.into_iter().collect::<Policies>()),
             written: AtomicU64::new(0),
             chosen_delta: own.delta,
             delta,
@@ -234,6 +252,11 @@ impl PageStore for ShadowStore {
         self.geometry.deltas() > 0
     }
 
+    /// A slot of one block is never shorter.
+    fn compression(&self) -> Option<&PageCompression> {
+        (self.geometry.blocks() > 1).then_some(&self.compression)
+    }
+
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
         loop {
             let (state, changed) = self.resolve(id, page)?;
@@ -256,10 +279,7 @@ impl PageStore for ShadowStore {
         for id in pages {
             let state = self.state_of(*id);
             let part = match state.kind() {
-                Kind::Present => {
-                    let blocks = state.used().blocks(self.geometry.deltas());
-                    self.geometry.half(*id, state.side(), blocks)
-                }
+                Kind::Present => self.needed(*id, state),
                 Kind::Unknown => self.geometry.cell_of(*id),
                 Kind::Absent | Kind::Dropped => continue,
             };
@@ -372,7 +392,7 @@ impl PageStore for ShadowStore {
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
         for id in (0..self.ids_end()).map(PageId) {
             for side in [Side::First, Side::Second] {
-                self.survey_half(id, side, visit);
+                self.survey_half(id, side, visit)?;
             }
         }
         Ok(())
@@ -387,23 +407,34 @@ impl PageStore for ShadowStore {
     }
 
     fn place_bytes(&self, id: PageId) -> Option<u64> {
-        self.exists(id).then_some(self.geometry.slot() as u64)
+        let (state, _) = self.with_page(|page| self.resolve(id, page)).ok()?;
+        if state.kind() != Kind::Present {
+            return None;
+        }
+        let blocks = self.blocks_of(id, state).unwrap_or(self.geometry.blocks());
+        Some((blocks * BLOCK) as u64)
     }
 
     fn stats(&self) -> StoreStats {
         let len = self.room.lock().len();
-        let pages = self.state.lock().pages.pages();
-        let live = pages * self.geometry.slot() as u64;
+        let PageCount { pages, spared } = self.state.lock().pages.count();
+        let live = (pages * self.geometry.slot() as u64).saturating_sub(spared * BLOCK as u64);
         let front = super::superblock::FRONT as u64;
         StoreStats {
             file_bytes: len,
             live_bytes: live,
             free_bytes: len.saturating_sub(front + pages * self.geometry.cell()),
-            other_bytes: pages * (self.geometry.cell() - self.geometry.slot() as u64),
+            other_bytes: (pages * self.geometry.cell()).saturating_sub(live),
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
         }
     }
+}
+
+/// The places of pages with this geometry.
+fn places(geometry: &Geometry) -> Places {
+    let header = short::NOTE + limits::SLOT_TRAILER;
+    Places { unit: BLOCK, header, whole: geometry.slot(), fixed: true }
 }
 
 const _: () = assert!(super::superblock::FRONT.is_multiple_of(BLOCK));

@@ -1,16 +1,19 @@
 //! Reading pages, and what is learned of a page when it is first read: which slot and which deltas count.
 
-use super::ShadowStore;
 use super::chain::{self, Base, Chain};
 use super::choice::{Choice, Known, Other, choose};
 use super::half::Half;
 use super::slot::{Content, Side, Stamp};
 use super::states::{Kind, PageState, Used};
-use crate::base::{Error, PageId, Result};
-use crate::io::WriteKind;
-use crate::page::Page;
+use super::{Press, ShadowStore};
+use crate::base::{Error, Lsn, PageId, Result};
+use crate::io::{BLOCK, WriteKind};
+use crate::page::{Page, unpack};
 use crate::store::ChangedParts;
+use crate::store::compress::Encoding;
+use crate::store::name;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Pages whose deltas are read for an estimate of their bytes.
 const SAMPLE: u32 = 256;
@@ -18,13 +21,15 @@ const SAMPLE: u32 = 256;
 /// What was found in the cell of a page.
 pub(super) struct Found {
     pub(super) choice: Choice,
+    /// Blocks of the image that counts.
+    blocks: usize,
     pub(super) chain: Chain,
 }
 
 impl Found {
     /// The state of the page.
     pub(super) fn state(&self) -> PageState {
-        let mut state = self.choice.state;
+        let mut state = self.choice.state.with_blocks(self.blocks);
         if self.chain.used != Used::None {
             state = state.with_delta(self.chain.used);
             // A delta is written only when the image in the slot is synced.
@@ -64,11 +69,52 @@ impl ShadowStore {
 
     /// Reads a part of the file, zeros where the file ends before.
     pub(super) fn read_part(&self, part: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+        self.read_part_of(part.clone(), part, buffer)
+    }
+
+    /// The same, with zeros in front of `needed`, which ends where the part ends.
+    fn read_part_of(&self, part: Range<u64>, needed: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+        let len = |range: &Range<u64>| usize::try_from(range.end - range.start).unwrap_or(0);
         buffer.clear();
-        buffer.resize(usize::try_from(part.end - part.start).unwrap_or(0), 0);
-        let len = self.file.disk().size()?.saturating_sub(part.start).min(buffer.len() as u64);
-        let there = usize::try_from(len).unwrap_or(0);
-        self.file.disk().read_at(part.start, buffer.get_mut(..there).unwrap_or_default())
+        buffer.resize(len(&part), 0);
+        let end = self.file.disk().size()?.clamp(needed.start, needed.end);
+        let front = len(&(part.start..needed.start));
+        let there = front..front + len(&(needed.start..end));
+        self.file.disk().read_at(needed.start, buffer.get_mut(there).unwrap_or_default())
+    }
+
+    /// Makes `page` the page in a slot with a sound image of this LSN.
+    pub(super) fn open_slot(&self, id: PageId, slot: &[u8], lsn: Lsn, page: &mut [u8]) -> Result<()> {
+        let Some((encoding, content)) = self.geometry.short_content(slot) else {
+            page.copy_from_slice(slot.get(..page.len()).unwrap_or_default());
+            return Ok(());
+        };
+        self.with_press(|press| {
+            let packed = if encoding == Encoding::Plain {
+                Some(content)
+            } else {
+                let started = Instant::now();
+                press.packed.resize(page.len(), 0);
+                let len = press.coders.decompress(encoding, content, &mut press.packed)?;
+                self.compression.note_decompressed(started);
+                len.and_then(|len| press.packed.get(..len))
+            };
+            let packed = packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))?;
+            unpack(packed, page).map_err(|error| name(id, error))?;
+            let found = Page::new(page);
+            match (found.id(), found.lsn()) == (id, lsn) {
+                true => Ok(()),
+                false => Err(Error::corrupt(id, "its image has another page or another LSN than its slot says")),
+            }
+        })
+    }
+
+    /// Buffers and coders for compression.
+    pub(super) fn with_press<R>(&self, work: impl FnOnce(&mut Press) -> R) -> R {
+        let mut press = self.presses.lock().pop().unwrap_or_default();
+        let done = work(&mut press);
+        self.presses.lock().push(press);
+        done
     }
 
     /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the page
@@ -85,7 +131,7 @@ impl ShadowStore {
                 return Ok((self.write_again(id, about, cell, page)?, None));
             }
             let now = self.learn(id, found.state());
-            Ok((now, (now == found.state() && now.kind() == Kind::Present).then_some(found.chain.parts)))
+            Ok((now, (now.is_like(found.state()) && now.kind() == Kind::Present).then_some(found.chain.parts)))
         })
     }
 
@@ -103,7 +149,9 @@ impl ShadowStore {
             let side = found.state().side();
             let half = Half::of_cell(cell, side, self.geometry.slot());
             if found.choice.unsynced {
-                self.put(WriteKind::Page, self.geometry.offset(id, side), half.slot())?;
+                let start = self.geometry.image_start(half.slot());
+                let image = half.slot().get(start..).unwrap_or_default();
+                self.put(WriteKind::Page, self.geometry.offset(id, side) + start as u64, image)?;
             }
             for &index in &found.chain.unsynced {
                 self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
@@ -122,7 +170,7 @@ impl ShadowStore {
         }
         for &index in &found.chain.spoilt {
             let start = self.geometry.delta_offset(id, side, index);
-            self.clear(start..start + crate::io::BLOCK as u64)?;
+            self.clear(start..start + BLOCK as u64)?;
         }
         Ok(())
     }
@@ -150,15 +198,19 @@ impl ShadowStore {
             Side::First => (first, in_first),
             Side::Second => (second, in_second),
         };
-        let chain = match content {
+        let blocks = self.geometry.image_blocks(half.slot());
+        let front = half.slot().get(..half.slot().len() - blocks * BLOCK).unwrap_or_default();
+        let is_front_stale = front.iter().any(|byte| *byte != 0);
+        let mut chain = match content {
             Content::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
-                page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
+                self.open_slot(id, half.slot(), lsn, page)?;
                 let base = Base { stamp, lsn, void_turn: choice.void_turn };
                 Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
             }
             _ => Chain::without_base(&self.geometry, id, half),
         };
-        Ok(Found { choice, chain })
+        chain.stale |= is_front_stale;
+        Ok(Found { choice, blocks, chain })
     }
 
     /// Redo may have read a place of the page from the log: then one of the images has that LSN or a greater one.
@@ -207,25 +259,42 @@ impl ShadowStore {
         })
     }
 
+    /// The part of the file that a read of a page with this state needs.
+    pub(super) fn needed(&self, id: PageId, state: PageState) -> Range<u64> {
+        let half = self.geometry.half(id, state.side(), state.used().blocks(self.geometry.deltas()));
+        let unused = self.geometry.unused(id, state);
+        if unused.start == half.start { unused.end..half.end } else { half }
+    }
+
     /// Reads a page that has this state into `page`. Returns where it differs from its base.
     pub(super) fn read_image(&self, id: PageId, state: PageState, page: &mut [u8]) -> Result<ChangedParts> {
         self.with_buffer(|bytes| {
-            let blocks = state.used().blocks(self.geometry.deltas());
-            self.read_part(self.geometry.half(id, state.side(), blocks), bytes)?;
+            let half = self.geometry.half(id, state.side(), state.used().blocks(self.geometry.deltas()));
+            self.read_part_of(half, self.needed(id, state), bytes)?;
             let half = Half::new(bytes, state.side(), self.geometry.slot());
             // The checksum of the page in a delta block covers the slot, too.
             let is_last = |stamp: Stamp| {
                 stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
             };
-            let base = match self.geometry.look(half.slot(), id) {
-                Content::Image { stamp, lsn } if is_last(stamp) => Base::of(stamp, lsn),
+            let (base, lsn) = match self.geometry.look(half.slot(), id) {
+                Content::Image { stamp, lsn } if is_last(stamp) => (Base::of(stamp, lsn), lsn),
                 Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
                 _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
             };
-            page.copy_from_slice(half.slot().get(..page.len()).unwrap_or_default());
+            self.open_slot(id, half.slot(), lsn, page)?;
             let parts = chain::apply_used(&self.geometry, id, half, base, state.used(), page)
                 .map_err(|what| Error::corrupt(id, what))?;
+            if state.blocks().is_none() {
+                self.state.lock().pages.learn_blocks(id, state, self.geometry.image_blocks(half.slot()));
+            }
             Page::check(page, id).map(|_| parts)
         })
+    }
+
+    /// The blocks of the image of a page that has this state; `None` if the page has none or cannot be read.
+    pub(super) fn blocks_of(&self, id: PageId, state: PageState) -> Option<usize> {
+        let known = || self.state.lock().pages.get(id).blocks();
+        let read = || self.with_page(|page| self.read_image(id, state, page)).ok().and_then(|_| known());
+        state.blocks().or_else(read)
     }
 }

@@ -47,21 +47,30 @@ impl ShadowStore {
     }
 
     /// Visits the image in a slot, with the deltas beside it that belong to it.
-    pub(super) fn survey_half(&self, id: PageId, side: Side, visit: &mut dyn FnMut(FoundImage<'_>)) {
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`].
+    pub(super) fn survey_half(&self, id: PageId, side: Side, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
         self.with_buffer(|bytes| {
             if self.read_part(self.geometry.half(id, side, self.geometry.deltas()), bytes).is_err() {
-                return;
+                return Ok(());
             }
             let half = Half::new(bytes, side, self.geometry.slot());
-            let Content::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return };
-            let mut page = half.slot().get(..self.geometry.page()).unwrap_or_default().to_vec();
+            let Content::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return Ok(()) };
+            let mut page = vec![0; self.geometry.page()];
+            match self.open_slot(id, half.slot(), lsn, &mut page) {
+                Ok(()) => {}
+                Err(Error::Corrupt { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
             let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &Known::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);
                 visit(FoundImage { page: id, lsn: page.lsn(), packed: &packed });
             }
-        });
+            Ok(())
+        })
     }
 
     /// `guessed`: any sound image is believed.

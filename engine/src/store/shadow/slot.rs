@@ -1,16 +1,18 @@
-//! A slot: a page and the trailer behind it, and where the two slots of a page are. Which of them counts is decided in
-//! `choice`.
+//! A slot: a page and the trailer behind it, and where the two slots of a page are. A compressed page is in the last blocks of
+//! a slot: see `short`. Which of the slots counts is decided in `choice`.
 //!
 //! | bytes of the trailer | field |
 //! |---|---|
-//! | 0..4 | CRC-32C of the page and of the rest of the trailer |
+//! | 0..4 | CRC-32C of the page, or of the short image, and of the rest of the trailer |
 //! | 4..8 | generation: see [`Stamp`] |
 //! | 8 | turn |
-//! | 9 | log2 of the bytes of a slot |
+//! | 9 | log2 of the bytes of a slot; 128 is added for a short image |
 //! | 10 | delta blocks between the slots |
 //! | 11 | rewrites |
 //! | 12..16 | the low 32 bits of the database's id |
 
+use super::short::SHORT;
+use super::states::PageState;
 use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::limits::{SLOT_TRAILER, check_page_size};
@@ -102,7 +104,7 @@ impl Geometry {
     /// What the trailer at the end of a block says, if it may be one.
     pub(super) fn of_trailer(block: &[u8]) -> Option<Geometry> {
         let trailer = slice(block, block.len().checked_sub(SLOT_TRAILER)?, block.len());
-        let slot = 1usize.checked_shl(get_u8(trailer, SLOT_LOG).into())?;
+        let slot = 1usize.checked_shl((get_u8(trailer, SLOT_LOG) & !SHORT).into())?;
         check_page_size(slot, false).ok()?;
         let is_one = get_u8(trailer, REWRITES_AT) < REWRITES && get_u8(trailer, TURN) < TURNS;
         is_one.then(|| Geometry {
@@ -131,6 +133,11 @@ impl Geometry {
     /// Low bits of the database's id.
     pub(super) fn database(&self) -> u32 {
         self.database
+    }
+
+    /// Blocks of a slot.
+    pub(super) fn blocks(&self) -> usize {
+        self.slot() / BLOCK
     }
 
     /// Delta blocks of a page.
@@ -172,17 +179,41 @@ impl Geometry {
         }
     }
 
+    /// The blocks of the slot of a page that its image does not need.
+    pub(super) fn unused(&self, id: PageId, state: PageState) -> Range<u64> {
+        let start = self.offset(id, state.side());
+        let blocks = state.blocks().map_or(0, |blocks| self.blocks().saturating_sub(blocks));
+        start..start + (blocks * BLOCK) as u64
+    }
+
     /// How many pages a file of that length can have.
     pub(super) fn pages(&self, file_bytes: u64) -> u32 {
         u32::try_from(file_bytes.saturating_sub(FRONT as u64).div_ceil(self.cell())).unwrap_or(u32::MAX)
     }
 
-    /// Writes the trailer behind the page in `slot`.
-    pub(super) fn seal(&self, slot: &mut [u8], stamp: Stamp) {
+    /// True if the trailer of the slot says that its image is a short one.
+    pub(super) fn is_short(&self, slot: &[u8]) -> bool {
+        get_u8(slot, self.page + SLOT_LOG) & SHORT != 0
+    }
+
+    /// The blocks of the sound image in `slot`.
+    pub(super) fn image_blocks(&self, slot: &[u8]) -> usize {
+        (self.slot() - self.image_start(slot)) / BLOCK
+    }
+
+    /// Where the image in `slot` begins.
+    pub(super) fn image_start(&self, slot: &[u8]) -> usize {
+        let short = self.is_short(slot).then(|| self.short_start(self.note(slot)));
+        short.flatten().unwrap_or(0)
+    }
+
+    /// Writes the trailer behind the page or the short image in `slot`.
+    pub(super) fn seal(&self, slot: &mut [u8], stamp: Stamp, is_short: bool) {
+        let log = self.slot_log() | if is_short { SHORT } else { 0 };
         let Some(trailer) = slot.get_mut(self.page..) else { return };
         put_u32(trailer, GENERATION, stamp.generation);
         put_u8(trailer, TURN, stamp.turn);
-        put_u8(trailer, SLOT_LOG, self.slot_log());
+        put_u8(trailer, SLOT_LOG, log);
         put_u8(trailer, DELTAS, self.deltas);
         put_u8(trailer, REWRITES_AT, stamp.rewrites);
         put_u32(trailer, DATABASE, self.database);
@@ -204,22 +235,32 @@ impl Geometry {
             generation: get_u32(trailer, GENERATION),
         };
         let is_ours = get_u32(trailer, DATABASE) == self.database
-            && get_u8(trailer, SLOT_LOG) == self.slot_log()
+            && get_u8(trailer, SLOT_LOG) & !SHORT == self.slot_log()
             && get_u8(trailer, DELTAS) == self.deltas
             && stamp.rewrites < REWRITES
             && stamp.turn < TURNS;
+        let is_sound = |is_own_page| is_ours && is_own_page && self.checksum(slot) == get_u32(trailer, 0);
+        let named = is_ours.then_some(stamp);
+        if is_ours && self.is_short(slot) {
+            let note = self.note(slot);
+            let is_own_page = note.page == id;
+            if is_sound(is_own_page) && self.short_start(note).is_some() {
+                return Content::Image { stamp, lsn: note.lsn };
+            }
+            return Content::Damaged { named, lsn: is_own_page.then_some(note.lsn), is_foreign: !is_own_page };
+        }
         let page = Page::new(slice(slot, 0, self.page));
-        if is_ours && page.id() == id && self.checksum(slot) == get_u32(trailer, 0) {
+        let is_own_page = page.id() == id;
+        if is_sound(is_own_page) {
             return Content::Image { stamp, lsn: page.lsn() };
         }
-        let is_own_page = page.id() == id;
         let is_foreign = !is_own_page && !is_zero(slice(slot, 0, SECTOR)) || !is_ours && !is_zero(trailer);
-        Content::Damaged { named: is_ours.then_some(stamp), lsn: is_own_page.then(|| page.lsn()), is_foreign }
+        Content::Damaged { named, lsn: is_own_page.then(|| page.lsn()), is_foreign }
     }
 
     /// Of all that the checksum covers.
     pub(super) fn checksum(&self, slot: &[u8]) -> u32 {
-        let page = checksum(slice(slot, 0, self.page));
+        let page = checksum(slice(slot, self.image_start(slot), self.page));
         crate::base::checksum::chained(page, slice(slot, self.page + GENERATION, self.slot()))
     }
 

@@ -1,4 +1,5 @@
-//! What is known of each page in memory, in two bytes a page.
+//! What is known of each page in memory, in two bytes a page, and in one more for the blocks of its image once a page is
+//! compressed.
 //!
 //! | bits | field |
 //! |---|---|
@@ -105,14 +106,26 @@ impl Used {
 
 /// What is known of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PageState(u16);
+pub(super) struct PageState {
+    bits: u16,
+    /// Blocks of the image in the slot that was written last; 0: not known.
+    blocks: u8,
+}
 
 impl PageState {
     /// A page without an image in either slot.
-    pub(super) const EMPTY: PageState = PageState(Kind::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
+    pub(super) const EMPTY: PageState = PageState::of(Kind::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
 
     /// A page whose slots have not been read.
-    pub(super) const UNKNOWN: PageState = PageState(Kind::Unknown as u16);
+    pub(super) const UNKNOWN: PageState = PageState::of(Kind::Unknown as u16);
+
+    const fn of(bits: u16) -> PageState {
+        PageState { bits, blocks: 0 }
+    }
+
+    fn with(self, bits: u16) -> PageState {
+        PageState { bits, ..self }
+    }
 
     /// A page whose image with that turn and that number of rewrites is on that side.
     pub(super) fn present(side: Side, stamp: Stamp, synced: bool) -> PageState {
@@ -123,30 +136,40 @@ impl PageState {
         };
         bits |= if side == Side::Second { SECOND } else { 0 };
         bits |= if synced { SYNCED } else { 0 };
-        PageState(bits)
+        PageState::of(bits)
+    }
+
+    /// The same page, whose image has so many blocks.
+    pub(super) fn with_blocks(self, blocks: usize) -> PageState {
+        PageState { blocks: u8::try_from(blocks).unwrap_or(0), ..self }
+    }
+
+    /// The blocks of its image, if they are known.
+    pub(super) fn blocks(self) -> Option<usize> {
+        (self.kind() == Kind::Present && self.blocks > 0).then(|| self.blocks.into())
     }
 
     /// The same page: nothing but this image, the first one, was ever written for it, and the rest takes no space.
     pub(super) fn alone(self) -> PageState {
-        PageState(self.0 & !USED_BITS | ALONE << USED)
+        self.with(self.bits & !USED_BITS | ALONE << USED)
     }
 
     /// The state that a map has.
     pub(super) fn of_map(bits: u16) -> PageState {
-        PageState(PageState(bits).for_map())
+        PageState::of(PageState::of(bits).for_map())
     }
 
     /// Its bits in a map. What is not certain after a close, and what is still to be trimmed, is unknown there.
     pub(super) fn for_map(self) -> u16 {
         match self.kind() {
-            Kind::Present if self.is_synced() && !self.waits_for_trim() => self.0,
-            Kind::Absent if self.0 & (HELD | TRIM) == 0 => self.0,
-            _ => PageState::UNKNOWN.0,
+            Kind::Present if self.is_synced() && !self.waits_for_trim() => self.bits,
+            Kind::Absent if self.bits & (HELD | TRIM) == 0 => self.bits,
+            _ => PageState::UNKNOWN.bits,
         }
     }
 
     pub(super) fn kind(self) -> Kind {
-        match self.0 & 3 {
+        match self.bits & 3 {
             0 => Kind::Unknown,
             1 => Kind::Absent,
             2 => Kind::Present,
@@ -156,25 +179,25 @@ impl PageState {
 
     /// The slot that was written last.
     pub(super) fn side(self) -> Side {
-        if self.0 & SECOND == 0 { Side::First } else { Side::Second }
+        if self.bits & SECOND == 0 { Side::First } else { Side::Second }
     }
 
     /// The turn of the image that was written last.
     pub(super) fn turn(self) -> u8 {
-        (self.0 >> TURN).to_le_bytes()[0] % TURNS
+        (self.bits >> TURN).to_le_bytes()[0] % TURNS
     }
 
     pub(super) fn is_synced(self) -> bool {
-        self.0 & SYNCED != 0
+        self.bits & SYNCED != 0
     }
 
     pub(super) fn waits_for_trim(self) -> bool {
-        self.0 & TRIM != 0
+        self.bits & TRIM != 0
     }
 
     /// The deltas that count.
     pub(super) fn used(self) -> Used {
-        match (self.0 & USED_BITS) >> USED {
+        match (self.bits & USED_BITS) >> USED {
             0 => Used::None,
             count @ 1..=CHAIN => Used::Chain(count.to_le_bytes()[0]),
             code @ CUMULATIVE..REWRITTEN_CUMULATIVE => Used::Cumulative((code - CUMULATIVE).to_le_bytes()[0]),
@@ -187,15 +210,20 @@ impl PageState {
 
     /// Rewrites of the image in the slot; unknown if there are deltas.
     pub(super) fn rewrites(self) -> u8 {
-        match (self.0 & USED_BITS) >> USED {
+        match (self.bits & USED_BITS) >> USED {
             code if code > CHAIN && code < CUMULATIVE => (code - CHAIN).to_le_bytes()[0],
             _ => 0,
         }
     }
 
+    /// True if nothing but the number of blocks differs.
+    pub(super) fn is_like(self, other: PageState) -> bool {
+        self.bits == other.bits
+    }
+
     /// What the last write of the page has left: two states that differ only in what a sync or a trim has done are alike.
     pub(super) fn written(self) -> u16 {
-        self.0 & !(SYNCED | TRIM)
+        self.bits & !(SYNCED | TRIM)
     }
 
     /// True if the image in the slot is synced. A delta is written only then.
@@ -211,21 +239,21 @@ impl PageState {
             Used::Cumulative(number) if number < REWRITTEN => CUMULATIVE + u16::from(number),
             Used::Cumulative(number) => REWRITTEN_CUMULATIVE + u16::from(number - REWRITTEN),
         };
-        PageState(self.0 & !(USED_BITS | SYNCED) | bits << USED)
+        self.with(self.bits & !(USED_BITS | SYNCED) | bits << USED)
     }
 
     /// The same page, its last write synced. What the other slot has is not needed any more.
     pub(super) fn synced(self) -> PageState {
         match self.used() {
-            Used::None if self.0 & USED_BITS == ALONE << USED => PageState(self.0 | SYNCED),
-            Used::None => PageState(self.0 | SYNCED).with_trim(),
-            _ => PageState(self.0 | SYNCED),
+            Used::None if self.bits & USED_BITS == ALONE << USED => self.with(self.bits | SYNCED),
+            Used::None => self.with(self.bits | SYNCED).with_trim(),
+            _ => self.with(self.bits | SYNCED),
         }
     }
 
     /// The same page with something that is not needed any more.
     pub(super) fn with_trim(self) -> PageState {
-        PageState(self.0 | TRIM)
+        self.with(self.bits | TRIM)
     }
 
     /// The same page without an image.
@@ -234,17 +262,17 @@ impl PageState {
             Kind::Unknown | Kind::Dropped => Kind::Dropped,
             Kind::Absent | Kind::Present => Kind::Absent,
         };
-        PageState(self.0 & !(3 | TRIM | USED_BITS) | kind as u16 | HELD)
+        PageState::of(self.bits & !(3 | TRIM | USED_BITS) | kind as u16 | HELD)
     }
 
     /// A dropped page whose slots are not needed any more.
     pub(super) fn discarded(self) -> PageState {
-        PageState(self.dropped().0 & !HELD | TRIM)
+        PageState::of(self.dropped().bits & !HELD | TRIM)
     }
 
     /// The same page when nothing waits to be trimmed.
     pub(super) fn trimmed(self) -> PageState {
-        PageState(self.0 & !TRIM)
+        self.with(self.bits & !TRIM)
     }
 
     /// Where the next image goes, its turn and its rewrites: over an image that no sync has made durable, else to the other
@@ -262,32 +290,77 @@ impl PageState {
 pub(super) struct PageStates {
     /// Zeros where nothing is known, which take no memory before they are written.
     states: Vec<u16>,
-    /// Pages that have an image, unknown ones among them.
-    pages: u64,
+    /// Blocks of images; 0 or missing: not known. There are none before a page is compressed.
+    blocks: Vec<u8>,
+    /// Blocks of a slot.
+    slot_blocks: u8,
+    pages: PageCount,
     /// A state has changed since the map was written.
     changed: bool,
 }
 
+/// How many pages have an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct PageCount {
+    /// Pages that have an image, unknown ones among them.
+    pub(super) pages: u64,
+    /// Blocks of their slots that short images do not need. An estimate where the image of a page was not read.
+    pub(super) spared: u64,
+}
+
+impl PageCount {
+    /// Blocks that the image of a page does not need.
+    fn spared_of(self, state: PageState, slot_blocks: u8) -> u64 {
+        match state.kind() {
+            Kind::Absent | Kind::Dropped => 0,
+            Kind::Present if state.blocks > 0 => slot_blocks.saturating_sub(state.blocks).into(),
+            Kind::Present | Kind::Unknown => (self.spared + self.pages / 2).checked_div(self.pages).unwrap_or(0),
+        }
+    }
+}
+
 impl PageStates {
-    /// Of a file that has room for `room` pages, of which so many have an image.
-    pub(super) fn unknown(room: u32, pages: u64) -> PageStates {
-        PageStates { states: vec![0; room as usize], pages, changed: false }
+    /// Of a file that has room for `room` pages, in slots of `slot_blocks` blocks.
+    pub(super) fn unknown(room: u32, slot_blocks: usize, pages: PageCount) -> PageStates {
+        PageStates {
+            states: vec![0; room as usize],
+            blocks: Vec::new(),
+            slot_blocks: u8::try_from(slot_blocks).unwrap_or(0),
+            pages,
+            changed: false,
+        }
     }
 
     /// A page beyond all that the file has is empty.
     pub(super) fn get(&self, id: PageId) -> PageState {
-        self.states.get(id.0 as usize).map_or(PageState::EMPTY, |bits| PageState(*bits))
+        let bits = self.states.get(id.0 as usize).copied();
+        let blocks = self.blocks.get(id.0 as usize).copied().unwrap_or(0);
+        bits.map_or(PageState::EMPTY, |bits| PageState { bits, blocks })
     }
 
     /// Sets what the page has become.
     pub(super) fn set(&mut self, id: PageId, state: PageState) {
         let is_there = |state: PageState| matches!(state.kind(), Kind::Present | Kind::Unknown);
-        match (is_there(self.get(id)), is_there(state)) {
-            (false, true) => self.pages += 1,
-            (true, false) => self.pages = self.pages.saturating_sub(1),
+        let before = self.get(id);
+        let spared = self.pages.spared_of(before, self.slot_blocks);
+        self.pages.spared = self.pages.spared.saturating_sub(spared)
+            + match state.kind() {
+                Kind::Present => self.pages.spared_of(state, self.slot_blocks),
+                _ => 0,
+            };
+        match (is_there(before), is_there(state)) {
+            (false, true) => self.pages.pages += 1,
+            (true, false) => self.pages.pages = self.pages.pages.saturating_sub(1),
             _ => {}
         }
         self.put(id, state);
+    }
+
+    /// Notes how many blocks the image of a page has, which is as this state says.
+    pub(super) fn learn_blocks(&mut self, id: PageId, state: PageState, blocks: usize) {
+        if self.get(id).written() == state.written() {
+            self.put_blocks(id, state.with_blocks(blocks).blocks);
+        }
     }
 
     /// Notes what an unknown page was found to be, unless that is known by now. Returns what is known.
@@ -304,9 +377,9 @@ impl PageStates {
     /// Sets the state that the map has of a page, unless another one is known.
     pub(super) fn adopt(&mut self, id: PageId, state: PageState) {
         if let Some(old) = self.states.get_mut(id.0 as usize)
-            && PageState(*old).kind() == Kind::Unknown
+            && PageState::of(*old).kind() == Kind::Unknown
         {
-            *old = state.0;
+            *old = state.bits;
         }
     }
 
@@ -318,23 +391,39 @@ impl PageStates {
     fn put(&mut self, id: PageId, state: PageState) {
         let at = id.0 as usize;
         if self.states.len() <= at {
-            self.states.resize(at + 1, PageState::EMPTY.0);
+            self.states.resize(at + 1, PageState::EMPTY.bits);
         }
         if let Some(old) = self.states.get_mut(at) {
-            self.changed |= *old != state.0;
-            *old = state.0;
+            self.changed |= *old != state.bits;
+            *old = state.bits;
+        }
+        self.put_blocks(id, state.blocks);
+    }
+
+    /// Whole images take no memory as long as there are no others.
+    fn put_blocks(&mut self, id: PageId, blocks: u8) {
+        let at = id.0 as usize;
+        if self.blocks.is_empty() && (blocks == 0 || blocks >= self.slot_blocks) {
+            return;
+        }
+        if self.blocks.len() <= at {
+            self.blocks.resize(self.states.len(), 0);
+        }
+        if let Some(old) = self.blocks.get_mut(at) {
+            *old = blocks;
         }
     }
 
     /// Forgets the pages at the end that nobody needs. Returns how many are left.
     pub(super) fn trim_end(&mut self) -> u32 {
-        let is_there = |bits: &u16| match PageState(*bits).kind() {
+        let is_there = |bits: &u16| match PageState::of(*bits).kind() {
             Kind::Present | Kind::Unknown => true,
             Kind::Absent | Kind::Dropped => bits & HELD != 0,
         };
         let left = self.states.iter().rposition(is_there).map_or(0, |last| last + 1);
         self.changed |= left < self.states.len();
         self.states.truncate(left);
+        self.blocks.truncate(left);
         self.len()
     }
 
@@ -343,8 +432,8 @@ impl PageStates {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
     }
 
-    /// Pages that have an image.
-    pub(super) fn pages(&self) -> u64 {
+    /// How many pages have an image.
+    pub(super) fn count(&self) -> PageCount {
         self.pages
     }
 }
@@ -390,7 +479,7 @@ mod tests {
             (dropped.kind(), dropped.target(), dropped.waits_for_trim()),
             (Kind::Absent, (Side::First, 8, 0), false)
         );
-        assert_eq!(PageState(0).dropped().kind(), Kind::Dropped);
+        assert_eq!(PageState::UNKNOWN.dropped().kind(), Kind::Dropped);
         let discarded = dropped.discarded();
         assert_eq!((discarded.waits_for_trim(), discarded.trimmed().target()), (true, dropped.target()));
         let mut states = PageStates::default();
@@ -402,15 +491,15 @@ mod tests {
 
     #[test]
     fn pages_with_an_image_are_counted() {
-        let mut states = PageStates::unknown(3, 2);
+        let mut states = PageStates::unknown(3, 1, PageCount { pages: 2, spared: 0 });
         states.learn(PageId(0), present(Side::First, 0, true));
         states.learn(PageId(1), PageState::EMPTY);
         states.set(PageId(1), present(Side::First, 0, false));
         states.set(PageId(5), present(Side::First, 0, false));
-        assert_eq!((states.pages(), states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));
+        assert_eq!((states.count().pages, states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));
         assert_eq!((states.get(PageId(3)), states.get(PageId(99))), (PageState::EMPTY, PageState::EMPTY));
         states.set(PageId(0), states.get(PageId(0)).dropped());
-        states.set(PageId(2), PageState(0).dropped());
-        assert_eq!(states.pages(), 2);
+        states.set(PageId(2), PageState::UNKNOWN.dropped());
+        assert_eq!(states.count().pages, 2);
     }
 }

@@ -6,10 +6,13 @@ use super::map::MapPlace;
 use super::slot::Stamp;
 use super::states::Used;
 use super::*;
+use crate::base::TableId;
+use crate::base::bytes::{put_u8, put_u32};
 use crate::io::{Disk, FileVolume, OpenMode, Volume};
+use crate::store::compress::Encoding;
 use crate::store::seam::Base;
-use crate::store::tests::{disk, meta_of, sample_of};
-use crate::store::{StoreKind, StoreOptions};
+use crate::store::tests::{SAMPLE_TABLE, disk, meta_of, sample_of};
+use crate::store::{Compression, PagePolicy, StoreKind, StoreOptions, Target};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -275,4 +278,161 @@ fn files_get_holes_once_an_eighth_of_the_pages_have_something_to_trim_or_the_dev
     assert_eq!(checkpoint_after(7..8), [7]);
     store.room.lock().full = true;
     assert_eq!(checkpoint_after(0..0), []);
+}
+
+/// Bytes of a slot of four blocks.
+const LARGE: usize = 4 * BLOCK;
+
+/// A store with slots of four blocks. Its pages are compressed so.
+fn compressing(disk: Arc<dyn Disk>, compression: Compression, target: Target) -> ShadowStore {
+    let delta = DeltaBlocks { threshold: 500, segment: 64, blocks: 2 };
+    let meta = Meta { page_size: LARGE - 16, ..meta_of(StoreKind::Shadow) };
+    let options = StoreOptions { kind: StoreKind::Shadow, delta };
+    let store = ShadowStore::open(DatabaseFile::create(options, disk, Path::new("db"), meta).unwrap()).unwrap();
+    store.compression.set_policy(SAMPLE_TABLE, PagePolicy { compression, target, ..PagePolicy::default() });
+    store
+}
+
+fn open_large(disk: &Arc<dyn Disk>) -> ShadowStore {
+    ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap()
+}
+
+/// A page that is nearly full, and of which so many bytes do not become smaller.
+fn mixed(lsn: u64, noise: usize) -> Vec<u8> {
+    let mut page = (1..).map(|seed| sample_of(LARGE - 16, ID.0, lsn, seed)).find(|page| page[15_900] > 0).unwrap();
+    fastrand::Rng::with_seed(lsn).fill(&mut page[100..100 + noise]);
+    page
+}
+
+/// The bytes of a slot in the file.
+fn slot_of(store: &ShadowStore, side: Side) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    store.read_part(store.geometry.half(ID, side, 0), &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_page_takes_as_many_blocks_as_it_needs_and_the_rest_of_the_slot_is_trimmed() {
+    for (compression, target, noise, blocks) in [
+        (Compression::Lz4, Target::Fit, 0, 1),
+        (Compression::Zlib(6), Target::Fit, 6000, 2),
+        (Compression::Lz4, Target::Fit, 10_000, 3),
+        (Compression::Lz4, Target::Fit, 15_000, 4),
+        (Compression::None, Target::Fit, 0, 4),
+        (Compression::Lz4, Target::Bytes(1024), 0, 1),
+        (Compression::Lz4, Target::Bytes(8192), 0, 2),
+        (Compression::Lz4, Target::Bytes(8192), 10_000, 4),
+    ] {
+        let what = format!("{compression} {target} {noise}");
+        let disk: Arc<dyn Disk> = disk();
+        let store = compressing(disk.clone(), compression, target);
+        let bytes = (blocks * BLOCK) as u64;
+        // Each slot has a whole page first.
+        for lsn in [10, 11] {
+            store.compression.set_policy(SAMPLE_TABLE, PagePolicy::default());
+            store.write(ID, &mixed(lsn, 0)).unwrap();
+            store.sync_images().unwrap();
+        }
+        store.compression.set_policy(SAMPLE_TABLE, PagePolicy { compression, target, ..PagePolicy::default() });
+        for lsn in [12, 13] {
+            let before = store.stats().written_bytes;
+            let page = mixed(lsn, noise);
+            store.write(ID, &page).unwrap();
+            assert_eq!(store.stats().written_bytes - before, bytes, "{what}");
+            let side = store.state_of(ID).side();
+            store.finish(store.freeze(), store.file.meta()).unwrap();
+            let slot = slot_of(&store, side);
+            assert!(slot[..LARGE - blocks * BLOCK].iter().all(|byte| *byte == 0), "{what}");
+            assert!(slot_of(&store, side.other()).iter().all(|byte| *byte == 0), "{what}");
+            assert_eq!((store.stats().live_bytes, store.place_bytes(ID)), (bytes, Some(bytes)), "{what}");
+            let mut read = vec![0; page.len()];
+            assert!(store.read(ID, &mut read).unwrap().is_some() && read == page, "{what}");
+            // Another process finds the same.
+            let again = open_large(&disk);
+            assert_eq!((again.stats().live_bytes, again.place_bytes(ID)), (bytes, Some(bytes)), "{what}");
+            assert!(again.read(ID, &mut read).unwrap().is_some() && read == page, "{what}");
+        }
+    }
+}
+
+/// The image is compressed, and the deltas are those of the page.
+#[test]
+fn deltas_are_written_beside_a_compressed_page() {
+    let disk: Arc<dyn Disk> = disk();
+    let store = compressing(disk.clone(), Compression::Lz4, Target::Fit);
+    let mut page = mixed(10, 3000);
+    store.write(ID, &page).unwrap();
+    store.sync_images().unwrap();
+    let mut changed = ChangedParts::NONE;
+    for used in [Used::Chain(1), Used::Chain(2), Used::None] {
+        assert_eq!(store.change(&mut page, &mut changed), used);
+        assert_eq!(store.state_of(ID).blocks(), Some(1));
+        let mut read = vec![0; page.len()];
+        assert!(open_large(&disk).read(ID, &mut read).unwrap().is_some() && read == page);
+    }
+}
+
+#[test]
+fn policies_are_kept_in_the_superblock_as_far_as_there_is_room() {
+    let disk: Arc<dyn Disk> = disk();
+    let store = compressing(disk.clone(), Compression::Zstd(7), Target::Bytes(4096));
+    let policy = store.compression.policies();
+    store.finish(store.freeze(), store.file.meta()).unwrap();
+    assert_eq!(open_large(&disk).compression.policies(), policy);
+    for table in 100..2000 {
+        store.compression.set_policy(TableId(table), policy[0].1);
+    }
+    store.finish(store.freeze(), store.file.meta()).unwrap();
+    let kept = open_large(&disk).compression.policies();
+    assert!(kept.len() > 300 && kept[..] == store.compression.policies()[..kept.len()]);
+}
+
+/// Whatever stands in a slot under a right checksum gives the page or a typed error.
+#[test]
+fn hostile_short_images_are_refused() {
+    let disk: Arc<dyn Disk> = disk();
+    let store = compressing(disk.clone(), Compression::Lz4, Target::Fit);
+    let page = mixed(10, 3000);
+    store.write(ID, &page).unwrap();
+    store.finish(store.freeze(), store.file.meta()).unwrap();
+    let (side, geometry) = (store.state_of(ID).side(), store.geometry);
+    let sound = slot_of(&store, side);
+    let note = LARGE - 32;
+    let read_with = |slot: &mut [u8]| {
+        let crc = geometry.checksum(slot);
+        put_u32(slot, geometry.page(), crc);
+        disk.write_at(geometry.offset(ID, side), slot).unwrap();
+        let mut read = vec![0; page.len()];
+        let result = open_large(&disk).read(ID, &mut read);
+        assert!(matches!(&result, Ok(Some(_)) | Err(Error::Corrupt { page: ID, .. })), "{result:?}");
+        result.is_ok() && read == page
+    };
+    assert!(read_with(&mut sound.clone()));
+    for at in note..note + 16 {
+        for value in [0, 1, 2, 3, 4, 127, 128, 255] {
+            let mut slot = sound.clone();
+            put_u8(&mut slot, at, value);
+            assert!(!read_with(&mut slot) || slot == sound, "byte {at}: {value}");
+        }
+    }
+    let mut coders = Coders::default();
+    let (mut packed, mut content) = (Vec::new(), Vec::new());
+    Page::new(&page).packed_into(&mut packed);
+    for compression in [Compression::Lz4, Compression::Zstd(3), Compression::Zlib(6)] {
+        let try_content = |encoding: Encoding, content: &[u8], lsn: u64| {
+            let mut slot = vec![0; LARGE];
+            geometry.put_short(&mut slot, ID, Lsn(lsn), (encoding, content), 3);
+            geometry.seal(&mut slot, Stamp { turn: 0, rewrites: 0, generation: 0 }, true);
+            read_with(&mut slot)
+        };
+        let encoding = coders.compress(compression, &packed, packed.len(), &mut content).unwrap();
+        assert!(try_content(encoding, &content, 10));
+        assert!(!try_content(encoding, &content, 11), "another LSN");
+        for cut in (0..content.len()).step_by(7) {
+            assert!(!try_content(encoding, &content[..cut], 10), "{compression}, cut to {cut}");
+        }
+        coders.compress(compression, &vec![0; 1 << 20], 12_000, &mut content).unwrap();
+        assert!(!try_content(encoding, &content, 10), "a bomb");
+    }
+    assert!(!read_with(&mut [sound[..note].to_vec(), vec![0xff; 16], sound[note + 16..].to_vec()].concat()));
 }

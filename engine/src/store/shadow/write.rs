@@ -1,13 +1,14 @@
 //! Writing slots and delta blocks, and what the log carries of a page that was written outside it.
 
-use super::ShadowStore;
 use super::choice::Known;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
+use super::{Press, ShadowStore};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
+use crate::store::compress::Encoding;
 use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
 use std::ops::{Range, RangeInclusive};
@@ -22,6 +23,17 @@ struct Part {
     /// Its slot, or its delta block, in the buffer.
     bytes: Range<usize>,
     is_delta: bool,
+    /// Blocks at the end of the slot that have a short image; `None`: the slot has the whole page.
+    short: Option<usize>,
+    /// It missed the target of its table and is to be split.
+    is_to_be_split: bool,
+}
+
+impl Part {
+    /// A whole page.
+    fn whole(id: PageId, bytes: Range<usize>) -> Part {
+        Part { id, bytes, is_delta: false, short: None, is_to_be_split: false }
+    }
 }
 
 /// Pages to be written together.
@@ -48,16 +60,18 @@ impl PageWriter for SlotWriter<'_> {
         if let Some((segments, base)) = delta {
             self.bytes.resize(start + BLOCK, 0);
             geometry.fill_delta(self.bytes.get_mut(start..).unwrap_or_default(), page, &segments);
-            self.parts.push(Part { id, bytes: start..start + BLOCK, is_delta: true });
+            let bytes = start..start + BLOCK;
+            self.parts.push(Part { is_delta: true, ..Part::whole(id, bytes) });
             return base;
         }
         self.bytes.extend_from_slice(page);
         self.bytes.resize(start + geometry.slot(), 0);
-        self.parts.push(Part { id, bytes: start..self.bytes.len(), is_delta: false });
+        self.parts.push(Part::whole(id, start..self.bytes.len()));
         Base::Moves
     }
 
     fn write(mut self: Box<Self>) -> Result<()> {
+        self.store.compress_parts(&mut self.parts, &mut self.bytes);
         self.store.write_parts(&self.parts, &mut self.bytes, false)?;
         self.store.sync_if_many()
     }
@@ -103,6 +117,47 @@ impl ShadowStore {
         }
     }
 
+    /// Compresses the pages that are to be written whole, as the policies of their tables say. It takes time: call it when
+    /// no page is latched.
+    fn compress_parts(&self, parts: &mut [Part], bytes: &mut [u8]) {
+        if self.compression.policy_count() == 0 || self.geometry.blocks() == 1 {
+            return;
+        }
+        self.with_press(|press| {
+            for part in parts.iter_mut().filter(|part| !part.is_delta) {
+                self.compress_part(part, bytes.get_mut(part.bytes.clone()).unwrap_or_default(), press);
+            }
+        });
+    }
+
+    /// Makes a whole page in a slot a short image, if the policy of its table says so and it then needs fewer blocks.
+    fn compress_part(&self, part: &mut Part, slot: &mut [u8], press: &mut Press) {
+        let Press { coders, packed, compressed, page: again } = press;
+        let Some(bytes) = slot.get(..self.geometry.page()) else { return };
+        let page = Page::new(bytes);
+        if !self.compression.compresses(page.table()) {
+            return;
+        }
+        packed.clear();
+        page.packed_into(packed);
+        let lsn = page.lsn();
+        let prepared = self.compression.prepare(coders, packed, compressed);
+        part.is_to_be_split = prepared.is_to_be_split;
+        if prepared.place >= self.geometry.slot() {
+            return;
+        }
+        // A delta needs the page that it was made from, to the last byte.
+        again.resize(bytes.len(), 0);
+        if unpack(packed, again).is_err() || again != bytes {
+            tracing::error!(page = %part.id, "the free bytes of a page are not zeros: it is written without compression");
+            return;
+        }
+        let content = if prepared.encoding == Encoding::Plain { packed } else { compressed };
+        let blocks = prepared.place / BLOCK;
+        self.geometry.put_short(slot, part.id, lsn, (prepared.encoding, content), blocks);
+        part.short = Some(blocks);
+    }
+
     /// Completes slots and delta blocks and writes them. On an error each page that has a synced image keeps it, with its
     /// deltas. Any other page may have its old image, the new one or none, until the page is written again.
     /// `kept`: later writes must not overwrite the images, even before a sync.
@@ -114,7 +169,7 @@ impl ShadowStore {
             let bytes = bytes.get_mut(part.bytes.clone()).unwrap_or_default();
             let written = match part.is_delta {
                 true => self.write_delta(part.id, bytes, *generation),
-                false => self.write_slot(part.id, bytes, *generation, kept),
+                false => self.write_slot(part, bytes, *generation, kept),
             };
             let mut state = self.state.lock();
             match written {
@@ -129,17 +184,21 @@ impl ShadowStore {
                 }
             }
         }
+        self.compression.note_to_be_split(parts.iter().filter(|part| part.is_to_be_split).map(|part| part.id));
         Ok(())
     }
 
     /// Writes a slot; returns the state of the page with it.
-    fn write_slot(&self, id: PageId, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
-        let (side, turn, rewrites) = self.target(id)?;
-        let is_first = self.state.lock().pages.get(id) == PageState::EMPTY;
+    fn write_slot(&self, part: &Part, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
+        let (side, turn, rewrites) = self.target(part.id)?;
+        let is_first = self.state.lock().pages.get(part.id) == PageState::EMPTY;
         let stamp = Stamp { turn, rewrites, generation };
-        self.geometry.seal(slot, stamp);
-        self.put(WriteKind::Page, self.geometry.offset(id, side), slot)?;
-        let written = PageState::present(side, stamp, kept);
+        self.geometry.seal(slot, stamp, part.short.is_some());
+        let blocks = part.short.unwrap_or(self.geometry.blocks());
+        let start = slot.len() - blocks * BLOCK;
+        let image = slot.get(start..).unwrap_or_default();
+        self.put(WriteKind::Page, self.geometry.offset(part.id, side) + start as u64, image)?;
+        let written = PageState::present(side, stamp, kept).with_blocks(blocks);
         Ok(if is_first && self.room.lock().leaves_holes() { written.alone() } else { written })
     }
 
@@ -210,7 +269,7 @@ impl ShadowStore {
     fn sync_if_many(&self) -> Result<()> {
         {
             let state = self.state.lock();
-            let many = (state.pages.pages() / 32).clamp(*SYNC_PAGES.start(), *SYNC_PAGES.end());
+            let many = (state.pages.count().pages / 32).clamp(*SYNC_PAGES.start(), *SYNC_PAGES.end());
             if (state.unsynced.len() as u64) < many {
                 return Ok(());
             }
@@ -225,7 +284,9 @@ impl ShadowStore {
             slot.resize(self.geometry.slot(), 0);
             let (page, _) = slot.split_at_mut(self.geometry.page());
             unpack(packed, page)?;
-            self.write_parts(&[Part { id, bytes: 0..slot.len(), is_delta: false }], slot, true)
+            let mut parts = [Part::whole(id, 0..slot.len())];
+            self.compress_parts(&mut parts, slot);
+            self.write_parts(&parts, slot, true)
         })?;
         Ok(encode_place(Page::new(packed).lsn()))
     }

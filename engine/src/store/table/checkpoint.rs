@@ -5,7 +5,7 @@
 //! until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one captures the same
 //! chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
-use super::directory::{Directory, encode_policies};
+use super::directory::Directory;
 use super::page_table::{CHUNK_BYTES, Captured, encode_directory};
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use super::{State, TableStore};
@@ -13,6 +13,7 @@ use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
 use crate::store::Frozen;
+use crate::store::compress::encode_policies;
 use crate::store::superblock::Meta;
 use std::sync::Arc;
 
@@ -95,7 +96,7 @@ impl TableStore {
             .collect();
         let mut padded = directory(&self.state.lock(), captured, &homes);
         let policies = {
-            let policies = self.policies.read();
+            let policies = self.compression.policies();
             padded.extend(encode_policies(&policies));
             u32::try_from(policies.len()).unwrap_or(u32::MAX)
         };

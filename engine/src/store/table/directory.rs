@@ -3,15 +3,11 @@
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS, grains_of};
 use crate::base::bytes::{get_u32, get_u64};
-use crate::base::{Error, Result, TableId};
-use crate::store::PagePolicy;
-use std::collections::HashMap;
+use crate::base::{Error, Result};
+use crate::store::compress::POLICY_BYTES;
 
 /// Bytes of it in a superblock.
 const BYTES: usize = 24;
-
-/// Bytes of a policy: table id u32, [`PagePolicy`].
-pub(crate) const POLICY_BYTES: usize = 4 + PagePolicy::BYTES;
 
 /// Where the directory is; all zeros while there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -72,23 +68,4 @@ impl Directory {
     pub(crate) fn extent(&self) -> Extent {
         Extent { first: self.first, grains: grains_of(usize::try_from(self.len).unwrap_or(usize::MAX)) }
     }
-}
-
-/// The policies of tables in a directory, in the order of their ids.
-pub(crate) fn encode_policies(policies: &HashMap<TableId, PagePolicy>) -> Vec<u8> {
-    let mut sorted: Vec<_> = policies.iter().collect();
-    sorted.sort_unstable_by_key(|(table, _)| table.0);
-    sorted.into_iter().flat_map(|(table, policy)| [table.0.to_le_bytes(), policy.to_bytes()]).flatten().collect()
-}
-
-/// Decodes what [`encode_policies`] wrote.
-pub(crate) fn decode_policies(bytes: &[u8]) -> Result<HashMap<TableId, PagePolicy>> {
-    let policy = |bytes: &[u8]| {
-        let (table, policy) = (get_u32(bytes, 0), get_u32(bytes, 4).to_le_bytes());
-        PagePolicy::of_bytes(policy).map(|policy| (TableId(table), policy)).ok_or_else(|| Error::CorruptMeta {
-            what: "the page table",
-            why: format!("the policy of table {table} is damaged"),
-        })
-    };
-    bytes.chunks(POLICY_BYTES).map(policy).collect()
 }

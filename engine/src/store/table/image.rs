@@ -9,7 +9,7 @@
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
-//! A compressed image takes fewer grains than the packed page would. With [`Target::Bytes`] a place may be longer than its
+//! A compressed image takes fewer grains than the packed page would. With [`Target::Bytes`](crate::store::Target::Bytes) a place may be longer than its
 //! image. The rest of the place is zeros, which the checksum does not cover.
 //!
 //! The page table has the checksum, too. So a sound image that is not the one written last is detected, after a lost or
@@ -18,11 +18,9 @@
 use super::place::{GRAIN, Location, Place, grains_of};
 use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
-use crate::base::{Error, PageId, Result, TableId};
+use crate::base::{Error, PageId, Result};
 use crate::page::Page;
-use crate::store::compress::{Coders, CompressionRecord, Encoding};
-use crate::store::{Compression, Overflow, PagePolicy, Target};
-use std::time::Instant;
+use crate::store::compress::{Coders, Encoding, PageCompression, Places};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -123,50 +121,15 @@ fn image_len(len: usize) -> usize {
     (IMAGE_HEADER + len).next_multiple_of(GRAIN)
 }
 
-/// The most bytes that a packed page of `len` bytes may have after compression with this policy. `None`: the page is not
-/// compressed.
-pub(super) fn most_compressed(policy: PagePolicy, len: usize) -> Option<usize> {
-    let most = match policy {
-        PagePolicy { compression: Compression::None, .. } => return None,
-        // The image then takes at least a grain less.
-        PagePolicy { target: Target::Fit, .. } => image_len(len).checked_sub(GRAIN)?,
-        PagePolicy { target: Target::Bytes(bytes), .. } => bytes as usize,
-    };
-    most.checked_sub(IMAGE_HEADER)
-}
-
-/// Bytes of the place for an image with a content of `len` bytes.
-pub(super) fn place_len(policy: PagePolicy, len: usize, page_size: usize) -> usize {
-    match policy.target {
-        Target::Fit => image_len(len),
-        Target::Bytes(bytes) if meets(policy, len) => bytes as usize,
-        Target::Bytes(_) => image_len(len).max(page_size),
-    }
+/// The places of images of pages of that size.
+pub(super) fn places(page_size: usize) -> Places {
+    Places { unit: GRAIN, header: IMAGE_HEADER, whole: page_size, fixed: false }
 }
 
 /// The next multiple of `unit`, unless no place may be so long.
 fn rounded(place: usize, unit: usize, page_size: usize) -> usize {
     let rounded = place.next_multiple_of(unit);
     if rounded <= image_len(page_size) { rounded } else { place }
-}
-
-/// True if an image with a content of `len` bytes meets the target of the policy. Without compression none does.
-fn meets(policy: PagePolicy, len: usize) -> bool {
-    match policy {
-        PagePolicy { target: Target::Fit, .. } => true,
-        PagePolicy { compression: Compression::None, .. } => false,
-        PagePolicy { target: Target::Bytes(bytes), .. } => IMAGE_HEADER + len <= bytes as usize,
-    }
-}
-
-/// True if a page that was not compressed to its target is to be split. `packed` is the page.
-fn is_to_be_split(policy: PagePolicy, packed: &[u8]) -> bool {
-    let page = Page::new(packed);
-    policy.overflow == Overflow::Split
-        && policy.compression != Compression::None
-        && !meets(policy, packed.len())
-        && page.is_leaf()
-        && page.count() > 1
 }
 
 /// Images to be written together, one after another in a buffer that is reused. They are complete after
@@ -203,39 +166,23 @@ impl ImageBatch {
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of `unit`,
     /// and fills in the headers. It takes time: call it when no page is latched.
-    pub(crate) fn seal(
-        &mut self,
-        page_size: usize,
-        unit: usize,
-        policy_of: impl Fn(TableId) -> PagePolicy,
-        record: &CompressionRecord,
-    ) {
+    pub(crate) fn seal(&mut self, compression: &PageCompression, page_size: usize, unit: usize) {
         let ImageBatch { bytes, sealed, entries, coders, compressed } = self;
         sealed.clear();
         for entry in entries {
             let packed = slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
-            let table = Page::new(packed).table();
-            let policy = policy_of(table);
-            // A page that is to be split if it misses its target is always tried.
-            let is_tried = || policy.overflow == Overflow::Split || record.attempts.is_worthwhile(table);
-            let encoding = most_compressed(policy, entry.len).filter(|_| is_tried()).and_then(|most| {
-                let started = Instant::now();
-                let encoding = coders.compress(policy.compression, packed, most, compressed);
-                record.attempts.note(table, encoding.is_some());
-                record.counters.note_compressed(encoding.is_some(), started);
-                encoding
-            });
-            entry.is_to_be_split = encoding.is_none() && is_to_be_split(policy, packed);
-            let content = if encoding.is_some() { compressed.as_slice() } else { packed };
+            let prepared = compression.prepare(coders, packed, compressed);
+            entry.is_to_be_split = prepared.is_to_be_split;
+            let content = if prepared.encoding == Encoding::Plain { packed } else { compressed.as_slice() };
             (entry.start, entry.len) = (sealed.len(), content.len());
             sealed.resize(entry.start + IMAGE_HEADER, 0);
             sealed.extend_from_slice(content);
-            let place = rounded(place_len(policy, content.len(), page_size), unit, page_size);
+            let place = rounded(prepared.place, unit, page_size);
             sealed.resize(entry.start + place, 0);
             let image = sealed.get_mut(entry.start..entry.start + image_len(entry.len)).unwrap_or_default();
             put_u32(image, PAGE, entry.page.0);
             put_u32(image, LENGTH, u32::try_from(entry.len).unwrap_or(u32::MAX));
-            put_u32(image, MARK, mark(encoding.unwrap_or(Encoding::Plain)));
+            put_u32(image, MARK, mark(prepared.encoding));
             entry.crc = checksum(slice(image, 4, image.len()));
             put_u32(image, 0, entry.crc);
             entry.grains = u32::try_from(grains_of(place)).unwrap_or(u32::MAX);

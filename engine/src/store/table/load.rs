@@ -1,13 +1,14 @@
 //! Loads the page table and the policies of tables when a file is opened.
 
-use super::directory::{Directory, decode_policies};
+use super::directory::Directory;
 use super::image::IMAGE_HEADER;
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, decode_directory};
 use super::place::{Extent, GRAIN, Location, grains_of};
-use super::{PlaceAllocator, Policies, State};
+use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::Disk;
+use crate::store::compress::{Policies, decode_policies};
 use crate::store::file::DatabaseFile;
 
 pub(super) fn corrupt(why: String) -> Error {
@@ -70,7 +71,7 @@ pub(super) fn load_table(file: &DatabaseFile, state: &mut State, reading: Readin
     let most = grains_of(file.page_size() + IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
     let (chunks, policies) = bytes.split_at(usize::try_from(directory.chunks_len()).unwrap_or(0).min(bytes.len()));
-    loaded.policies = decode_policies(policies)?;
+    loaded.policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
     for (index, home) in decode_directory(chunks)?.into_iter().enumerate() {
         let Some(home) = home else { continue };
         let State { table, allocator, .. } = state;

@@ -19,27 +19,25 @@ mod rescue;
 mod room;
 #[cfg(test)]
 mod tests;
-pub(super) mod trial;
 
 pub(super) use rescue::{PIECE, has_image};
 
 use super::changed::ChangedParts;
-use super::compress::CompressionRecord;
+use super::compress::{PageCompression, Policies};
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
-use super::{CompressionTotals, PagePolicy};
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use allocator::PlaceAllocator;
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Reading, describe_damage, load_table};
 use page_table::{CHUNK_PAGES, Captured, Entry, PageTable};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
 use rescue::each_image;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
 
@@ -51,9 +49,6 @@ const BLOCK_GRAINS: u32 = (BLOCK / GRAIN) as u32;
 
 /// Grains between two images that are read together: so few take less time than another request.
 const CLOSE: u64 = 32;
-
-/// The most pages to be split that are remembered. Others stay as they are until they are written again.
-const MOST_TO_BE_SPLIT: usize = 1 << 16;
 
 /// Why images are written: whether log records name their places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,25 +106,18 @@ impl State {
     }
 }
 
-/// The policies of tables that do not have the default one.
-type Policies = HashMap<TableId, PagePolicy>;
-
 /// The page store.
 pub(crate) struct TableStore {
     file: DatabaseFile,
     pub(super) state: Mutex<State>,
     /// The file's length in bytes; held while it grows or shrinks.
     len: Mutex<u64>,
-    /// The policies of tables; other tables have the default one.
-    policies: RwLock<Policies>,
-    /// Leaves that missed the targets of their tables and are to be split.
-    to_be_split: Mutex<BTreeSet<PageId>>,
     /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
-    compression: CompressionRecord,
+    compression: PageCompression,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
     /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
@@ -155,21 +143,21 @@ impl TableStore {
         let mut state = State::new(file.page_size());
         let Loaded { damaged, policies } = load_table(&file, &mut state, Reading::All)?;
         let damage = damaged.first().map(|chunk| describe_damage(*chunk));
-        Ok(TableStore { damage, policies: RwLock::new(policies), ..TableStore::assemble(file, state)? })
+        let store = TableStore::assemble(file, state, policies)?;
+        Ok(TableStore { damage, ..store })
     }
 
-    fn assemble(file: DatabaseFile, state: State) -> Result<TableStore> {
+    fn assemble(file: DatabaseFile, state: State, policies: Policies) -> Result<TableStore> {
         let len = file.disk().size()?;
+        let compression = PageCompression::new(image::places(file.page_size()), policies);
         Ok(TableStore {
             file,
             state: Mutex::new(state),
             len: Mutex::new(len),
-            policies: RwLock::default(),
-            to_be_split: Mutex::default(),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
-            compression: CompressionRecord::default(),
+            compression,
             persists: AtomicBool::new(false),
             damage: None,
             rescued: false,
@@ -194,12 +182,8 @@ impl TableStore {
     /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is synced.
     /// On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
-        {
-            let policies = self.policies.read();
-            let policy_of = |table: TableId| policies.get(&table).copied().unwrap_or_default();
-            let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
-            batch.seal(self.file.page_size(), unit, policy_of, &self.compression);
-        }
+        let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
+        batch.seal(&self.compression, self.file.page_size(), unit);
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
         for (id, grains) in batch.sizes() {
@@ -222,21 +206,12 @@ impl TableStore {
         }
         drop(state);
         if written.is_ok() {
-            self.note_to_be_split(batch);
+            self.compression.note_to_be_split(batch.to_be_split());
         }
         if written.is_ok() && purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
             self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
         written
-    }
-
-    fn note_to_be_split(&self, batch: &ImageBatch) {
-        let mut pages = batch.to_be_split().peekable();
-        if pages.peek().is_some() {
-            let mut all = self.to_be_split.lock();
-            let room = MOST_TO_BE_SPLIT.saturating_sub(all.len());
-            all.extend(pages.take(room));
-        }
     }
 
     /// Writes runs of bytes at their grains, which have been taken.
@@ -304,30 +279,8 @@ impl PageStore for TableStore {
         (at.place.grains() == grains_of(IMAGE_HEADER + packed)).then_some(true)
     }
 
-    fn compresses(&self) -> bool {
-        true
-    }
-
-    fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
-        let mut all = self.to_be_split.lock();
-        std::iter::from_fn(|| all.pop_first()).take(most).collect()
-    }
-
-    fn has_to_be_split(&self) -> bool {
-        !self.to_be_split.lock().is_empty()
-    }
-
-    fn replace_policies(&self, new: &mut dyn Iterator<Item = (TableId, PagePolicy)>) {
-        *self.policies.write() = new.filter(|(_, policy)| *policy != PagePolicy::default()).collect();
-    }
-
-    fn set_policy(&self, table: TableId, policy: PagePolicy) {
-        self.compression.attempts.forget(table);
-        let mut policies = self.policies.write();
-        match policy == PagePolicy::default() {
-            true => policies.remove(&table),
-            false => policies.insert(table, policy),
-        };
+    fn compression(&self) -> Option<&PageCompression> {
+        Some(&self.compression)
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -420,10 +373,6 @@ impl PageStore for TableStore {
 
     fn place_bytes(&self, id: PageId) -> Option<u64> {
         self.location(id).map(|at| at.place.len() as u64)
-    }
-
-    fn compression(&self) -> CompressionTotals {
-        self.compression.counters.totals()
     }
 
     fn damage(&self) -> Option<Error> {

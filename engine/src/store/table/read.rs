@@ -9,6 +9,7 @@ use super::place::Location;
 use crate::base::{Error, PageId, Result, bytes};
 use crate::page::{Page, unpack, unpack_within};
 use crate::store::compress::Coders;
+use crate::store::name;
 use std::time::Instant;
 
 /// What reading a page needs, if its image is compressed or does not fit into the page.
@@ -99,7 +100,7 @@ impl TableStore {
         let started = content.is_compressed().then(Instant::now);
         let packed = content.packed(coders, self.file.page_size(), out)?;
         if let Some(started) = started {
-            self.compression.counters.note_decompressed(started);
+            self.compression.note_decompressed(started);
         }
         packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
     }
@@ -109,13 +110,5 @@ impl TableStore {
         let result = f(&mut buffer);
         self.buffers.lock().push(buffer);
         result
-    }
-}
-
-/// The error with the page id that was asked for, if the bytes name another one.
-fn name(id: PageId, error: Error) -> Error {
-    match error {
-        Error::Corrupt { what, .. } => Error::Corrupt { page: id, what },
-        other => other,
     }
 }

@@ -14,7 +14,7 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
-use crate::store::compress::Coders;
+use crate::store::compress::{Coders, Policies};
 use crate::store::rescue::without_path;
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
@@ -79,7 +79,7 @@ impl TableStore {
             ids_end = ids_end.max(page.0.saturating_add(1));
             last = last.max(Lsn(lsn.0.saturating_add(1)));
         }
-        let store = Arc::new(TableStore { rescued: true, ..TableStore::assemble(file, state)? });
+        let store = Arc::new(TableStore { rescued: true, ..TableStore::assemble(file, state, Policies::new())? });
         Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
     }
 }

@@ -1,12 +1,12 @@
 //! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into it
 //! fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
-use super::directory::POLICY_BYTES;
 use super::image::IMAGE_HEADER;
 use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{State, TableStore};
 use crate::base::{Error, Result};
+use crate::store::compress::POLICY_BYTES;
 use std::sync::atomic::Ordering;
 
 /// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
@@ -63,7 +63,7 @@ impl TableStore {
     /// The places needed for this number of images of the greatest length, and for the page table after them.
     pub(super) fn places_for(&self, state: &State, images: u64) -> u64 {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
-        let policies = self.policies.read().len() * POLICY_BYTES;
+        let policies = self.compression.policy_count() * POLICY_BYTES;
         let directory = (chunks * Location::BYTES as u64 + policies as u64).div_ceil(GRAIN as u64);
         let longest_place = self.longest_image();
         let (chunks_in_place, others) = match self.persists.load(Ordering::Relaxed) {

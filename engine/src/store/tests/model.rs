@@ -60,7 +60,7 @@ fn policies() -> impl Strategy<Value = PagePolicy> {
     let compression = proptest::sample::select(
         &[Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zlib(1)][..],
     );
-    let target = proptest::sample::select(Target::all(PAGE_SIZE).collect::<Vec<_>>());
+    let target = proptest::sample::select(Target::all(2 * PAGE_SIZE).collect::<Vec<_>>());
     let overflow = proptest::sample::select(&[Overflow::Spill, Overflow::Split][..]);
     (compression, target, overflow).prop_map(|(compression, target, overflow)| PagePolicy {
         compression,
@@ -122,6 +122,7 @@ pub(in crate::store) struct ModelRun<S> {
     pub(in crate::store) disk: Arc<Failing>,
     pub(in crate::store) store: S,
     pub(in crate::store) pages: Pages,
+    meta: Meta,
     changed: Changed,
     /// What a reopening may find: one state, or two after a superblock whose writing failed.
     durable: Vec<Pages>,
@@ -137,18 +138,19 @@ pub(in crate::store) struct ModelRun<S> {
 
 impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn new() -> ModelRun<S> {
-        ModelRun::with(S::KIND.into())
+        ModelRun::with(S::KIND.into(), page_size(S::KIND))
     }
 
-    fn with(options: StoreOptions) -> ModelRun<S> {
-        let disk = disk();
-        let file = DatabaseFile::create(options, disk.clone(), Path::new("db"), meta_of(S::KIND)).unwrap();
+    fn with(options: StoreOptions, page_size: usize) -> ModelRun<S> {
+        let (disk, meta) = (disk(), Meta { page_size, ..meta() });
+        let file = DatabaseFile::create(options, disk.clone(), Path::new("db"), meta).unwrap();
         let store = S::of(file).unwrap();
         let (pages, written) = (Pages::new(), BTreeMap::new());
         ModelRun {
             disk,
             store,
             pages,
+            meta,
             changed: Changed::new(),
             durable: vec![Pages::new()],
             written,
@@ -161,7 +163,7 @@ impl<S: Subject> ModelRun<S> {
 
     fn page(&mut self, id: u32) -> Vec<u8> {
         self.seed += 1;
-        let page = sample_of(page_size(S::KIND), id, self.seed, self.seed);
+        let page = sample_of(self.meta.page_size, id, self.seed, self.seed);
         self.written.entry(id).or_default().push(page.clone());
         page
     }
@@ -206,7 +208,7 @@ impl<S: Subject> ModelRun<S> {
             Step::Freeze => self.frozen = Some((self.store.freeze(), self.pages.clone(), self.withheld.clone())),
             Step::Finish => self.finish(),
             Step::WriteMeta => {
-                let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..meta_of(S::KIND) });
+                let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..self.meta });
             }
             &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
             Step::Compact => {
@@ -215,7 +217,11 @@ impl<S: Subject> ModelRun<S> {
                 }
             }
             Step::PersistTable => self.store.persist_table(),
-            Step::SetPolicy(policy) => self.store.set_policy(SAMPLE_TABLE, *policy),
+            Step::SetPolicy(policy) => {
+                if let Some(compression) = self.store.compression() {
+                    compression.set_policy(SAMPLE_TABLE, *policy);
+                }
+            }
             Step::Reopen => self.reopen(),
             Step::Close => self.close(),
         }
@@ -260,7 +266,7 @@ impl<S: Subject> ModelRun<S> {
 
     fn finish(&mut self) {
         let Some((frozen, pages, freed)) = self.frozen.take() else { return };
-        match self.store.finish(frozen, meta_of(S::KIND)) {
+        match self.store.finish(frozen, self.meta) {
             Ok(()) => {
                 self.durable = vec![pages];
                 for id in freed.into_iter().filter(|id| self.withheld.remove(id)) {
@@ -275,7 +281,7 @@ impl<S: Subject> ModelRun<S> {
     fn close(&mut self) {
         self.step(&Step::Freeze);
         self.finish();
-        let meta = Meta { clean: true, ..meta_of(S::KIND) };
+        let meta = Meta { clean: true, ..self.meta };
         let is_closed = self.durable.len() == 1 && self.store.shrink(0).is_ok() && self.store.close(meta).is_ok();
         if !is_closed {
             return self.reopen();
@@ -284,7 +290,7 @@ impl<S: Subject> ModelRun<S> {
         self.open(true);
         // The slots of dropped pages are not cleared in the store that is for these tests alone.
         assert!(spoilt || S::KIND == StoreKind::Slots || self.pages == pages);
-        self.store.file().write_meta(meta_of(S::KIND)).unwrap();
+        self.store.file().write_meta(self.meta).unwrap();
     }
 
     fn reopen(&mut self) {
@@ -302,7 +308,7 @@ impl<S: Subject> ModelRun<S> {
         self.changed.clear();
         self.spoilt = false;
         let found = self.all();
-        let mut page = vec![0; page_size(S::KIND)];
+        let mut page = vec![0; self.meta.page_size];
         for id in found.keys() {
             let changed = self.store.read(PageId(*id), &mut page).unwrap().unwrap();
             self.changed.insert(*id, changed);
@@ -318,14 +324,14 @@ impl<S: Subject> ModelRun<S> {
         assert!(self.durable.iter().any(fits), "neither the last checkpoint nor the one that failed");
         if !was_closed {
             // A close may have failed after its first superblock. The database is open again.
-            self.store.file().write_meta(meta_of(S::KIND)).unwrap();
+            self.store.file().write_meta(self.meta).unwrap();
         }
         self.pages = found.clone();
         self.durable = vec![found];
     }
 
     pub(in crate::store) fn all(&self) -> Pages {
-        let mut page = vec![0; page_size(S::KIND)];
+        let mut page = vec![0; self.meta.page_size];
         let mut found = Pages::new();
         for id in 0..PAGES {
             if self.store.read(PageId(id), &mut page).unwrap().is_some() {
@@ -337,11 +343,11 @@ impl<S: Subject> ModelRun<S> {
 }
 
 fn is_a_map<S: Subject>(steps: &[Step]) {
-    is_a_map_with::<S>(S::KIND.into(), steps);
+    is_a_map_with::<S>(S::KIND.into(), page_size(S::KIND), steps);
 }
 
-fn is_a_map_with<S: Subject>(options: StoreOptions, steps: &[Step]) {
-    let mut run = ModelRun::<S>::with(options);
+fn is_a_map_with<S: Subject>(options: StoreOptions, page_size: usize, steps: &[Step]) {
+    let mut run = ModelRun::<S>::with(options, page_size);
     for step in steps {
         run.step(step);
         run.store.check();
@@ -359,10 +365,11 @@ proptest! {
 
     #[test]
     fn the_shadow_store_is_a_map_and_a_reopening_finds_the_last_checkpoint_or_later(
-        blocks in 0u8..=4, threshold in 1u16..=2048, steps in steps(),
+        blocks in 0u8..=4, threshold in 1u16..=2048, shift in 0usize..=2, steps in steps(),
     ) {
         let delta = DeltaBlocks { threshold, segment: 32, blocks };
-        is_a_map_with::<ShadowStore>(StoreOptions { kind: StoreKind::Shadow, delta }, &steps);
+        let options = StoreOptions { kind: StoreKind::Shadow, delta };
+        is_a_map_with::<ShadowStore>(options, (PAGE_SIZE << shift) - StoreKind::Shadow.trailer(), &steps);
     }
 
     #[test]

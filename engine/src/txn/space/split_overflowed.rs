@@ -3,7 +3,7 @@
 use crate::base::{Error, Lsn, PageId, Result, TableId, limits};
 use crate::log::BatchBuffer;
 use crate::page::Page;
-use crate::store::PageStore;
+use crate::store::{PageCompression, PageStore};
 use crate::tree::Tree;
 use crate::txn::commit::applier::Applier;
 use crate::txn::durability::Durability;
@@ -29,7 +29,7 @@ struct Candidate {
 impl Engine {
     /// True if there are leaves to be split.
     pub(crate) fn has_overflowed(&self) -> bool {
-        self.store.as_ref().is_some_and(|store| store.has_to_be_split())
+        self.compression().is_some_and(PageCompression::has_to_be_split)
     }
 
     /// Splits a batch of leaves that missed the targets of their tables. Returns false if there are none, or if a
@@ -40,14 +40,17 @@ impl Engine {
         timeout: Option<Duration>,
         tree_of: impl Fn(TableId) -> Result<Option<Tree>>,
     ) -> Result<bool> {
-        let Some(store) = self.store.as_ref().filter(|store| store.has_to_be_split()) else { return Ok(false) };
+        let (Some(store), Some(compression)) = (&self.store, self.compression()) else { return Ok(false) };
+        if !compression.has_to_be_split() {
+            return Ok(false);
+        }
         let Some(writer) = self.lock_writer_within(timeout)? else { return Ok(false) };
         self.keep_within_bounds();
         let most = (self.pool.capacity() / 4 / PAGES_OF_SPLIT).clamp(1, STEP_SPLITS);
         self.log()?.reserve(most * PAGES_OF_SPLIT * self.pool.page_size())?;
         store.ensure_room(self.pool.dirty_pages() + (most * PAGES_OF_SPLIT) as u64)?;
         let mut candidates = Vec::new();
-        for id in store.take_to_be_split(most) {
+        for id in compression.take_to_be_split(most) {
             candidates.extend(self.candidate(&**store, id, &tree_of)?);
         }
         if candidates.is_empty() {

@@ -1,7 +1,7 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
-use crate::store::{Compression, Target};
+use crate::store::{Compression, PagePolicy, Target};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -16,7 +16,7 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
         let target = if id % 3 == 0 { Target::Bytes(1024) } else { Target::Fit };
         let policy =
             PagePolicy { compression: compressions[id as usize % compressions.len()], target, ..PagePolicy::default() };
-        store.set_policy(SAMPLE_TABLE, policy);
+        store.compression().unwrap().set_policy(SAMPLE_TABLE, policy);
         store.write(PageId(id), page).unwrap();
     }
     store.finish(store.freeze(), meta()).unwrap();

@@ -1,9 +1,10 @@
 //! Places that log records name, and that every grain has exactly one use.
 
 use super::*;
+use crate::base::TableId;
 use crate::page::unpack;
 use crate::store::tests::model::{ModelRun, Step, Subject};
-use crate::store::{Compression, Overflow, Target};
+use crate::store::{Compression, Overflow, PagePolicy, Target};
 
 impl Subject for TableStore {
     const KIND: StoreKind = StoreKind::Table;
@@ -122,26 +123,29 @@ fn policies_are_kept_with_the_page_table() {
     let disk = disk();
     let store = create(&disk);
     let policy = PagePolicy { compression: Compression::Lz4, target: Target::Bytes(1024), overflow: Overflow::Split };
-    store.set_policy(SAMPLE_TABLE, policy);
-    store.set_policy(TableId(9), policy);
-    store.set_policy(TableId(9), PagePolicy::default());
+    store.compression().unwrap().set_policy(SAMPLE_TABLE, policy);
+    store.compression().unwrap().set_policy(TableId(9), policy);
+    store.compression().unwrap().set_policy(TableId(9), PagePolicy::default());
     store.finish(store.freeze(), meta()).unwrap();
     let store = open(&disk).unwrap();
-    assert_eq!(*store.policies.read(), HashMap::from([(SAMPLE_TABLE, policy)]));
+    assert_eq!(store.compression.policies(), [(SAMPLE_TABLE, policy)]);
     let page = sample(1, 5, 0);
     store.write(PageId(1), &page).unwrap();
     assert_eq!(store.location(PageId(1)).unwrap().place.len(), 1024);
-    store.replace_policies(&mut std::iter::empty());
+    store.compression().unwrap().replace_policies([]);
     store.write(PageId(1), &page).unwrap();
     store.finish(store.freeze(), meta()).unwrap();
-    assert_eq!(*open(&disk).unwrap().policies.read(), HashMap::new());
+    assert_eq!(open(&disk).unwrap().compression.policies(), []);
 }
 
 #[test]
 fn a_place_is_as_long_as_the_target_or_as_a_page() {
     let store = create(&disk());
     let place = |target, compression, page: &[u8]| {
-        store.set_policy(SAMPLE_TABLE, PagePolicy { compression, target, ..PagePolicy::default() });
+        store
+            .compression()
+            .unwrap()
+            .set_policy(SAMPLE_TABLE, PagePolicy { compression, target, ..PagePolicy::default() });
         store.write(PageId(1), page).unwrap();
         let mut read = vec![0; PAGE_SIZE];
         assert!(store.read(PageId(1), &mut read).unwrap().is_some() && read == page);

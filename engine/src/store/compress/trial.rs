@@ -1,8 +1,6 @@
 //! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written here.
 
-use super::image::{most_compressed, place_len};
-use crate::store::compress::Coders;
-use crate::store::{Compression, PagePolicy};
+use super::{Coders, Compression, PagePolicy, Places};
 use std::time::{Duration, Instant};
 
 /// The coders and buffers of a series of trials.
@@ -26,12 +24,11 @@ pub struct TrialResult {
 }
 
 impl TrialResult {
-    /// Bytes of the place that the page would get in a file with pages of `page_size` bytes. `policy` has the compression of
-    /// the trial, or none.
-    pub fn place_bytes(&self, policy: PagePolicy, page_size: usize) -> u64 {
-        let most = most_compressed(policy, self.packed);
+    /// Bytes of the place that the page would get. `policy` has the compression of the trial, or none.
+    pub fn place_bytes(&self, policy: PagePolicy, places: &Places) -> u64 {
+        let most = places.most_compressed(policy, self.packed);
         let compressed = self.compressed.filter(|len| most.is_some_and(|most| *len <= most));
-        place_len(policy, compressed.unwrap_or(self.packed), page_size) as u64
+        places.place_len(policy, compressed.unwrap_or(self.packed)) as u64
     }
 }
 

@@ -1,0 +1,144 @@
+//! [`PageCompression`]: compresses the pages of tables after their policies, for any store. Which places there are is in
+//! `places`; the bytes of images must not be in this file.
+
+use super::attempts::Attempts;
+use super::totals::CompressionCounters;
+use super::{Coders, Compression, CompressionTotals, Encoding, Places};
+use crate::base::{PageId, TableId};
+use crate::page::Page;
+use crate::store::{Overflow, PagePolicy};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+/// The most pages to be split that are remembered. Others stay as they are until they are written again.
+const MOST_TO_BE_SPLIT: usize = 1 << 16;
+
+/// The policies of tables that do not have the default one.
+pub(in crate::store) type Policies = HashMap<TableId, PagePolicy>;
+
+/// What a store that compresses pages knows of them.
+#[derive(Debug)]
+pub struct PageCompression {
+    places: Places,
+    policies: RwLock<Policies>,
+    /// Leaves that missed the targets of their tables and are to be split.
+    to_be_split: Mutex<BTreeSet<PageId>>,
+    attempts: Attempts,
+    counters: CompressionCounters,
+}
+
+/// What is written of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::store) struct Prepared {
+    /// How the content was made from the packed page.
+    pub(in crate::store) encoding: Encoding,
+    /// Bytes of the place.
+    pub(in crate::store) place: usize,
+    /// It missed the target of its table and is to be split.
+    pub(in crate::store) is_to_be_split: bool,
+}
+
+impl PageCompression {
+    /// For a store with these places.
+    pub(in crate::store) fn new(places: Places, policies: Policies) -> PageCompression {
+        PageCompression {
+            places,
+            policies: RwLock::new(policies),
+            to_be_split: Mutex::default(),
+            attempts: Attempts::default(),
+            counters: CompressionCounters::default(),
+        }
+    }
+
+    /// The places of the store.
+    pub fn places(&self) -> Places {
+        self.places
+    }
+
+    /// Sets the policies of all tables. Those that the store had belong to tables that may not exist any more.
+    pub fn replace_policies(&self, new: impl IntoIterator<Item = (TableId, PagePolicy)>) {
+        *self.policies.write() = new.into_iter().filter(|(_, policy)| *policy != PagePolicy::default()).collect();
+    }
+
+    /// Sets the policy of a table. It applies to each of its pages when the page is next written.
+    pub fn set_policy(&self, table: TableId, policy: PagePolicy) {
+        self.attempts.forget(table);
+        let mut policies = self.policies.write();
+        match policy == PagePolicy::default() {
+            true => policies.remove(&table),
+            false => policies.insert(table, policy),
+        };
+    }
+
+    /// The policies of tables that do not have the default one, in the order of their ids.
+    pub(in crate::store) fn policies(&self) -> Vec<(TableId, PagePolicy)> {
+        let mut all: Vec<_> = self.policies.read().iter().map(|(table, policy)| (*table, *policy)).collect();
+        all.sort_unstable_by_key(|(table, _)| table.0);
+        all
+    }
+
+    /// How many tables do not have the default policy.
+    pub(in crate::store) fn policy_count(&self) -> usize {
+        self.policies.read().len()
+    }
+
+    /// True if the policy of the table compresses pages.
+    pub(in crate::store) fn compresses(&self, table: TableId) -> bool {
+        self.policies.read().get(&table).is_some_and(|policy| policy.compression != Compression::None)
+    }
+
+    /// True if there are pages for [`PageCompression::take_to_be_split`].
+    pub fn has_to_be_split(&self) -> bool {
+        !self.to_be_split.lock().is_empty()
+    }
+
+    /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may have been
+    /// changed or freed since.
+    pub fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
+        let mut all = self.to_be_split.lock();
+        std::iter::from_fn(|| all.pop_first()).take(most).collect()
+    }
+
+    /// Notes pages that were written and are to be split.
+    pub(in crate::store) fn note_to_be_split(&self, pages: impl Iterator<Item = PageId>) {
+        let mut pages = pages.peekable();
+        if pages.peek().is_some() {
+            let mut all = self.to_be_split.lock();
+            let room = MOST_TO_BE_SPLIT.saturating_sub(all.len());
+            all.extend(pages.take(room));
+        }
+    }
+
+    /// The pages that were compressed and decompressed, and the time of that.
+    pub fn totals(&self) -> CompressionTotals {
+        self.counters.totals()
+    }
+
+    /// Compresses a packed page into `out` if the policy of its table says so and if it is worth it. It takes time: call it
+    /// when no page is latched.
+    pub(in crate::store) fn prepare(&self, coders: &mut Coders, packed: &[u8], out: &mut Vec<u8>) -> Prepared {
+        let (table, places) = (Page::new(packed).table(), &self.places);
+        let policy = self.policies.read().get(&table).copied().unwrap_or_default();
+        // A page that is to be split if it misses its target is always tried.
+        let is_tried = || policy.overflow == Overflow::Split || self.attempts.is_worthwhile(table);
+        let encoding = places.most_compressed(policy, packed.len()).filter(|_| is_tried()).and_then(|most| {
+            let started = Instant::now();
+            let encoding = coders.compress(policy.compression, packed, most, out);
+            self.attempts.note(table, encoding.is_some());
+            self.counters.note_compressed(encoding.is_some(), started);
+            encoding
+        });
+        let len = if encoding.is_some() { out.len() } else { packed.len() };
+        Prepared {
+            encoding: encoding.unwrap_or(Encoding::Plain),
+            place: places.place_len(policy, len),
+            is_to_be_split: encoding.is_none() && places.is_to_be_split(policy, packed),
+        }
+    }
+
+    /// Counts a page that was decompressed.
+    pub(in crate::store) fn note_decompressed(&self, started: Instant) {
+        self.counters.note_decompressed(started);
+    }
+}
