@@ -29,6 +29,7 @@ struct Shape {
     page_size: usize,
     delta: DeltaBlocks,
     plan: CompressionPlan,
+    threads: usize,
 }
 
 fn shapes() -> impl proptest::strategy::Strategy<Value = Shape> {
@@ -38,10 +39,10 @@ fn shapes() -> impl proptest::strategy::Strategy<Value = Shape> {
     let targets = select(vec![Target::Fit, Target::Bytes(2048), Target::Bytes(4096)]);
     let stores = select(vec![StoreKind::Table, StoreKind::Shadow]);
     let overflow = select(vec![Overflow::Spill, Overflow::Split]);
-    let parts = (stores, 13u32..=15, select(deltas), select(methods), targets, overflow);
-    parts.prop_map(|(store, shift, delta, method, target, overflow)| {
+    let parts = (stores, 13u32..=15, select(deltas), select(methods), targets, overflow, 1usize..=4);
+    parts.prop_map(|(store, shift, delta, method, target, overflow, threads)| {
         let plan = CompressionPlan::new(Strategy::All, method).target(target).overflow(overflow);
-        Shape { store, page_size: 1 << shift, delta, plan }
+        Shape { store, page_size: 1 << shift, delta, plan, threads }
     })
 }
 
@@ -79,6 +80,7 @@ proptest! {
         let kinds: Vec<Kind> = kinds(150, &mut rng).into_iter().step_by(step).collect();
         let volume = Arc::new(MemoryVolume::new());
         let builder = options().store(shape.store).page_size(shape.page_size).delta(shape.delta);
+        let builder = builder.compression_threads(shape.threads);
         let db = builder.create_on(volume.clone(), NAME).unwrap();
         kinds.iter().try_for_each(|kind| kind.put(&db, &mut rng)).unwrap();
         db.compact_with(&shape.plan, |_| ()).unwrap();

@@ -79,6 +79,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     let drive = DriveVolume::new(below);
     let drive = Arc::new(if args.device.model().compresses { drive } else { drive.without_compression() });
     let builder = Database::builder().page_size(args.page_size.0 as usize).cache(cache as usize);
+    let builder = builder.compression_threads(args.processors as usize);
     let db = builder.create_on(drive.clone(), NAME)?;
     let loader =
         Loader { population, warehouses: args.warehouses, storage: &storage, compressed: sample.compressed.clone() };

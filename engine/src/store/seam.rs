@@ -259,9 +259,10 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         writer.write()
     }
 
-    /// Writes a packed page outside the log and returns its place for a log record. The file must be synced before that
-    /// record is written. The place stays valid until a checkpoint.
-    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes>;
+    /// Writes packed pages outside the log, in order and side by side if the store has the room, and returns their places for
+    /// log records. The file must be synced before such a record is written. A place stays valid until a checkpoint. After an
+    /// error the caller frees all of the pages.
+    fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>>;
 
     /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is beyond the
     /// record that has freed the page, and after [`PageStore::discard_page`].

@@ -19,6 +19,10 @@ pub trait BulkSink {
     fn allocate(&mut self) -> Result<PageId>;
     /// Writes the packed content of a page. Each allocated page is written once, in any order.
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
+    /// Writes what [`BulkSink::write`] has kept back. It is called once, after the last page but for the root.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// The part of its usual bytes to which the next leaf is filled, above 0 and up to 1. It may change after each
     /// write.
     fn leaf_part(&self) -> f32 {
@@ -261,6 +265,7 @@ impl<K: BulkSink> BulkLoader<K> {
             else {
                 let packed = self.build(height, self.len(height), None, root, PageId::NONE);
                 let root = packed.ok_or_else(|| Error::corrupt(root, "the entries of a root do not fit in it"))?;
+                self.sink.finish()?;
                 return Ok(Loaded { root, entries: self.entries, pages: self.pages, level });
             };
             self.write_page(height, items, false)?;

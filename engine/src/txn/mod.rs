@@ -40,5 +40,6 @@ pub(crate) use redo_work::RedoBounds;
 pub(crate) use space::maps::map_damaged;
 pub(crate) use space::page_ids::{PageIds, ids_per_map};
 pub(crate) use space::reclaim::Runs;
+pub(crate) use space::unlogged::UNLOGGED_BATCH;
 pub use stats::{DatabaseStats, Recovery};
 pub(crate) use versions::OwnedRecord;

@@ -12,7 +12,7 @@ use crate::db::types::TableOptions;
 use crate::page::{Page, Record};
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
-use crate::txn::{Engine, large};
+use crate::txn::{Engine, UNLOGGED_BATCH, large};
 use parking_lot::Mutex;
 use std::io::Read;
 
@@ -30,23 +30,48 @@ use std::io::Read;
 /// ```
 pub const DEFAULT_FILL: f32 = 0.95;
 
-/// Writes pages to their final places, and collects these places.
+/// Pages that are written together while the bytes that leaves compress to decide how full the next ones are.
+const ADAPTIVE_BATCH: usize = 16;
+
+/// Writes pages to their final places, several at a time, and collects these places.
 pub(crate) struct Sink<'t> {
     engine: &'t Engine,
     adopted: &'t Mutex<Vec<Adopted>>,
     fill: TargetFill,
+    /// Packed pages to be written, in the order in which they were allocated.
+    waiting: Vec<(PageId, Vec<u8>)>,
+    /// So many are written together.
+    batch: usize,
 }
 
 impl<'t> Sink<'t> {
-    pub(crate) fn new(tx: &'t WriteTransaction) -> Sink<'t> {
-        Sink::for_policy(tx, PagePolicy::default())
-    }
-
-    /// The same, for the leaves of a table with this policy.
+    /// For the leaves of a table with this policy.
     pub(crate) fn for_policy(tx: &'t WriteTransaction, policy: PagePolicy) -> Sink<'t> {
         let engine = &tx.shared.engine;
         let fill = TargetFill::new(policy, engine.page_size(), |target| engine.place_of_target(target));
-        Sink { engine, adopted: &tx.adopted, fill }
+        let most = (UNLOGGED_BATCH / engine.page_size()).max(1);
+        let batch = if fill.is_adaptive() { most.min(ADAPTIVE_BATCH) } else { most };
+        Sink { engine, adopted: &tx.adopted, fill, waiting: Vec::new(), batch }
+    }
+
+    fn write_waiting(&mut self) -> Result<()> {
+        let places = self.engine.write_unlogged(&mut self.waiting)?;
+        let mut adopted = self.adopted.lock();
+        for ((id, _), place) in self.waiting.iter().zip(places) {
+            // Pages are written soon after they are allocated, so the page is near the end of the list.
+            if let Some(adopted) = adopted.iter_mut().rev().find(|(page, _)| page == id) {
+                adopted.1 = place;
+            }
+        }
+        drop(adopted);
+        if self.fill.is_adaptive() {
+            let leaves = self.waiting.iter().filter(|(_, packed)| Page::new(packed).is_leaf());
+            let store = self.engine.page_store();
+            let place_of = |id| store.as_ref().and_then(|store| store.place_bytes(id)).unwrap_or(0);
+            self.fill.note(leaves.map(|(id, _)| place_of(*id)));
+        }
+        self.waiting.clear();
+        Ok(())
     }
 }
 
@@ -58,20 +83,25 @@ impl BulkSink for Sink<'_> {
     }
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
-        let place = self.engine.write_unlogged(id, packed)?;
-        // Pages are written soon after they are allocated, so the page is near the end of the list.
-        if let Some(adopted) = self.adopted.lock().iter_mut().rev().find(|(page, _)| *page == id) {
-            adopted.1 = place;
-        }
-        if self.fill.is_adaptive() && Page::new(packed).is_leaf() {
-            let place = self.engine.page_store().and_then(|store| store.place_bytes(id));
-            self.fill.note(place.unwrap_or(0));
-        }
-        Ok(())
+        self.waiting.push((id, packed.to_vec()));
+        if self.waiting.len() >= self.batch { self.write_waiting() } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.write_waiting()
     }
 
     fn leaf_part(&self) -> f32 {
         self.fill.part()
+    }
+}
+
+impl WriteTransaction {
+    /// Writes the root of a tree whose other pages a [`Sink`] has written. `root` is one of the transaction's pages.
+    pub(crate) fn write_root(&self, root: PageId, packed: Vec<u8>) -> Result<()> {
+        let mut sink = Sink::for_policy(self, PagePolicy::default());
+        sink.waiting.push((root, packed));
+        sink.finish()
     }
 }
 
@@ -232,7 +262,7 @@ impl BulkTable<'_> {
         let tx = load.tx;
         tx.check_new(&load.name)?;
         let loaded = loader.finish(entry.tree.root)?;
-        Sink::new(tx).write(entry.tree.root, &loaded.root)?;
+        tx.write_root(entry.tree.root, loaded.root)?;
         entry.entries = loaded.entries;
         tx.install(&load.name, entry, bytes);
         load.finished = true;

@@ -9,7 +9,7 @@ use crate::db::maintenance::strategy::CompressionPlan;
 use crate::db::transaction::write::WriteTransaction;
 use crate::page::Record;
 use crate::store::PagePolicy;
-use crate::tree::{BulkLoader, BulkSink, Tree};
+use crate::tree::{BulkLoader, Tree};
 use crate::txn::{Cursor, Runs, View, large};
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -196,9 +196,10 @@ impl WriteTransaction {
                 progress(*done);
             }
         }
-        let root = Sink::new(self).allocate()?;
+        let root = engine.take_page_id()?;
+        self.adopted.lock().push((root, None));
         let loaded = loader.finish(root)?;
-        Sink::new(self).write(root, &loaded.root)?;
+        self.write_root(root, loaded.root)?;
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
         self.install(name, entry, 0);

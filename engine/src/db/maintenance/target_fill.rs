@@ -15,7 +15,7 @@ pub(super) struct TargetFill {
 }
 
 impl TargetFill {
-    /// By how much a leaf that misses the target reduces the part.
+    /// By how much a leaf that misses the target, or several that were written together, reduces the part.
     const LESS: f32 = 0.97;
     /// By how much this number of leaves that meet it increases it.
     const MORE: f32 = 1.01;
@@ -43,15 +43,17 @@ impl TargetFill {
         self.part
     }
 
-    /// Notes the bytes of the place of a leaf.
-    pub(super) fn note(&mut self, place: u64) {
+    /// Notes the bytes of the places of leaves that were filled to the present part.
+    pub(super) fn note(&mut self, places: impl Iterator<Item = u64>) {
         let Some(target) = self.target else { return };
-        if place > target {
+        let (mut met, mut missed) = (0, false);
+        places.for_each(|place| if place > target { missed = true } else { met += 1 });
+        if missed {
             (self.part, self.met) = ((self.part * Self::LESS).max(self.least), 0);
             return;
         }
-        self.met += 1;
-        if self.met == Self::MET {
+        self.met += met;
+        if self.met >= Self::MET {
             (self.part, self.met) = ((self.part * Self::MORE).min(1.0), 0);
         }
     }
@@ -71,10 +73,10 @@ mod tests {
             // Compression saves three tenths.
             let place = if fill.part() * 0.7 > 0.5 { 16_384 } else { 8192 };
             missed += u32::from(place > 8192 && leaf >= 100);
-            fill.note(place);
+            fill.note([place].into_iter());
         }
         assert!((0.66..0.73).contains(&fill.part()) && missed < 50, "{} {missed}", fill.part());
-        (0..100).for_each(|_| fill.note(16_384));
+        (0..100).for_each(|_| fill.note([8192, 16_384].into_iter()));
         assert_eq!(fill.part(), 0.5, "half a page needs no compression");
     }
 }

@@ -234,6 +234,9 @@ impl Opened {
         if options.persist_table {
             store.persist_table();
         }
+        if let Some(compression) = store.compression() {
+            compression.set_threads(options.compression_threads);
+        }
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);

@@ -72,6 +72,7 @@ pub struct Builder {
     pub(crate) checkpoint_pages: Option<u64>,
     pub(crate) version_memory: usize,
     pub(crate) background: bool,
+    pub(crate) compression_threads: usize,
     pub(crate) most_payload: usize,
 }
 
@@ -91,6 +92,7 @@ impl Default for Builder {
             checkpoint_pages: None,
             version_memory: DEFAULT_VERSION_MEMORY,
             background: true,
+            compression_threads: default_compression_threads(),
             most_payload: crate::log::MAX_PAYLOAD,
         }
     }
@@ -337,6 +339,24 @@ impl Builder {
         self
     }
 
+    /// The most threads that compress pages at the same time when many are written together: by a bulk load, a compaction,
+    /// a checkpoint or a background writer. Default: one for each processor, but at most 4. With 1 no threads are started
+    /// for it. A thread that needs the space of one page compresses that page itself.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::Database;
+    ///
+    /// let db = Database::builder().compression_threads(1).create(&path)?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn compression_threads(mut self, threads: usize) -> Builder {
+        self.compression_threads = threads;
+        self
+    }
+
     /// Opens a database for reading and writing. Recovers it if it was not closed cleanly.
     ///
     /// ```
@@ -404,4 +424,9 @@ impl Builder {
     pub(crate) fn frames(&self, page_size: usize) -> usize {
         (self.cache / page_size).max(MIN_CACHE_PAGES)
     }
+}
+
+/// One for each processor, but at most 4.
+fn default_compression_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4)
 }

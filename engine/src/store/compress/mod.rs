@@ -15,7 +15,7 @@ mod trial;
 
 pub(in crate::store) use coders::Coders;
 pub use pages::PageCompression;
-pub(in crate::store) use pages::Policies;
+pub(in crate::store) use pages::{Job, Policies};
 pub use places::Places;
 pub use policy::{Overflow, PagePolicy, Target};
 pub(in crate::store) use policy::{POLICY_BYTES, decode_policies, encode_policies};

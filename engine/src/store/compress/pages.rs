@@ -9,10 +9,14 @@ use crate::page::Page;
 use crate::store::{Overflow, PagePolicy};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The most pages to be split that are remembered. Others stay as they are until they are written again.
 const MOST_TO_BE_SPLIT: usize = 1 << 16;
+
+/// The fewest pages for which a thread is worth it.
+const PAGES_OF_THREAD: usize = 8;
 
 /// The policies of tables that do not have the default one.
 pub(in crate::store) type Policies = HashMap<TableId, PagePolicy>;
@@ -26,6 +30,10 @@ pub struct PageCompression {
     to_be_split: Mutex<BTreeSet<PageId>>,
     attempts: Attempts,
     counters: CompressionCounters,
+    /// The most threads that compress pages of one batch.
+    threads: AtomicUsize,
+    /// Not in use at the moment.
+    coders: Mutex<Vec<Coders>>,
 }
 
 /// What is written of a page.
@@ -39,6 +47,25 @@ pub(in crate::store) struct Prepared {
     pub(in crate::store) is_to_be_split: bool,
 }
 
+/// A page to be prepared.
+pub(in crate::store) struct Job<'a> {
+    packed: &'a [u8],
+    out: &'a mut Vec<u8>,
+    pub(in crate::store) prepared: Prepared,
+}
+
+impl<'a> Job<'a> {
+    /// For a packed page. `out` gets it if it is compressed.
+    pub(in crate::store) fn new(packed: &'a [u8], out: &'a mut Vec<u8>) -> Job<'a> {
+        Job { packed, out, prepared: Prepared { encoding: Encoding::Plain, place: 0, is_to_be_split: false } }
+    }
+
+    /// What is written of the page, when it is prepared.
+    pub(in crate::store) fn content(&self) -> &[u8] {
+        if self.prepared.encoding == Encoding::Plain { self.packed } else { self.out }
+    }
+}
+
 impl PageCompression {
     /// For a store with these places.
     pub(in crate::store) fn new(places: Places, policies: Policies) -> PageCompression {
@@ -48,7 +75,27 @@ impl PageCompression {
             to_be_split: Mutex::default(),
             attempts: Attempts::default(),
             counters: CompressionCounters::default(),
+            threads: AtomicUsize::new(1),
+            coders: Mutex::default(),
         }
+    }
+
+    /// Sets the most threads that compress the pages of one batch, the one that writes the batch among them.
+    pub fn set_threads(&self, threads: usize) {
+        self.threads.store(threads.max(1), Ordering::Relaxed);
+    }
+
+    /// Passes all `items` to `work`, each once: parts of them in several threads if there are many.
+    pub(in crate::store) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(&mut [T]) + Sync) {
+        let most = (items.len() / PAGES_OF_THREAD).max(1);
+        let threads = self.threads.load(Ordering::Relaxed).min(most);
+        let mut parts = items.chunks_mut(items.len().div_ceil(threads).max(1));
+        let Some(own) = parts.next() else { return };
+        std::thread::scope(|scope| {
+            let work = &work;
+            parts.for_each(|part| drop(scope.spawn(move || work(part))));
+            work(own);
+        });
     }
 
     /// The places of the store.
@@ -113,6 +160,20 @@ impl PageCompression {
     /// The pages that were compressed and decompressed, and the time of that.
     pub fn totals(&self) -> CompressionTotals {
         self.counters.totals()
+    }
+
+    /// Prepares pages of a batch, in several threads if there are many to compress. It takes time: call it when no page is
+    /// latched.
+    pub(in crate::store) fn prepare_all(&self, jobs: &mut [Job<'_>]) {
+        let work = |jobs: &mut [Job<'_>]| {
+            let mut coders = self.coders.lock().pop().unwrap_or_default();
+            jobs.iter_mut().for_each(|job| job.prepared = self.prepare(&mut coders, job.packed, job.out));
+            self.coders.lock().push(coders);
+        };
+        match jobs.iter().filter(|job| self.compresses(Page::new(job.packed).table())).count() {
+            0 => work(jobs),
+            _ => self.each(jobs, work),
+        }
     }
 
     /// Compresses a packed page into `out` if the policy of its table says so and if it is worth it. It takes time: call it

@@ -81,3 +81,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn every_page_is_prepared_once_whatever_the_number_of_threads() {
+    let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
+    let compression = PageCompression::new(places, Policies::new());
+    for threads in [0, 1, 2, 3, 7] {
+        compression.set_threads(threads);
+        for count in (0..40).chain([100, 1000]) {
+            let mut items: Vec<u32> = (0..count).collect();
+            let calls = parking_lot::Mutex::new(Vec::new());
+            compression.each(&mut items, |part| {
+                calls.lock().push(std::thread::current().id());
+                part.iter_mut().for_each(|item| *item += 1);
+            });
+            assert!(items.into_iter().eq(1..=count), "{count} with {threads} threads");
+            let calls = calls.into_inner();
+            assert!(calls.len() <= threads.max(1) && calls.len() <= (count as usize / 8).max(1), "{}", calls.len());
+            assert!(count < 16 || threads < 2 || calls.len() > 1, "{count} with {threads} threads");
+            let own = calls.iter().filter(|id| **id == std::thread::current().id()).count();
+            assert_eq!(own, usize::from(count > 0), "the caller works, too");
+        }
+    }
+}

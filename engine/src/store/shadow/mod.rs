@@ -325,8 +325,8 @@ impl PageStore for ShadowStore {
         Box::new(write::SlotWriter::new(self))
     }
 
-    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
-        ShadowStore::write_unlogged(self, id, packed)
+    fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>> {
+        ShadowStore::write_unlogged(self, pages)
     }
 
     /// Its slots stay as they are.

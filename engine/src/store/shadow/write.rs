@@ -123,21 +123,25 @@ impl ShadowStore {
         if self.compression.policy_count() == 0 || self.geometry.blocks() == 1 {
             return;
         }
-        self.with_press(|press| {
-            for part in parts.iter_mut().filter(|part| !part.is_delta) {
-                self.compress_part(part, bytes.get_mut(part.bytes.clone()).unwrap_or_default(), press);
+        let mut rest = bytes;
+        let mut slots = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (slot, after) = std::mem::take(&mut rest).split_at_mut(part.bytes.len());
+            rest = after;
+            if !part.is_delta && self.compression.compresses(Page::new(slot).table()) {
+                slots.push((part, slot));
             }
+        }
+        self.compression.each(&mut slots, |some| {
+            self.with_press(|press| some.iter_mut().for_each(|(part, slot)| self.compress_part(part, slot, press)));
         });
     }
 
-    /// Makes a whole page in a slot a short image, if the policy of its table says so and it then needs fewer blocks.
+    /// Makes a whole page in a slot a short image, if it then needs fewer blocks.
     fn compress_part(&self, part: &mut Part, slot: &mut [u8], press: &mut Press) {
         let Press { coders, packed, compressed, page: again } = press;
         let Some(bytes) = slot.get(..self.geometry.page()) else { return };
         let page = Page::new(bytes);
-        if !self.compression.compresses(page.table()) {
-            return;
-        }
         packed.clear();
         page.packed_into(packed);
         let lsn = page.lsn();
@@ -277,18 +281,21 @@ impl ShadowStore {
         self.sync_images()
     }
 
-    /// Writes a packed page outside the log. It is not written over: a record of the log will count on it.
-    pub(super) fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
-        self.with_buffer(|slot| {
-            slot.clear();
-            slot.resize(self.geometry.slot(), 0);
-            let (page, _) = slot.split_at_mut(self.geometry.page());
-            unpack(packed, page)?;
-            let mut parts = [Part::whole(id, 0..slot.len())];
-            self.compress_parts(&mut parts, slot);
-            self.write_parts(&parts, slot, true)
+    /// Writes packed pages outside the log. They are not written over: records of the log will count on them.
+    pub(super) fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>> {
+        self.with_buffer(|slots| {
+            let slot = self.geometry.slot();
+            slots.clear();
+            slots.resize(pages.len() * slot, 0);
+            for ((_, packed), bytes) in pages.iter().zip(slots.chunks_exact_mut(slot)) {
+                unpack(packed, bytes.get_mut(..self.geometry.page()).unwrap_or_default())?;
+            }
+            let part = |(at, (id, _)): (usize, &(PageId, Vec<u8>))| Part::whole(*id, at * slot..(at + 1) * slot);
+            let mut parts: Vec<Part> = pages.iter().enumerate().map(part).collect();
+            self.compress_parts(&mut parts, slots);
+            self.write_parts(&parts, slots, true)
         })?;
-        Ok(encode_place(Page::new(packed).lsn()))
+        Ok(pages.iter().map(|(_, packed)| encode_place(Page::new(packed).lsn())).collect())
     }
 
     /// Redo of a record that names a place: the image was synced before the record was written, and later ones may follow.

@@ -20,7 +20,7 @@ use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
-use crate::store::compress::{Coders, Encoding, PageCompression, Places};
+use crate::store::compress::{Coders, Encoding, Job, PageCompression, Places};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -140,8 +140,8 @@ pub(crate) struct ImageBatch {
     entries: Vec<Entry>,
     /// For sealed images; then for what was in `bytes`.
     sealed: Vec<u8>,
-    coders: Coders,
-    compressed: Vec<u8>,
+    /// For compressed pages, one for each image.
+    compressed: Vec<Vec<u8>>,
 }
 
 impl ImageBatch {
@@ -167,13 +167,18 @@ impl ImageBatch {
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of `unit`,
     /// and fills in the headers. It takes time: call it when no page is latched.
     pub(crate) fn seal(&mut self, compression: &PageCompression, page_size: usize, unit: usize) {
-        let ImageBatch { bytes, sealed, entries, coders, compressed } = self;
+        let ImageBatch { bytes, sealed, entries, compressed } = self;
+        if compressed.len() < entries.len() {
+            compressed.resize_with(entries.len(), Vec::new);
+        }
+        let packed = |entry: &Entry| slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
+        let mut jobs: Vec<Job<'_>> =
+            entries.iter().zip(compressed).map(|(entry, out)| Job::new(packed(entry), out)).collect();
+        compression.prepare_all(&mut jobs);
         sealed.clear();
-        for entry in entries {
-            let packed = slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
-            let prepared = compression.prepare(coders, packed, compressed);
+        for (entry, job) in entries.iter_mut().zip(jobs) {
+            let (prepared, content) = (job.prepared, job.content());
             entry.is_to_be_split = prepared.is_to_be_split;
-            let content = if prepared.encoding == Encoding::Plain { packed } else { compressed.as_slice() };
             (entry.start, entry.len) = (sealed.len(), content.len());
             sealed.resize(entry.start + IMAGE_HEADER, 0);
             sealed.extend_from_slice(content);

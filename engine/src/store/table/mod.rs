@@ -287,12 +287,16 @@ impl PageStore for TableStore {
         Box::new(self.image_writer())
     }
 
-    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
+    fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>> {
         let mut writer = self.image_writer();
-        writer.images.push_packed(id, packed);
+        pages.iter().for_each(|(id, packed)| writer.images.push_packed(*id, packed));
         self.write_batch(&mut writer.images, Purpose::Unlogged)?;
-        let place = writer.images.locations().next().and_then(|(_, location)| PlaceBytes::new(&location.encode()));
-        place.ok_or_else(|| Error::corrupt(id, "its image is longer than a page"))
+        let places: Vec<PlaceBytes> =
+            writer.images.locations().filter_map(|(_, location)| PlaceBytes::new(&location.encode())).collect();
+        match pages.first() {
+            Some((id, _)) if places.len() < pages.len() => Err(Error::corrupt(*id, "its image is longer than a page")),
+            _ => Ok(places),
+        }
     }
 
     /// Its place is used again as soon as that is safe.

@@ -190,7 +190,7 @@ impl<S: Subject> ModelRun<S> {
                 let page = self.page(id);
                 let mut packed = Vec::new();
                 crate::page::Page::new(&page).packed_into(&mut packed);
-                if self.with_retry(|store, _| store.write_unlogged(PageId(id), &packed).map(drop)) {
+                if self.with_retry(|store, _| store.write_unlogged(&[(PageId(id), packed.clone())]).map(drop)) {
                     self.pages.insert(id, page);
                     self.changed.remove(&id);
                 }

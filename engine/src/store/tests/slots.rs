@@ -137,11 +137,14 @@ impl PageStore for SlotStore {
         Box::new(SlotWriter { store: self, pages: Vec::new() })
     }
 
-    fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<PlaceBytes> {
-        let mut page = vec![0; self.file.page_size()];
-        unpack(packed, &mut page)?;
-        self.write(id, &page)?;
-        Ok(PlaceBytes::new(&[]).unwrap())
+    fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>> {
+        let write = |(id, packed): &(PageId, Vec<u8>)| {
+            let mut page = vec![0; self.file.page_size()];
+            unpack(packed, &mut page)?;
+            self.write(*id, &page)?;
+            Ok(PlaceBytes::new(&[]).unwrap())
+        };
+        pages.iter().map(write).collect()
     }
 
     fn drop_page(&self, id: PageId) {

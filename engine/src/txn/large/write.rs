@@ -8,6 +8,7 @@ use crate::page;
 use crate::store::PlaceBytes;
 use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::PageIds;
+use crate::txn::space::unlogged::UNLOGGED_BATCH;
 use crate::txn::versions::OwnedRecord;
 use std::io::{ErrorKind, Read};
 
@@ -73,18 +74,22 @@ fn write_run(
     let mut payload = vec![0; capacity.min(rest)];
     let mut ids = PageIds::run(page_size, first).take(count).peekable();
     adopted.extend(PageIds::run(page_size, first).take(count).map(|id| (id, None)));
-    let mut place = start;
+    let (mut places, mut waiting) = (start.., Vec::new());
     while let Some(id) = ids.next() {
         payload.truncate(rest);
         read_input(input, &mut payload)?;
         rest -= payload.len();
         checksum = chained(checksum, &payload);
         let right = ids.peek().copied().unwrap_or(PageId::NONE);
-        let written = engine.write_unlogged(id, &page::run_page(id, table, right, &payload))?;
-        if let Some(adopted) = adopted.get_mut(place) {
-            adopted.1 = written;
+        waiting.push((id, page::run_page(id, table, right, &payload)));
+        if right.is_none() || waiting.len() * page_size >= UNLOGGED_BATCH {
+            for (written, place) in engine.write_unlogged(&mut waiting)?.into_iter().zip(&mut places) {
+                if let Some(adopted) = adopted.get_mut(place) {
+                    adopted.1 = written;
+                }
+            }
+            waiting.clear();
         }
-        place += 1;
     }
     let mut record = [0; LARGE_RECORD];
     bytes::put_u32(&mut record, 0, first.0);

@@ -7,5 +7,5 @@ pub(super) mod page_set;
 pub(super) mod reclaim;
 pub(super) mod shrink;
 mod split_overflowed;
-mod unlogged;
+pub(super) mod unlogged;
 pub(super) mod withheld;

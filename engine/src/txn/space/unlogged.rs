@@ -8,29 +8,34 @@ use crate::store::PlaceBytes;
 use crate::txn::commit::RELIEF_PAGES;
 use crate::txn::engine::Engine;
 
+/// Bytes of such pages that are best written together.
+pub(crate) const UNLOGGED_BATCH: usize = 1 << 20;
+
 impl Engine {
-    /// Writes a page to the store, or to the pool of an in-memory database.
+    /// Writes packed pages to the store, or to the pool of an in-memory database. Returns their places, in order.
     ///
-    /// The LSN of the page is greater than that of every logged operation on an earlier page with this id, so redo does
+    /// The LSN of a page is greater than that of every logged operation on an earlier page with this id, so redo does
     /// not change the new page. If the id may have been freed after the redo point, that LSN is the end of the log.
     /// Otherwise it is the end of the durable log: if the page is not committed and stays in the file, its LSN must not
     /// be one that the log uses again after a crash.
-    pub(crate) fn write_unlogged(&self, id: PageId, packed: &[u8]) -> Result<Option<PlaceBytes>> {
+    pub(crate) fn write_unlogged(&self, pages: &mut [(PageId, Vec<u8>)]) -> Result<Vec<Option<PlaceBytes>>> {
         let Some(store) = &self.store else {
-            let mut page = self.pool.create(id)?;
-            page::apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;
-            return Ok(None);
+            for (id, packed) in &*pages {
+                let mut page = self.pool.create(*id)?;
+                page::apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;
+            }
+            return Ok(vec![None; pages.len()]);
         };
-        let mut packed = packed.to_vec();
         let log = self.log()?;
-        page::set_lsn(&mut packed, if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() });
+        let lsn = if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() };
+        pages.iter_mut().for_each(|(_, packed)| page::set_lsn(packed, lsn));
         // The space that is reserved for dirty pages must stay free.
-        let ensure_room = || store.ensure_room(self.pool.dirty_pages() + RELIEF_PAGES as u64 + 1);
+        let ensure_room = || store.ensure_room(self.pool.dirty_pages() + (RELIEF_PAGES + pages.len()) as u64);
         match ensure_room() {
             Err(Error::Full { .. }) => self.shorten_log().and_then(|()| ensure_room())?,
             ensured => ensured?,
         }
-        store.write_unlogged(id, &packed).map(Some)
+        Ok(store.write_unlogged(pages)?.into_iter().map(Some).collect())
     }
 
     /// How full a bulk load should make pages. In a file the store may change `fill`.

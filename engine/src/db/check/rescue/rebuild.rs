@@ -117,7 +117,7 @@ impl Rebuild<'_> {
 
     fn put(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
         self.engine.forget_page(id);
-        self.store.write_unlogged(id, packed).map(drop)
+        self.store.write_unlogged(&[(id, packed.to_vec())]).map(drop)
     }
 
     /// Writes a catalog of the `known` tables and of the `unknown` tables that have `pages`. Returns the latter.
