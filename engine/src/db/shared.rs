@@ -96,6 +96,11 @@ impl Handle {
         Arc::new(Handle { shared, closed: false })
     }
 
+    /// What the references share.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
     /// Ends the background thread and closes the file.
     pub(crate) fn close(mut self) -> Result<()> {
         self.finish()

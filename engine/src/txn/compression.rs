@@ -29,6 +29,12 @@ impl Engine {
         places.map_or(bytes.into(), |places| places.of_target(bytes) as u64)
     }
 
+    /// True if compressing the pages of a table with this policy takes long enough for another thread, and may use one.
+    pub(crate) fn compresses_in_threads(&self, policy: PagePolicy) -> bool {
+        let threads = self.compression().map_or(1, PageCompression::threads);
+        policy.compression != Compression::None && threads > 1
+    }
+
     /// Returns the page store; `None` in memory.
     pub(crate) fn page_store(&self) -> Option<Arc<dyn PageStore>> {
         self.store.clone()

@@ -7,13 +7,13 @@ use crate::base::{PageId, Result};
 use crate::db::catalog::TableEntry;
 use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::spec::{TableSpec, record_list};
-use crate::db::transaction::write::{Adopted, WriteTransaction};
+use crate::db::transaction::page_writer::PackedPages;
+use crate::db::transaction::write::WriteTransaction;
 use crate::db::types::TableOptions;
 use crate::page::{Page, Record};
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
-use crate::txn::{Engine, UNLOGGED_BATCH, large};
-use parking_lot::Mutex;
+use crate::txn::{UNLOGGED_BATCH, large};
 use std::io::Read;
 
 /// The default fill of bulk-loaded pages. It leaves some space for later inserts.
@@ -35,13 +35,13 @@ const ADAPTIVE_BATCH: usize = 16;
 
 /// Writes pages to their final places, several at a time, and collects these places.
 pub(crate) struct Sink<'t> {
-    engine: &'t Engine,
-    adopted: &'t Mutex<Vec<Adopted>>,
+    tx: &'t WriteTransaction,
     fill: TargetFill,
-    /// Packed pages to be written, in the order in which they were allocated.
-    waiting: Vec<(PageId, Vec<u8>)>,
+    waiting: PackedPages,
     /// So many are written together.
     batch: usize,
+    /// They are written in another thread.
+    in_thread: bool,
 }
 
 impl<'t> Sink<'t> {
@@ -51,44 +51,35 @@ impl<'t> Sink<'t> {
         let fill = TargetFill::new(policy, engine.page_size(), |target| engine.place_of_target(target));
         let most = (UNLOGGED_BATCH / engine.page_size()).max(1);
         let batch = if fill.is_adaptive() { most.min(ADAPTIVE_BATCH) } else { most };
-        Sink { engine, adopted: &tx.adopted, fill, waiting: Vec::new(), batch }
+        Sink { tx, fill, waiting: Vec::new(), batch, in_thread: engine.compresses_in_threads(policy) }
     }
 
-    fn write_waiting(&mut self) -> Result<()> {
-        let places = self.engine.write_unlogged(&mut self.waiting)?;
-        let mut adopted = self.adopted.lock();
-        for ((id, _), place) in self.waiting.iter().zip(places) {
-            // Pages are written soon after they are allocated, so the page is near the end of the list.
-            if let Some(adopted) = adopted.iter_mut().rev().find(|(page, _)| page == id) {
-                adopted.1 = place;
-            }
-        }
-        drop(adopted);
+    fn write_waiting(&mut self, in_thread: bool) -> Result<()> {
+        let written = self.tx.write_pages(std::mem::take(&mut self.waiting), in_thread)?;
         if self.fill.is_adaptive() {
-            let leaves = self.waiting.iter().filter(|(_, packed)| Page::new(packed).is_leaf());
-            let store = self.engine.page_store();
+            let leaves = written.iter().filter(|(_, packed)| Page::new(packed).is_leaf());
+            let store = self.tx.shared.engine.page_store();
             let place_of = |id| store.as_ref().and_then(|store| store.place_bytes(id)).unwrap_or(0);
             self.fill.note(leaves.map(|(id, _)| place_of(*id)));
         }
-        self.waiting.clear();
         Ok(())
     }
 }
 
 impl BulkSink for Sink<'_> {
     fn allocate(&mut self) -> Result<PageId> {
-        let id = self.engine.take_page_id()?;
-        self.adopted.lock().push((id, None));
+        let id = self.tx.shared.engine.take_page_id()?;
+        self.tx.adopted.lock().push((id, None));
         Ok(id)
     }
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
         self.waiting.push((id, packed.to_vec()));
-        if self.waiting.len() >= self.batch { self.write_waiting() } else { Ok(()) }
+        if self.waiting.len() >= self.batch { self.write_waiting(self.in_thread) } else { Ok(()) }
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.write_waiting()
+        self.write_waiting(false)
     }
 
     fn leaf_part(&self) -> f32 {
@@ -99,9 +90,7 @@ impl BulkSink for Sink<'_> {
 impl WriteTransaction {
     /// Writes the root of a tree whose other pages a [`Sink`] has written. `root` is one of the transaction's pages.
     pub(crate) fn write_root(&self, root: PageId, packed: Vec<u8>) -> Result<()> {
-        let mut sink = Sink::for_policy(self, PagePolicy::default());
-        sink.waiting.push((root, packed));
-        sink.finish()
+        self.write_pages(vec![(root, packed)], false).map(drop)
     }
 }
 

@@ -340,8 +340,8 @@ impl Builder {
     }
 
     /// The most threads that compress pages at the same time when many are written together: by a bulk load, a compaction,
-    /// a checkpoint or a background writer. Default: one for each processor, but at most 4. With 1 no threads are started
-    /// for it. A thread that needs the space of one page compresses that page itself.
+    /// a checkpoint or a background writer. A bulk load goes on meanwhile. Default: one for each processor, but at most 4.
+    /// With 1 no threads are started for it. A thread that needs the space of one page compresses that page itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
+use super::page_writer::PageWriter;
 use super::read::check_types;
 use super::table_state::{Name, TableState, dropped_tables};
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
@@ -49,6 +50,7 @@ pub struct WriteTransaction {
     names: Mutex<BTreeMap<String, Name>>,
     dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
+    pub(super) page_writer: PageWriter,
     /// The table of a bulk load that was dropped before it was finished.
     pub(crate) abandoned: Mutex<Option<String>>,
     durability: Durability,
@@ -66,6 +68,7 @@ impl WriteTransaction {
             names: Mutex::default(),
             dropped: Mutex::default(),
             adopted: Mutex::default(),
+            page_writer: PageWriter::default(),
             abandoned: Mutex::default(),
             durability,
             next_table: Mutex::default(),
@@ -342,6 +345,7 @@ impl WriteTransaction {
     /// After [`Error::Full`] and errors of reading the database is unchanged. Other errors stop all writing
     /// ([`Error::Poisoned`]) until the database is opened again.
     pub fn commit(mut self) -> Result<()> {
+        self.await_pages()?;
         let end = match self.apply() {
             // Nothing has changed, so a second attempt is safe.
             Err(Error::Full { .. }) => {
@@ -541,6 +545,8 @@ impl WriteTransaction {
 
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
+        // If pages could not be written, nothing is lost: the transaction does not commit.
+        let _ = self.await_pages();
         let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
         self.shared.engine.release_pages(&pages);
     }

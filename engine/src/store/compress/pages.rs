@@ -15,8 +15,8 @@ use std::time::Instant;
 /// The most pages to be split that are remembered. Others stay as they are until they are written again.
 const MOST_TO_BE_SPLIT: usize = 1 << 16;
 
-/// The fewest pages for which a thread is worth it.
-const PAGES_OF_THREAD: usize = 8;
+/// Pages that a thread compresses before it asks for others. A thread for fewer is not worth it.
+const PAGES_OF_PART: usize = 8;
 
 /// The policies of tables that do not have the default one.
 pub(in crate::store) type Policies = HashMap<TableId, PagePolicy>;
@@ -85,16 +85,25 @@ impl PageCompression {
         self.threads.store(threads.max(1), Ordering::Relaxed);
     }
 
-    /// Passes all `items` to `work`, each once: parts of them in several threads if there are many.
+    /// The most threads that compress the pages of one batch.
+    pub fn threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// Passes all `items` to `work`, a few at a time and each once: in several threads if there are many.
     pub(in crate::store) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(&mut [T]) + Sync) {
-        let most = (items.len() / PAGES_OF_THREAD).max(1);
-        let threads = self.threads.load(Ordering::Relaxed).min(most);
-        let mut parts = items.chunks_mut(items.len().div_ceil(threads).max(1));
-        let Some(own) = parts.next() else { return };
+        let threads = self.threads().min(items.len() / PAGES_OF_PART);
+        let parts = Mutex::new(items.chunks_mut(PAGES_OF_PART));
+        let next = || parts.lock().next();
+        let work = || std::iter::from_fn(next).for_each(&work);
         std::thread::scope(|scope| {
-            let work = &work;
-            parts.for_each(|part| drop(scope.spawn(move || work(part))));
-            work(own);
+            for _ in 1..threads {
+                // Where the system has no thread to give, the others do the work.
+                if std::thread::Builder::new().name("duramen-compress".into()).spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
         });
     }
 

@@ -1,0 +1,71 @@
+//! Writes pages outside the log in a thread of their own, while the transaction prepares the next ones. Which pages, and when,
+//! must not be decided here.
+
+use super::write::WriteTransaction;
+use crate::base::{PageId, Result};
+use crate::db::shared::Shared;
+use crate::store::PlaceBytes;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Packed pages, each with its id.
+pub(crate) type PackedPages = Vec<(PageId, Vec<u8>)>;
+
+/// Pages and their places.
+type Written = Result<(PackedPages, Vec<Option<PlaceBytes>>)>;
+
+/// The pages of a transaction that are being written by a thread; none or one batch. The transaction must wait for it before
+/// it ends, because the thread must not write pages that are free.
+#[derive(Default)]
+pub(crate) struct PageWriter(Mutex<Option<JoinHandle<Written>>>);
+
+impl WriteTransaction {
+    /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they are still
+    /// being written when this returns. Returns the pages that have been written.
+    pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<PackedPages> {
+        let before = self.await_pages()?;
+        if pages.is_empty() {
+            return Ok(before);
+        }
+        if !in_thread {
+            return self.note_written(write(&self.shared, pages));
+        }
+        let (shared, batch) = (self.shared.shared(), Arc::new(Mutex::new(pages)));
+        let pages = batch.clone();
+        let work = move || write(&shared, std::mem::take(&mut *batch.lock()));
+        match std::thread::Builder::new().name("duramen-pages".into()).spawn(work) {
+            Ok(thread) => *self.page_writer.0.lock() = Some(thread),
+            // The system has no thread to give.
+            Err(_) => return self.note_written(write(&self.shared, std::mem::take(&mut *pages.lock()))),
+        }
+        Ok(before)
+    }
+
+    /// Waits for the batch that is being written, if there is one, and returns its pages.
+    pub(crate) fn await_pages(&self) -> Result<PackedPages> {
+        let thread = self.page_writer.0.lock().take();
+        match thread.map(JoinHandle::join) {
+            None => Ok(PackedPages::new()),
+            Some(Ok(written)) => self.note_written(written),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn note_written(&self, written: Written) -> Result<PackedPages> {
+        let (pages, places) = written?;
+        let mut adopted = self.adopted.lock();
+        for ((id, _), place) in pages.iter().zip(places) {
+            // Pages are written soon after they are allocated, so the page is near the end of the list.
+            if let Some(adopted) = adopted.iter_mut().rev().find(|(page, _)| page == id) {
+                adopted.1 = place;
+            }
+        }
+        Ok(pages)
+    }
+}
+
+fn write(shared: &Shared, mut pages: PackedPages) -> Written {
+    let places = shared.engine.write_unlogged(&mut pages)?;
+    Ok((pages, places))
+}
