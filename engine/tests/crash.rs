@@ -13,7 +13,7 @@ use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
 use workload::stores::STORES;
-use workload::{DELTAS, Workload, options, page_size_of};
+use workload::{DELTAS, Workload, options, page_size_of, parallel};
 
 /// Steps of one history.
 const STEPS: usize = 110;
@@ -122,9 +122,8 @@ fn try_cuts(history: &History, cuts: &[Cut], recut: usize) -> usize {
 fn acknowledged_commits_survive_every_cut_and_every_commit_is_whole() {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 30_000), number("DURAMEN_CRASH_SEED", 1) as u64);
     let shapes: Vec<_> = Shape::all().collect();
-    for (seed, shape) in (first..).zip(&shapes) {
-        acknowledged_commits_survive(*shape, wanted / shapes.len(), seed);
-    }
+    let all = (first..).zip(&shapes);
+    parallel::each(all, |(seed, shape)| acknowledged_commits_survive(*shape, wanted / shapes.len(), seed));
 }
 
 fn acknowledged_commits_survive(shape: Shape, wanted: usize, first: u64) {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::session::{Mark, NAME, Session, kill, number, recover};
 use workload::stores::STORES;
-use workload::{Workload, contents, options};
+use workload::{Workload, contents, options, parallel};
 
 /// Steps of the first process.
 const STEPS: usize = 90;
@@ -122,9 +122,7 @@ fn look(volume: &FailingVolume, model: &Model, mark: Option<Mark>) -> Result<(),
 #[test]
 fn acknowledged_commits_survive_a_death_of_the_process_and_a_later_power_cut() {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000), number("DURAMEN_CRASH_SEED", 1) as u64);
-    for store in STORES {
-        survive_deaths(store, wanted / STORES.len(), first);
-    }
+    parallel::each(STORES, |store| survive_deaths(store, wanted / STORES.len(), first));
 }
 
 fn survive_deaths(store: StoreKind, wanted: usize, first: u64) {

@@ -1,6 +1,8 @@
 //! Promise: a damaged page costs its key range, and all other entries can be saved. The tests flip a bit anywhere in
 //! the file: the saved entries and the ranges that are reported as lost make up the whole table.
 
+#[path = "workload/parallel.rs"]
+mod parallel;
 #[path = "workload/stores.rs"]
 mod stores;
 
@@ -111,8 +113,8 @@ fn flip(store: StoreKind, keys: KeyLayout, mut look: impl FnMut(&str, usize, Res
 }
 
 #[test]
-fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() -> Result<()> {
-    STORES.into_iter().try_for_each(flip_bits)
+fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() {
+    parallel::each(STORES, |store| flip_bits(store).unwrap());
 }
 
 fn flip_bits(store: StoreKind) -> Result<()> {
@@ -133,8 +135,8 @@ fn flip_bits(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_page_of_the_key_heap_costs_its_keys_alone() -> Result<()> {
-    STORES.into_iter().try_for_each(flip_bits_of_a_key_heap)
+fn a_page_of_the_key_heap_costs_its_keys_alone() {
+    parallel::each(STORES, |store| flip_bits_of_a_key_heap(store).unwrap());
 }
 
 fn flip_bits_of_a_key_heap(store: StoreKind) -> Result<()> {

@@ -7,6 +7,7 @@
 pub(crate) mod keys;
 pub(crate) mod killed;
 pub(crate) mod layouts;
+pub(crate) mod parallel;
 pub(crate) mod session;
 pub(crate) mod stores;
 
