@@ -4,6 +4,7 @@ use crate::Result;
 use crate::contest::{Config, DiskKind, Durability, Format};
 use crate::keyset::Keys;
 use bytesize::ByteSize;
+use duramen::db::Compression;
 use fastrand::Rng;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -82,6 +83,7 @@ impl Args {
             disk: self.disk,
             key_width: keys.width(),
             value_width: self.value,
+            compression: Compression::None,
         }
     }
 }

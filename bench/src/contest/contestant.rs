@@ -2,6 +2,7 @@
 
 use crate::Result;
 use clap::ValueEnum;
+use duramen::db::Compression;
 use std::path::Path;
 
 /// Where a database is.
@@ -39,6 +40,8 @@ pub struct Config {
     pub key_width: Option<usize>,
     /// Bytes of every value.
     pub value_width: usize,
+    /// How Duramen compresses its pages.
+    pub compression: Compression,
 }
 
 /// A store under measurement.

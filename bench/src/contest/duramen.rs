@@ -47,7 +47,8 @@ impl Contestant for Duramen {
         };
         let key_type = if config.key_width == Some(8) { "u64".to_owned() } else { "bytes".to_owned() };
         let tx = db.begin_write()?;
-        drop(tx.create_untyped(TABLE, &key_type, &format!("[u8;{}]", config.value_width), TableOptions::default())?);
+        let options = TableOptions { compression: config.compression, ..TableOptions::default() };
+        drop(tx.create_untyped(TABLE, &key_type, &format!("[u8;{}]", config.value_width), options)?);
         tx.commit()?;
         Ok(Duramen { db: Some(db), disk: config.disk, path })
     }

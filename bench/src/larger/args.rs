@@ -3,6 +3,7 @@
 use crate::contest::{Config, DiskKind, Durability, Format};
 use bytesize::ByteSize;
 use clap::ValueEnum;
+use duramen::db::Compression;
 use std::path::PathBuf;
 
 /// Bytes of a key.
@@ -24,6 +25,9 @@ pub struct Args {
     /// Bytes of a page of Duramen, such as 8KiB [default: its own]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<ByteSize>,
+    /// How Duramen compresses its pages: none, lz4, zstd[:LEVEL], zlib[:LEVEL]
+    #[arg(long, default_value_t = Compression::None, value_name = "METHOD")]
+    pub compress: Compression,
     /// Records in a commit while loading
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub commit: u32,
@@ -72,6 +76,7 @@ impl Args {
             disk: DiskKind::File,
             key_width: Some(KEY),
             value_width: self.record_size as usize - KEY,
+            compression: self.compress,
         }
     }
 

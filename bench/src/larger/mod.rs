@@ -12,17 +12,24 @@ pub use args::Args;
 
 use crate::Result;
 use crate::contest::{Contestant, Duramen, Entrant, in_turn};
+use duramen::db::Compression;
 
 /// A store that takes part, with its own page size.
 pub fn entrant<C: Contestant>() -> Entrant<Args> {
     Entrant::new::<C>(run::run::<C>)
 }
 
-/// Duramen with the page size of the options, and with pages of 4 KiB.
-pub fn duramen() -> [Entrant<Args>; 2] {
-    let small =
-        |args: &Args| run::run::<Duramen>(&Args { page_size: Some(bytesize::ByteSize::kib(4)), ..args.clone() });
-    [entrant::<Duramen>(), Entrant { name: "duramen-4k", run: small, ..entrant::<Duramen>() }]
+/// Duramen as the options say, with pages of 4 KiB, and with compressed pages.
+pub fn duramen() -> [Entrant<Args>; 4] {
+    let variant = |name, run| Entrant { name, run, ..entrant::<Duramen>() };
+    [
+        entrant::<Duramen>(),
+        variant("duramen-4k", |args: &Args| {
+            run::run::<Duramen>(&Args { page_size: Some(bytesize::ByteSize::kib(4)), ..args.clone() })
+        }),
+        variant("duramen-lz4", |args| run::run::<Duramen>(&Args { compress: Compression::Lz4, ..args.clone() })),
+        variant("duramen-zstd", |args| run::run::<Duramen>(&Args { compress: Compression::Zstd(3), ..args.clone() })),
+    ]
 }
 
 /// Measures the entrants that the options name, in turn, and prints the result. The process must have been started with

@@ -114,6 +114,7 @@ fn object(args: &Args, results: &[Measured<'_>]) -> Value {
             "record_size": args.record_size,
             "cache": args.cache.0,
             "page_size": args.page_size.map(|size| size.0),
+            "compress": args.compress.to_string(),
             "commit": args.commit,
             "overwrites": args.overwrites,
             "threads": args.threads,
