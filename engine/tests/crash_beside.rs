@@ -95,7 +95,8 @@ fn reuse_a_page_during_a_checkpoint(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
-/// Checkpoints and reclaiming run on a thread of their own, as fast as they can, beside the commits.
+/// Checkpoints of both kinds, the writing of dirty pages and reclaiming run on threads of their own, as fast as they can,
+/// beside the commits.
 fn beside(store: StoreKind, seed: u64) -> Result<(FailingVolume, Model)> {
     let volume = FailingVolume::new(seed);
     let db = options().store(store).cache(400 << 10).create_on(Arc::new(volume.clone()), NAME)?;
@@ -104,14 +105,23 @@ fn beside(store: StoreKind, seed: u64) -> Result<(FailingVolume, Model)> {
     let acknowledged = AtomicU64::new(0);
     volume.mark(0);
     std::thread::scope(|scope| {
-        let background = scope.spawn(|| -> Result<()> {
-            while !over.load(Ordering::Acquire) {
-                db.checkpoint()?;
-                db.maintain()?;
-                std::thread::yield_now();
-            }
-            Ok(())
-        });
+        let background = |checkpoints: bool| {
+            let (db, over) = (&db, &over);
+            scope.spawn(move || -> Result<()> {
+                for round in 0u64.. {
+                    if over.load(Ordering::Acquire) {
+                        break;
+                    }
+                    if checkpoints && round.is_multiple_of(4) {
+                        db.checkpoint()?;
+                    }
+                    db.maintain()?;
+                    std::thread::yield_now();
+                }
+                Ok(())
+            })
+        };
+        let background = [true, false].map(background);
         let written = (|| {
             let mut workload = Workload::new(seed);
             for _ in 0..80 {
@@ -134,7 +144,7 @@ fn beside(store: StoreKind, seed: u64) -> Result<(FailingVolume, Model)> {
             Ok(())
         })();
         over.store(true, Ordering::Release);
-        background.join().expect("the background thread").and(written)
+        background.into_iter().try_for_each(|thread| thread.join().expect("a background thread")).and(written)
     })?;
     volume.power_off_at(Some(0));
     drop(db);

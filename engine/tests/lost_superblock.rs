@@ -109,3 +109,36 @@ fn with_the_older_superblock_a_database_is_right_or_says_that_it_is_damaged() ->
     assert!(right > 3, "{right} right, {refused} refused");
     Ok(())
 }
+
+/// A checkpoint of the places frees places that the superblock before it refers to, and the log stays. So it writes both
+/// superblocks.
+#[test]
+fn after_a_checkpoint_of_the_places_either_superblock_is_enough() -> Result<()> {
+    for damaged in 0..2 {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = options().superseded_bytes(64 << 10).create_on(volume.clone(), NAME)?;
+        // Several times as many as the cache has room for.
+        let keys = 8 * KEYS;
+        change(&db, TABLE, 0..keys, Some(1))?;
+        db.checkpoint()?;
+        let (mut value, mut freed) = (1, 0);
+        while freed < 3 {
+            value += 1;
+            for first in (0..keys).step_by(100) {
+                change(&db, TABLE, first..first + 100, Some(value))?;
+                let (before, log) = (db.stats().free_bytes, db.stats().log_bytes);
+                while db.maintain()? {}
+                freed += u64::from(db.stats().free_bytes > before && db.stats().log_bytes == log);
+            }
+        }
+        // The freed places are used.
+        change(&db, OTHER, 0..KEYS, Some(9))?;
+        let killed = MemoryVolume::new();
+        copy(&volume, &killed, NAME)?;
+        killed.open(NAME, OpenMode::Write)?.write_at(damaged * SUPERBLOCK + 100, &[0xa5; 8])?;
+        let db = options().open_on(Arc::new(killed), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}");
+        assert_eq!((count(&db, TABLE, value)?, count(&db, OTHER, 9)?), (keys as usize, KEYS as usize));
+    }
+    Ok(())
+}

@@ -274,7 +274,8 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
-        self.shared.maintain(None)
+        let wrote = self.shared.write_dirty_pages()?;
+        Ok(self.shared.maintain(None)? || wrote)
     }
 
     /// Closes the database: writes everything to the file, shrinks the file as far as this is worth the writes, and

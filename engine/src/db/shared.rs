@@ -23,12 +23,12 @@ pub(crate) struct Shared {
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
 }
 
-/// Wakes the background thread if there is work, or if it must end.
+/// The background threads, and what wakes the first of them if there is work, or if it must end.
 #[derive(Default)]
 pub(crate) struct Worker {
     pub(crate) state: Mutex<WorkerState>,
     pub(crate) wake: Condvar,
-    pub(crate) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    pub(crate) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 /// The state of the background thread.
@@ -45,7 +45,8 @@ impl Shared {
 
     /// Called after each commit. Wakes the background thread if there is work.
     pub(crate) fn after_commit(&self) {
-        if self.engine.is_checkpoint_due() || self.engine.has_detached() || self.engine.has_overflowed() {
+        let engine = &self.engine;
+        if engine.is_checkpoint_due() || engine.is_crowded() || engine.has_detached() || engine.has_overflowed() {
             self.worker.state.lock().due = true;
             self.worker.wake.notify_one();
         }
@@ -59,6 +60,19 @@ impl Shared {
         }
     }
 
+    /// Does the work of the background writers. Returns false if there was none. A full device is no error: the pages stay
+    /// dirty, and maintenance can make room.
+    pub(crate) fn write_dirty_pages(&self) -> Result<bool> {
+        self.check_writable()?;
+        match self.engine.write_dirty_pages() {
+            Err(cause @ Error::Full { .. }) => {
+                tracing::warn!(%cause, "dirty pages could not be written");
+                Ok(false)
+            }
+            wrote => wrote,
+        }
+    }
+
     /// Does one round of background work. Returns false if there was none. If a writing transaction is open, it waits
     /// for it at most for `timeout`, and leaves the rest to a later round. Without a `timeout` it waits until the
     /// transaction ends.
@@ -67,6 +81,14 @@ impl Shared {
         let mut busy = self.engine.is_checkpoint_due();
         if busy {
             self.engine.checkpoint_with_room()?;
+        } else if self.engine.is_crowded() {
+            busy = true;
+            match self.engine.checkpoint_places() {
+                Err(cause @ Error::Full { .. }) => {
+                    tracing::warn!(%cause, "superseded pages keep their space until the next checkpoint");
+                }
+                taken => taken?,
+            }
         }
         busy |= self.engine.reclaim_step(&catalog_tree(), timeout)?;
         busy |= self.engine.split_step(timeout, |table| tree_of(&self.engine, table))?;
@@ -84,7 +106,7 @@ impl Shared {
 }
 
 /// A reference to an open database, held by its clones and transactions. When the last one is dropped, the background
-/// thread ends and the file is closed.
+/// threads end and the file is closed.
 pub(crate) struct Handle {
     shared: Arc<Shared>,
     closed: bool,
@@ -101,7 +123,7 @@ impl Handle {
         self.shared.clone()
     }
 
-    /// Ends the background thread and closes the file.
+    /// Ends the background threads and closes the file.
     pub(crate) fn close(mut self) -> Result<()> {
         self.finish()
     }
@@ -112,7 +134,8 @@ impl Handle {
         }
         self.worker.state.lock().stop = true;
         self.worker.wake.notify_all();
-        if let Some(thread) = self.worker.thread.lock().take() {
+        self.engine.end_writers();
+        for thread in std::mem::take(&mut *self.worker.threads.lock()) {
             // The thread has logged its errors.
             let _ = thread.join();
         }

@@ -221,6 +221,11 @@ impl Change<'_> {
         &self.current.superblock.own
     }
 
+    /// The layers' part of the superblock so far.
+    pub(super) fn meta(&self) -> &Meta {
+        &self.current.superblock.meta
+    }
+
     /// Writes a superblock that has other bytes of the store.
     pub(super) fn write_own(&mut self, own: Vec<u8>) -> Result<()> {
         self.write(self.current.superblock.meta, own)

@@ -308,6 +308,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// can be finished.
     fn freeze(&self) -> Frozen;
 
+    /// Bytes of images that have been superseded since the last freeze and wait for a checkpoint, and bytes of the images that
+    /// are the newest of their pages. It costs two loads. A store that frees superseded images by itself returns zeros.
+    fn superseded(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Makes the frozen state and all images written before it durable, with `meta` in the superblock. Frees everything that
     /// only the checkpoint before refers to.
     ///

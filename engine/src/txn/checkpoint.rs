@@ -12,6 +12,11 @@ use crate::store::PageStore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// A checkpoint of the places is due when superseded images are this part of those that are live.
+const SUPERSEDED_PART: u64 = 4;
+/// Superseded images with fewer bytes are not worth a checkpoint.
+pub(super) const SMALL_SUPERSEDED: u64 = 8 << 20;
+
 /// The effect of a checkpoint on the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Segments {
@@ -82,19 +87,8 @@ impl Engine {
             (redo, unfinished)
         };
         self.pool.flush_before(redo)?;
-        let (frozen, table) = {
-            let _between_batches = self.apply.lock();
-            // A commit that has failed meanwhile takes back pages that the log already contains.
-            self.check_poison()?;
-            (store.freeze(), log.appended())
-        };
-        log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
         let redo = redo.min(unfinished);
-        let mut meta = store.file().meta();
-        (meta.redo, meta.table, meta.last) = (redo, table, table);
-        meta.high_water = self.ids.lock().high();
-        meta.epoch = log.epoch();
-        store.finish(frozen, meta)?;
+        self.finish_table(store, Some(redo))?;
         self.checkpoints.begun_segment.store(false, Ordering::Release);
         if unfinished == Lsn::MAX {
             self.redo_work.finish();
@@ -102,6 +96,47 @@ impl Engine {
         log.remove_before(redo)?;
         self.release_withheld(redo);
         Ok(segments)
+    }
+
+    /// Freezes the page table between two batches and makes it durable. The redo point moves to `redo`, if there is one.
+    fn finish_table(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
+        let log = self.log()?;
+        let (frozen, table) = {
+            let _between_batches = self.apply.lock();
+            // A commit that has failed meanwhile takes back pages that the log already contains.
+            self.check_poison()?;
+            (store.freeze(), log.appended())
+        };
+        log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
+        let mut meta = store.file().meta();
+        (meta.table, meta.last) = (table, table);
+        meta.high_water = self.ids.lock().high();
+        if let Some(redo) = redo {
+            (meta.redo, meta.epoch) = (redo, log.epoch());
+        }
+        store.finish(frozen, meta)
+    }
+
+    /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if [`Engine::is_crowded`].
+    pub(crate) fn checkpoint_places(&self) -> Result<()> {
+        let Some(store) = self.store.as_deref() else { return Ok(()) };
+        let _running = self.checkpoints.succeeded.lock();
+        self.check_poison()?;
+        // The checkpoint that was running may have been sufficient.
+        if !self.is_crowded() {
+            return Ok(());
+        }
+        let log = self.log()?;
+        // Most of it before the apply lock is taken.
+        log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_table(store, None));
+        taken.inspect_err(|cause| self.poison_if_unsynced(cause))
+    }
+
+    /// True if superseded images take so much of the file that a checkpoint should make room.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let (superseded, live) = self.store.as_ref().map_or((0, 0), |store| store.superseded());
+        superseded >= (live / SUPERSEDED_PART).max(self.most_superseded)
     }
 
     /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds allow: commits are faster than

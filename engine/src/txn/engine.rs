@@ -8,7 +8,7 @@
 //!
 //! `writer` and `checkpoints` are locked before `apply`. Page latches are taken after all of these locks.
 
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Checkpoints, SMALL_SUPERSEDED};
 use super::log_slot::LogSlot;
 use super::redo_work::{RedoBounds, RedoWork};
 use super::space::page_ids::PageIds;
@@ -26,9 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// The number of dirty pages that the background thread writes in one round.
-const CLEAN_PAGES: usize = 64;
 
 /// The writer's lock, held.
 pub(crate) type WriterGuard = ArcMutexGuard<RawMutex, ()>;
@@ -69,6 +66,8 @@ pub(crate) struct Engine {
     /// How much a recovery would have to do now.
     pub(super) redo_work: RedoWork,
     pub(super) redo_bounds: RedoBounds,
+    /// Superseded images with fewer bytes are not worth a checkpoint.
+    pub(super) most_superseded: u64,
     /// The work of the recovery at opening, if there was one.
     pub(super) recovery: Option<Recovery>,
 }
@@ -104,6 +103,7 @@ impl Engine {
             cause: Mutex::default(),
             redo_work: RedoWork::default(),
             redo_bounds: RedoBounds::NONE,
+            most_superseded: SMALL_SUPERSEDED,
             recovery: None,
         }
     }
@@ -111,6 +111,11 @@ impl Engine {
     /// With bounds of the work of a recovery.
     pub(crate) fn bounded(self, redo_bounds: RedoBounds) -> Engine {
         Engine { redo_bounds, ..self }
+    }
+
+    /// With this number of bytes of superseded images from which on a checkpoint may be taken because of them.
+    pub(crate) fn crowded_from(self, most_superseded: u64) -> Engine {
+        Engine { most_superseded, ..self }
     }
 
     /// After a recovery, which has done this.
@@ -135,9 +140,25 @@ impl Engine {
         }
     }
 
-    /// Writes a few dirty pages, so that a later eviction or checkpoint has less to write.
-    pub(crate) fn clean_pages(&self) -> Result<()> {
-        self.pool.clean_step(CLEAN_PAGES).map(drop)
+    /// Waits until the pool has few frames that can be reused at once. False after [`Engine::end_writers`].
+    pub(crate) fn await_dirty_pages(&self) -> bool {
+        self.pool.await_demand()
+    }
+
+    /// Writes dirty pages that would be evicted next, until there are enough frames that can be reused at once. Returns
+    /// whether it has found any such frame.
+    pub(crate) fn write_dirty_pages(&self) -> Result<bool> {
+        self.check_poison()?;
+        let mut found = false;
+        while self.pool.stock_step().inspect_err(|cause| self.poison_if_unsynced(cause))? > 0 {
+            found = true;
+        }
+        Ok(found)
+    }
+
+    /// Ends the threads that call [`Engine::await_dirty_pages`].
+    pub(crate) fn end_writers(&self) {
+        self.pool.end_demand();
     }
 
     /// Waits for the writer's lock.

@@ -44,7 +44,8 @@ const MANY: usize = 900;
 
 /// Pages of 4 KiB, the smallest cache there is, no thread of its own: everything happens in the order that a test says.
 pub(crate) fn options() -> Builder {
-    Database::builder().page_size(4096).cache(0).checkpoint_bytes(160 << 10).background(false)
+    let options = Database::builder().page_size(4096).cache(0).background(false);
+    options.checkpoint_bytes(160 << 10).superseded_bytes(16 << 10)
 }
 
 /// Bytes of a page, where the page store is `shadow` with these delta blocks. A page of 4 KiB is never compressed there.

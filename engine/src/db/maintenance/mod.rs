@@ -1,5 +1,5 @@
-//! The background thread: checkpoints, syncs of the log at intervals, and freeing of dropped pages. All work is in
-//! plain functions, which a test can call step by step.
+//! The background threads. One takes checkpoints, syncs the log at intervals and frees dropped pages; the writers write
+//! dirty pages before their frames are needed. All work is in plain functions, which a test can call step by step.
 
 pub(super) mod analyze;
 pub(super) mod bulk;
@@ -16,13 +16,34 @@ use std::time::{Duration, Instant};
 /// How long it waits for an open transaction to free dropped pages. A checkpoint may become due meanwhile.
 const MOST_WAIT: Duration = Duration::from_millis(100);
 
-/// Starts the thread. It ends when the last handle is dropped.
-pub(crate) fn start(shared: &Arc<Shared>) {
+/// How long a writer waits after an error: the device may be full for a while.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// Starts the threads, with this number of writers. They end when the last handle is dropped.
+pub(crate) fn start(shared: &Arc<Shared>, writers: usize) {
+    spawn(shared, "duramen".into(), run);
+    let writers = if shared.engine.is_logged() { writers } else { 0 };
+    for number in 1..=writers {
+        spawn(shared, format!("duramen-{number}"), write_dirty_pages);
+    }
+}
+
+fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) {
     let own = shared.clone();
-    let thread = std::thread::Builder::new().name("duramen".into()).spawn(move || run(&own));
-    match thread {
-        Ok(thread) => *shared.worker.thread.lock() = Some(thread),
-        Err(cause) => tracing::warn!(%cause, "no background thread: commits will take the checkpoints"),
+    match std::thread::Builder::new().name(name).spawn(move || work(&own)) {
+        Ok(thread) => shared.worker.threads.lock().push(thread),
+        Err(cause) => tracing::warn!(%cause, "no background thread: commits and reads will do its work"),
+    }
+}
+
+/// A writer. It sleeps while there are enough frames that can be reused at once.
+fn write_dirty_pages(shared: &Shared) {
+    let engine = &shared.engine;
+    while engine.await_dirty_pages() && engine.check_poison().is_ok() {
+        if let Err(cause) = engine.poison_on_panic("it wrote dirty pages", || engine.write_dirty_pages()) {
+            tracing::error!(%cause, "dirty pages could not be written");
+            std::thread::sleep(AFTER_ERROR);
+        }
     }
 }
 
@@ -47,7 +68,6 @@ fn run(shared: &Shared) {
 fn round(shared: &Shared) -> Result<()> {
     loop {
         shared.engine.sync_lazy()?;
-        shared.engine.clean_pages()?;
         let begun = Instant::now();
         loop {
             // Neither commits with `Durability::Interval` nor a checkpoint that is due must wait for a transaction that is open
@@ -65,4 +85,8 @@ fn round(shared: &Shared) -> Result<()> {
 }
 
 #[cfg(test)]
+mod room_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod writer_tests;

@@ -33,6 +33,9 @@ pub const DEFAULT_CHECKPOINT_PAGES: u64 = 65_536;
 const LEAST_BYTES: u64 = 4096;
 const LEAST_PAGES: u64 = 16;
 
+/// The most background writers.
+const MOST_WRITERS: usize = 4;
+
 impl Builder {
     /// Bounds the log that a recovery reads, in bytes: a checkpoint begins when the log has this number of bytes since
     /// the redo point. At least 4096. Default [`DEFAULT_CHECKPOINT_BYTES`]. A smaller bound makes recoveries shorter
@@ -98,8 +101,12 @@ impl Builder {
         self
     }
 
-    /// Fails if a bound is too small.
+    /// Fails if a bound is too small, or if there are too many writers.
     pub(crate) fn check_bounds(&self) -> Result<()> {
+        if self.writers > MOST_WRITERS {
+            let expected = format!("at most {MOST_WRITERS}");
+            return Err(Error::Option { option: "writers", value: self.writers.to_string(), expected });
+        }
         let least = |option, value: u64, least: u64, unit| match value < least {
             true => {
                 Err(Error::Option { option, value: value.to_string(), expected: format!("at least {least}{unit}") })

@@ -46,7 +46,7 @@ pub(crate) fn in_memory(options: &Builder) -> Result<Database> {
     engine.create_catalog(&catalog_tree())?;
     let shared = shared(options, engine, "(in memory)".into(), false, None);
     if options.background {
-        maintenance::start(&shared);
+        maintenance::start(&shared, options.writers);
     }
     Ok(Database::new(shared))
 }
@@ -162,7 +162,7 @@ impl Builder {
         }
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
-            maintenance::start(&shared);
+            maintenance::start(&shared, self.writers);
         }
         Ok((Database::new(shared), stopped))
     }
@@ -193,7 +193,7 @@ impl Builder {
 
 /// True if no checkpoint of the database has been taken yet.
 fn is_new(meta: &Meta) -> bool {
-    meta.redo == FIRST_LSN
+    meta.redo == FIRST_LSN && meta.table == FIRST_LSN
 }
 
 /// The log of a database, for reading. For writing, the caller sets the shape.
@@ -322,6 +322,10 @@ fn shared(
     engine.limit_payload(options.most_payload);
     let bounds = options.redo_bounds(engine.page_size());
     let engine = engine.bounded(bounds);
+    let engine = match options.superseded_bytes {
+        Some(bytes) => engine.crowded_from(bytes),
+        None => engine,
+    };
     Arc::new(Shared {
         engine,
         path,

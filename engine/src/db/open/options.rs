@@ -73,7 +73,9 @@ pub struct Builder {
     pub(crate) version_memory: usize,
     pub(crate) background: bool,
     pub(crate) compression_threads: usize,
+    pub(crate) writers: usize,
     pub(crate) most_payload: usize,
+    pub(crate) superseded_bytes: Option<u64>,
 }
 
 impl Default for Builder {
@@ -93,7 +95,9 @@ impl Default for Builder {
             version_memory: DEFAULT_VERSION_MEMORY,
             background: true,
             compression_threads: default_compression_threads(),
+            writers: 1,
             most_payload: crate::log::MAX_PAYLOAD,
+            superseded_bytes: None,
         }
     }
 }
@@ -236,6 +240,15 @@ impl Builder {
         self
     }
 
+    /// How many bytes of superseded pages may wait for a checkpoint, if that is more than a quarter of the live ones. It is for
+    /// tests, which then reach the limit with little data.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn superseded_bytes(mut self, bytes: u64) -> Builder {
+        self.superseded_bytes = Some(bytes);
+        self
+    }
+
     /// The default durability of commits. Default [`Durability::Commit`]. A transaction can set its own.
     ///
     /// ```
@@ -354,6 +367,25 @@ impl Builder {
     #[must_use]
     pub fn compression_threads(mut self, threads: usize) -> Builder {
         self.compression_threads = threads;
+        self
+    }
+
+    /// The number of background threads that write dirty pages before their space in the cache is needed, so that neither
+    /// a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is free or
+    /// unchanged. There are none without [`Builder::background`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// Database::builder().writers(2).create(&path)?.close()?;
+    /// assert!(matches!(Database::builder().writers(5).open(&path), Err(Error::Option { .. })));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn writers(mut self, threads: usize) -> Builder {
+        self.writers = threads;
         self
     }
 

@@ -1,11 +1,11 @@
-//! Eviction: a clock over the frames chooses the page to evict. It only tries to take latches, so that a thread that holds
-//! latches never waits here for the latch of another thread.
+//! Eviction, if the stock has no frame: a clock over the frames chooses the page to evict. It only tries to take latches,
+//! so that a thread that holds latches never waits here for the latch of another thread.
 //!
 //! Clean pages are evicted first; then changed pages whose log is durable; then, after one sync of the log, any whose
 //! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages evicts
 //! one only after it has gone through all frames several times and found no other page.
 
-use super::frame::{CLEAN, Latched, NO_PAGE};
+use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
 use super::{Backing, Pool};
 use crate::base::{Error, Lsn, Result};
 use crate::page::Page;
@@ -29,7 +29,7 @@ const SPARING: usize = 4;
 struct Sweep {
     /// Frames looked at.
     looked: usize,
-    /// ChangedParts pages passed over.
+    /// Changed pages passed over.
     passed: usize,
     /// Another thread was using a frame: it may release it soon.
     busy: bool,
@@ -38,7 +38,7 @@ struct Sweep {
 }
 
 /// True for pages that refer to other pages: inner pages, and leaves whose keys are in a key heap.
-fn has_references(page: Page<'_>) -> bool {
+pub(super) fn has_references(page: Page<'_>) -> bool {
     page.is_inner() || page.is_leaf() && page.keys_are_out_of_line()
 }
 
@@ -64,10 +64,16 @@ impl Pool {
         Err(full)
     }
 
+    /// The next frame that the hand of the clock comes to, with its number.
+    pub(super) fn next_frame(&self) -> Option<(u32, &Frame)> {
+        let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
+        let index = u32::try_from(turn).ok()?;
+        Some((index, self.frames.get(index)?))
+    }
+
     fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, Latched<'_>)> {
         sweep.looked += 1;
-        let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
-        let frame = self.frames.get(u32::try_from(turn).ok()?)?;
+        let (_, frame) = self.next_frame()?;
         if frame.id.load(Ordering::Relaxed) == NO_PAGE {
             return None;
         }

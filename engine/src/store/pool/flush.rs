@@ -1,8 +1,11 @@
-//! Writes changed pages that stay in memory: for the background cleaner, and for checkpoints. The caller decides when.
+//! Writes changed pages that stay in memory: for the stock, and for checkpoints. The caller decides when.
 //!
 //! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as being
-//! written: it is not evicted, and freeing its page waits, so that no older image replaces a newer one in the page table.
-//! One flush runs at a time.
+//! written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image replaces
+//! a newer one in the page table.
+//!
+//! A page counts as unchanged as soon as it is copied. So a flush that must be complete waits for the groups that other
+//! threads are writing, and begins again if one of them fails.
 
 use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};
@@ -25,12 +28,22 @@ pub(super) struct Flusher {
     candidates: Vec<(PageId, u32)>,
 }
 
+/// The groups that are being written now.
+#[derive(Default)]
+pub(super) struct Writing {
+    /// How many groups have been begun.
+    begun: u64,
+    /// The numbers of those that have not ended.
+    groups: Vec<u64>,
+    /// How many groups have failed.
+    failed: u64,
+}
+
 /// The result for the pages of one group.
 #[derive(Clone, Copy, Default)]
-struct Outcome {
-    written: usize,
-    /// Still to be written: they belong to an unfinished batch, or another thread has them latched.
-    left: usize,
+pub(super) struct Outcome {
+    /// Still to be written: they belong to an unfinished batch, or another thread has them latched or is writing them.
+    pub(super) left: usize,
 }
 
 /// A frame that is marked as being written.
@@ -46,9 +59,21 @@ struct Claim<'p> {
 /// such a page waits for that.
 struct Claimed<'p> {
     pool: &'p Pool,
+    /// The number of the group.
+    number: u64,
     frames: Vec<Claim<'p>>,
     /// The store has them.
     written: bool,
+}
+
+impl<'p> Claimed<'p> {
+    fn begin(pool: &'p Pool, pages: usize) -> Claimed<'p> {
+        let mut writing = pool.writing.0.lock();
+        writing.begun += 1;
+        let number = writing.begun;
+        writing.groups.push(number);
+        Claimed { pool, number, frames: Vec::with_capacity(pages), written: false }
+    }
 }
 
 impl Drop for Claimed<'_> {
@@ -62,8 +87,11 @@ impl Drop for Claimed<'_> {
             }
             frame.writing.store(false, Ordering::Release);
         }
-        drop(self.pool.written.0.lock());
-        self.pool.written.1.notify_all();
+        let mut writing = self.pool.writing.0.lock();
+        writing.groups.retain(|number| *number != self.number);
+        writing.failed += u64::from(!self.written);
+        drop(writing);
+        self.pool.writing.1.notify_all();
     }
 }
 
@@ -71,59 +99,57 @@ impl Pool {
     /// Writes every page whose first change that the store lacks is before `lsn`. Waits for a batch that is being
     /// applied to end, if such a page is part of it: call it from no thread that the batch waits for.
     pub fn flush_before(&self, lsn: Lsn) -> Result<()> {
-        let start = Instant::now();
-        while self.flush_step(lsn)? > 0 {
-            if start.elapsed() > BATCH_WAIT {
-                return Err(Error::Poisoned { cause: "a batch has been begun and not ended".into() });
+        let (mut left, mut since) = (usize::MAX, Instant::now());
+        loop {
+            match self.flush_step(lsn)? {
+                0 => return Ok(()),
+                fewer if fewer < left => (left, since) = (fewer, Instant::now()),
+                _ if since.elapsed() > BATCH_WAIT => {
+                    return Err(Error::Poisoned { cause: "a batch has been begun and not ended".into() });
+                }
+                _ => {}
             }
             std::thread::sleep(LATCH_WAIT);
         }
-        Ok(())
     }
 
     /// One attempt of [`Pool::flush_before`] that waits for no batch: returns how many pages are left because they belong
-    /// to one that is still being applied, or because another thread kept them latched.
+    /// to one that is still being applied, or because another thread kept them latched or was writing them. It waits for
+    /// the groups that other threads are writing; if one of them fails, its pages are left.
     pub fn flush_step(&self, lsn: Lsn) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
         let mut guard = self.flusher.lock();
         let flusher = &mut *guard;
         flusher.candidates.clear();
-        self.gather(flusher, 0..self.capacity, lsn, usize::MAX);
+        let failed = self.writing.0.lock().failed;
+        self.gather(flusher, lsn);
+        let groups = self.writing.0.lock().groups.clone();
         let mut left = 0;
-        for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
+        for group in flusher.candidates.chunks(self.group_pages()) {
             left += self.write_group(backing, group, lsn, Lsn::MAX)?.left;
         }
-        Ok(left)
+        Ok(left + self.await_groups(&groups, failed))
     }
 
-    /// The cleaner: writes up to `max` changed pages that the clock comes to next and whose log is durable, so that eviction
-    /// finds clean pages. Returns how many it has written.
-    pub fn clean_step(&self, max: usize) -> Result<usize> {
-        let Some(backing) = &self.backing else { return Ok(0) };
-        let mut guard = self.flusher.lock();
-        let flusher = &mut *guard;
-        flusher.candidates.clear();
-        let hand = self.hand.load(Ordering::Relaxed) % u64::from(self.capacity);
-        let hand = u32::try_from(hand).unwrap_or(0);
-        self.gather(flusher, hand..self.capacity, Lsn::MAX, max);
-        self.gather(flusher, 0..hand, Lsn::MAX, max);
-        let durable = backing.watermark.durable();
-        let mut written = 0;
-        for group in flusher.candidates.chunks((GROUP / self.page_size()).max(1)) {
-            written += self.write_group(backing, group, Lsn::MAX, durable)?.written;
+    /// Waits until these groups have ended. Returns how many groups have failed, of which `failed` are known.
+    fn await_groups(&self, groups: &[u64], failed: u64) -> usize {
+        let mut writing = self.writing.0.lock();
+        while writing.groups.iter().any(|number| groups.contains(number)) {
+            self.writing.1.wait(&mut writing);
         }
-        Ok(written)
+        usize::from(writing.failed > failed)
     }
 
-    /// Adds the changed pages in these frames whose rec LSN is before `before`, up to `max` in all, and sorts all by
-    /// page id: new places are given out in the order of writing, and neighbours in the tree often have
-    /// neighbouring ids.
-    fn gather(&self, flusher: &mut Flusher, frames: std::ops::Range<u32>, before: Lsn, max: usize) {
-        for index in frames.start..frames.end.min(self.used.load(Ordering::Acquire)) {
+    /// How many pages are written together.
+    pub(super) fn group_pages(&self) -> usize {
+        (GROUP / self.page_size()).max(1)
+    }
+
+    /// Adds the changed pages whose rec LSN is before `before`, and sorts all by page id: new places are given out in the
+    /// order of writing, and neighbours in the tree often have neighbouring ids.
+    fn gather(&self, flusher: &mut Flusher, before: Lsn) {
+        for index in 0..self.capacity.min(self.used.load(Ordering::Acquire)) {
             let Some(frame) = self.frames.get(index) else { continue };
-            if flusher.candidates.len() >= max {
-                break;
-            }
             let (id, rec) = (frame.id.load(Ordering::Relaxed), frame.rec.load(Ordering::Acquire));
             if id != NO_PAGE && rec != CLEAN && rec < before.0 {
                 flusher.candidates.push((PageId(id), index));
@@ -133,9 +159,15 @@ impl Pool {
     }
 
     /// Writes those of these pages that still have a first change before `before`, and an LSN before `until`.
-    fn write_group(&self, backing: &Backing, group: &[(PageId, u32)], before: Lsn, until: Lsn) -> Result<Outcome> {
+    pub(super) fn write_group(
+        &self,
+        backing: &Backing,
+        group: &[(PageId, u32)],
+        before: Lsn,
+        until: Lsn,
+    ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let mut claimed = Claimed { pool: self, frames: Vec::with_capacity(group.len()), written: false };
+        let mut claimed = Claimed::begin(self, group.len());
         let mut newest = Lsn::ZERO;
         let mut writer = backing.store.writer();
         for &(id, index) in group {
@@ -144,22 +176,29 @@ impl Pool {
                 outcome.left += 1;
                 continue;
             };
-            let rec = frame.rec.load(Ordering::Acquire);
-            if !frame.holds(id) || rec == CLEAN || rec >= before.0 {
+            if !frame.holds(id) {
                 continue;
             }
-            let lsn = Page::new(&page).lsn();
-            if lsn >= backing.watermark.appended() || lsn >= until {
+            if frame.writing.swap(true, Ordering::AcqRel) {
                 outcome.left += 1;
                 continue;
             }
+            let (rec, lsn) = (frame.rec.load(Ordering::Acquire), Page::new(&page).lsn());
+            let is_clean = rec == CLEAN || rec >= before.0;
+            if is_clean || lsn >= backing.watermark.appended() || lsn >= until {
+                outcome.left += usize::from(!is_clean);
+                frame.writing.store(false, Ordering::Release);
+                continue;
+            }
             let changed = frame.take_changed();
+            claimed.frames.push(Claim { frame, rec, changed, base: Base::Stays });
             let base = writer.push(id, &page, changed);
+            if let Some(claim) = claimed.frames.last_mut() {
+                claim.base = base;
+            }
             newest = newest.max(lsn);
             // A later change, under the exclusive latch, makes it dirty again.
-            frame.writing.store(true, Ordering::Release);
             frame.mark_clean(&self.dirty);
-            claimed.frames.push(Claim { frame, rec, changed, base });
         }
         if !claimed.frames.is_empty() {
             if newest >= backing.watermark.durable() {
@@ -168,8 +207,7 @@ impl Pool {
             writer.write()?;
         }
         claimed.written = true;
-        outcome.written = claimed.frames.len();
-        self.counters.writes.fetch_add(outcome.written as u64, Ordering::Relaxed);
+        self.counters.writes.fetch_add(claimed.frames.len() as u64, Ordering::Relaxed);
         Ok(outcome)
     }
 }

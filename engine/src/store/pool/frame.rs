@@ -16,7 +16,7 @@ pub(super) const CLEAN: u64 = u64::MAX;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 /// Padding before the latch, so that the page after the latch begins on a cache line.
-const UNUSED: usize = LINE - size_of::<usize>() - 19 - 8 * ChangedParts::WORDS;
+const UNUSED: usize = LINE - size_of::<usize>() - 20 - 8 * ChangedParts::WORDS;
 
 /// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor often
 /// fetches both together.
@@ -38,6 +38,8 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     pub(super) writing: AtomicBool,
     /// The page is being read from the store, under the exclusive latch.
     pub(super) loading: AtomicBool,
+    /// The frame is in the stock.
+    pub(super) in_stock: AtomicBool,
     unused: [u8; UNUSED],
     pub(super) latch: RwLock<W>,
 }
@@ -53,6 +55,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             loading: AtomicBool::new(false),
+            in_stock: AtomicBool::new(false),
             unused: [0; UNUSED],
             latch: RwLock::new([0; WORDS]),
         }

@@ -1,5 +1,5 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, and `flush` writes pages. The meaning of a page must not be in this folder.
+//! reuse, `stock` keeps frames ready for that, and `flush` writes pages. The meaning of a page must not be in this folder.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame has
@@ -15,11 +15,12 @@ mod frames;
 mod growing;
 mod huge;
 pub(super) mod prefetch;
+mod stock;
 
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use crate::store::{ChangedParts, PageStore};
-use flush::Flusher;
+use flush::{Flusher, Writing};
 use frame::{Frame, LINE, Latched, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
 use growing::Growing;
@@ -29,6 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
+use stock::{Stock, Taken};
 use zerocopy::FromZeros;
 
 /// Bytes of a page that are prefetched: in a page of a few KiB the header, the fences and the heads of its keys.
@@ -81,15 +83,16 @@ pub struct Pool {
     used: AtomicU32,
     /// Pages in memory.
     resident: AtomicU64,
-    /// Frames with memory and without a page, for any page; none without a store.
-    free: Mutex<Vec<u32>>,
+    /// Frames with memory that can be reused at once; none without a store.
+    stock: Stock,
     /// The position of the clock hand. It only grows; the remainder is the frame.
     hand: AtomicU64,
     /// Pages with changes that the store does not have.
     dirty: AtomicU64,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
-    written: (Mutex<()>, Condvar),
+    /// The groups of pages that are being written, and what is notified when one ends.
+    writing: (Mutex<Writing>, Condvar),
     counters: Counters,
 }
 
@@ -122,12 +125,12 @@ impl Pool {
             tracked: backing.as_ref().is_some_and(|backing| backing.store.wants_changes()),
             used: AtomicU32::new(0),
             resident: AtomicU64::new(0),
-            free: Mutex::new(Vec::new()),
+            stock: Stock::default(),
             hand: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
             backing,
             flusher: Mutex::new(Flusher::default()),
-            written: (Mutex::new(()), Condvar::new()),
+            writing: (Mutex::default(), Condvar::new()),
             counters: Counters::default(),
         }
     }
@@ -329,8 +332,8 @@ impl Pool {
 
     /// Waits for a flush to end, but at most a millisecond.
     fn await_written(&self) {
-        let mut lock = self.written.0.lock();
-        self.written.1.wait_for(&mut lock, Duration::from_millis(1));
+        let mut writing = self.writing.0.lock();
+        self.writing.1.wait_for(&mut writing, Duration::from_millis(1));
     }
 
     /// Prefetches the entry of the translation array that [`Pool::prefetch`] will need.
@@ -427,7 +430,7 @@ impl Pool {
             return Ok(Some(guard));
         }
         drop(guard);
-        self.free.lock().push(index);
+        self.stock.add_free([index]);
         Ok(None)
     }
 
@@ -442,12 +445,18 @@ impl Pool {
 
     /// A frame without a page, exclusively latched.
     fn victim(&self) -> Result<(u32, Latched<'_>)> {
-        let free = self.free.lock().pop();
         let fresh = || {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
         };
-        let Some(index) = free.or_else(fresh) else { return self.evict() };
+        let index = match self.take_from_stock() {
+            Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
+            Some(Taken::Free(index)) => index,
+            None => match fresh() {
+                Some(index) => index,
+                None => return self.evict(),
+            },
+        };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
         // Another thread can hold this latch only for a short time: it looked for the page that was here before.
         let page = frame.latch.write();
@@ -468,7 +477,7 @@ impl Pool {
     fn give_up(&self, guard: Latched<'_>) {
         let index = self.unmap(&guard);
         drop(guard);
-        self.free.lock().extend(index);
+        self.stock.add_free(index);
     }
 
     /// Its counts and sizes.

@@ -34,13 +34,15 @@ impl TableStore {
         }
         state.captured = Arc::new(state.table.capture());
         state.frozen.append(&mut state.quarantine);
+        state.superseded = 0;
+        self.pass_on_counts(state);
         state.frozen.extend(std::mem::take(&mut state.reserved).into_values());
         state.freezes += 1;
         Frozen(state.freezes)
     }
 
     /// Writes chunks and directory, syncs (which also makes all images before them durable), writes the superblock, syncs, and
-    /// frees the places that were superseded before the freeze.
+    /// frees the places that were superseded before the freeze. If the redo point stays, both superblocks are written.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
@@ -63,14 +65,17 @@ impl TableStore {
                 return Err(error);
             }
         };
-        let before = Directory::decode(change.own())?;
+        let (before, keeps_log) = (Directory::decode(change.own())?, change.meta().redo == meta.redo);
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
             self.state.lock().quarantine.append(&mut taken);
             return Err(error);
         }
+        // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the older
+        // one are used again.
+        let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
         self.conclude(&captured, &written, before.extent());
-        Ok(())
+        copied
     }
 
     /// Writes the captured chunks and a directory of them. `taken` becomes the places used.

@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) allocator: PlaceAllocator,
     /// Superseded since the last freeze.
     pub(super) quarantine: Vec<Extent>,
+    /// Grains of these.
+    superseded: u64,
     /// Superseded before the last freeze, whose checkpoint is not durable yet.
     pub(super) frozen: Vec<Extent>,
     /// Places that records of the log name and that are not installed yet; only during recovery.
@@ -83,6 +85,7 @@ impl State {
             table: PageTable::default(),
             allocator: PlaceAllocator::new(longest_image),
             quarantine: Vec::new(),
+            superseded: 0,
             frozen: Vec::new(),
             reserved: BTreeMap::new(),
             captured: Arc::default(),
@@ -100,7 +103,10 @@ impl State {
             match old.fresh {
                 _ if same => {}
                 true => self.allocator.release(old.location.place.extent()),
-                false => self.quarantine.push(old.location.place.extent()),
+                false => {
+                    self.superseded += old.location.place.grains();
+                    self.quarantine.push(old.location.place.extent());
+                }
             }
         }
     }
@@ -117,6 +123,9 @@ pub(crate) struct TableStore {
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
+    /// The state's counts of grains, as far as writers have passed them on.
+    superseded: AtomicU64,
+    live: AtomicU64,
     compression: PageCompression,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
@@ -157,6 +166,8 @@ impl TableStore {
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
+            superseded: AtomicU64::new(0),
+            live: AtomicU64::new(0),
             compression,
             persists: AtomicBool::new(false),
             damage: None,
@@ -204,6 +215,7 @@ impl TableStore {
                 Err(_) => state.allocator.release(location.place.extent()),
             }
         }
+        self.pass_on_counts(&state);
         drop(state);
         if written.is_ok() {
             self.compression.note_to_be_split(batch.to_be_split());
@@ -212,6 +224,12 @@ impl TableStore {
             self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
         written
+    }
+
+    /// Makes the counts visible to [`PageStore::superseded`].
+    fn pass_on_counts(&self, state: &State) {
+        self.superseded.store(state.superseded, atomic::Ordering::Relaxed);
+        self.live.store(state.table.live(), atomic::Ordering::Relaxed);
     }
 
     /// Writes runs of bytes at their grains, which have been taken.
@@ -301,7 +319,14 @@ impl PageStore for TableStore {
 
     /// Its place is used again as soon as that is safe.
     fn drop_page(&self, id: PageId) {
-        self.state.lock().supersede(id, None);
+        let mut state = self.state.lock();
+        state.supersede(id, None);
+        self.pass_on_counts(&state);
+    }
+
+    fn superseded(&self) -> (u64, u64) {
+        let bytes = |grains: &AtomicU64| grains.load(atomic::Ordering::Relaxed) * GRAIN as u64;
+        (bytes(&self.superseded), bytes(&self.live))
     }
 
     fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {

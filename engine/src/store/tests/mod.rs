@@ -12,10 +12,12 @@ use crate::io::{Disk, MemoryDisk, WriteKind};
 use crate::page::{run_capacity, run_page, unpack};
 use crate::store::superblock::tests::meta;
 use crate::store::{Meta, PageStore, StoreKind};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
 pub(super) const PAGE_SIZE: usize = 4096;
 
@@ -47,16 +49,32 @@ pub(super) fn meta_of(kind: StoreKind) -> Meta {
     Meta { page_size: page_size(kind), ..meta() }
 }
 
-/// A disk whose next but `n`th write fails, before or after it has reached the device.
+/// A disk whose next but `n`th write fails, before or after it has reached the device, and whose next writes can be held up.
 #[derive(Debug)]
 pub(super) struct Failing {
     disk: Arc<dyn Disk>,
     /// Writes that still succeed; negative: all do.
     left: AtomicI64,
     reaches: std::sync::atomic::AtomicBool,
+    /// Each of the next writes waits at one of these.
+    barriers: Mutex<VecDeque<Arc<Barrier>>>,
 }
 
 impl Failing {
+    /// So many of the next writes wait at a barrier each, until the test comes to it, too.
+    fn hold<const WRITES: usize>(&self) -> [Arc<Barrier>; WRITES] {
+        let barriers = std::array::from_fn(|_| Arc::new(Barrier::new(2)));
+        self.barriers.lock().extend(barriers.iter().cloned());
+        barriers
+    }
+
+    /// Returns once only so many of the writes that are to be held up have not begun.
+    fn await_held(&self, left: usize) {
+        while self.barriers.lock().len() > left {
+            std::thread::yield_now();
+        }
+    }
+
     fn arm(&self, left: i64, reaches: bool) {
         self.reaches.store(reaches, Ordering::SeqCst);
         self.left.store(left, Ordering::SeqCst);
@@ -71,6 +89,8 @@ impl Disk for Failing {
         self.disk.read_at(offset, buf)
     }
     fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
+        let barrier = self.barriers.lock().pop_front();
+        barrier.map(|barrier| barrier.wait());
         if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             if self.reaches.load(Ordering::SeqCst) {
                 self.disk.write_as(kind, offset, buf)?;
@@ -97,7 +117,8 @@ impl Disk for Failing {
 }
 
 pub(super) fn disk() -> Arc<Failing> {
-    Arc::new(Failing { disk: Arc::new(MemoryDisk::new()), left: AtomicI64::new(-1), reaches: false.into() })
+    let (disk, barriers) = (Arc::new(MemoryDisk::new()), Mutex::default());
+    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches: false.into(), barriers })
 }
 
 fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {

@@ -9,7 +9,8 @@ on_each_store! {
     a_page_of_the_batch_being_applied_never_reaches_the_device
     pages_whose_log_is_durable_are_evicted_without_a_sync
     clean_pages_go_before_changed_ones
-    the_cleaner_leaves_nothing_to_write_for_eviction
+    the_writers_leave_nothing_to_write_for_eviction
+    the_writers_sleep_until_the_stock_is_low
     a_flush_writes_what_was_changed_before_and_nothing_else
     a_failed_write_leaves_the_page_changed
     a_damaged_page_is_named_and_the_others_are_read
@@ -96,7 +97,7 @@ fn a_page_of_the_batch_being_applied_never_reaches_the_device(kind: StoreKind) {
     }
     let before = bench.in_store(0..4);
     assert!(matches!(bench.pool.read(PageId(9)), Err(Error::CacheFull { frames: 4 })));
-    assert_eq!(bench.pool.clean_step(100).unwrap(), 0);
+    assert_eq!(bench.pool.stock_step().unwrap(), 0);
     assert_eq!(bench.pool.flush_step(Lsn::MAX).unwrap(), 4);
     assert_eq!(bench.in_store(0..4), before);
     bench.append(102);
@@ -131,25 +132,63 @@ fn clean_pages_go_before_changed_ones(kind: StoreKind) {
     assert_eq!(bench.pool.stats().writes, 0);
 }
 
-fn the_cleaner_leaves_nothing_to_write_for_eviction(kind: StoreKind) {
-    let bench = bench(kind, 16);
-    bench.stored(0..60);
+fn the_writers_leave_nothing_to_write_for_eviction(kind: StoreKind) {
+    let bench = bench(kind, 64);
+    bench.stored(0..200);
     bench.append(1000);
-    for id in 0..16 {
+    for id in 0..64 {
         put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
     }
-    assert_eq!(bench.pool.clean_step(100).unwrap(), 0, "nothing is durable yet");
-    bench.log.make_durable(Lsn(1000)).unwrap();
-    assert_eq!(bench.pool.clean_step(10).unwrap(), 10);
-    assert_eq!(bench.pool.clean_step(100).unwrap(), 6);
-    assert_eq!(bench.pool.clean_step(100).unwrap(), 0);
-    for id in 16..60 {
+    assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
+    // An eighth of the frames, whose log is made durable first.
+    assert_eq!((bench.pool.stock_step().unwrap(), bench.pool.stats().writes), (8, 8));
+    assert_eq!((bench.pool.stock_step().unwrap(), bench.pool.stats().writes), (0, 8), "the stock is full");
+    assert_eq!((bench.log.syncs.load(Ordering::SeqCst), bench.pool.stats().resident), (1, 64));
+    // A page of the stock can still be used and changed. It then stays.
+    let of_stock: Vec<u32> =
+        (0..64).filter(|id| bench.in_store(*id..*id + 1) == [sample(*id, 1 + u64::from(*id), 3)]).collect();
+    assert_eq!(of_stock.len(), 8);
+    bench.reads_as(of_stock[0], 1 + u64::from(of_stock[0]), 3);
+    put(bench.pool.latch(PageId(of_stock[1])).unwrap(), 900, 4);
+    for id in 64..70 {
         bench.reads_as(id, 0, u64::from(id));
     }
-    assert_eq!(bench.pool.stats().writes, 16);
-    for id in 0..16 {
+    assert_eq!(bench.pool.stats().writes, 8, "readers have not written");
+    assert!(of_stock[..2].iter().all(|id| bench.pool.is_resident(PageId(*id))));
+    assert!(of_stock[2..].iter().all(|id| !bench.pool.is_resident(PageId(*id))));
+    assert_eq!(bench.pool.stock_step().unwrap(), 8);
+    for id in 70..200 {
+        bench.pool.stock_step().unwrap();
+        bench.reads_as(id, 0, u64::from(id));
+    }
+    bench.reads_as(of_stock[1], 900, 4);
+    for id in (0..64).filter(|id| *id != of_stock[1]) {
         bench.reads_as(id, 1 + u64::from(id), 3);
     }
+}
+
+fn the_writers_sleep_until_the_stock_is_low(kind: StoreKind) {
+    let bench = bench(kind, 64);
+    bench.stored(0..300);
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while bench.pool.await_demand() {
+                while bench.pool.stock_step().unwrap() > 0 {}
+                taken.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        // There are frames that have never been used.
+        (0..60).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert_eq!(taken.load(Ordering::SeqCst), 0);
+        let mut id = 60;
+        while taken.load(Ordering::SeqCst) < 3 {
+            bench.reads_as(id % 300, 0, u64::from(id % 300));
+            id += 1;
+        }
+        bench.pool.end_demand();
+    });
 }
 
 fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
@@ -159,7 +198,7 @@ fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
     for id in 0..40 {
         put(bench.pool.latch(PageId(id)).unwrap(), 10 + u64::from(id), 3);
     }
-    // ChangedParts again later: its first change counts.
+    // Changed again later: its first change counts.
     put(bench.pool.latch(PageId(5)).unwrap(), 900, 8);
     bench.pool.flush_before(Lsn(30)).unwrap();
     assert_eq!(bench.pool.stats().writes, 20);
@@ -348,7 +387,7 @@ fn in_memory_the_pool_is_the_database() {
     pool.forget(PageId(7));
     assert!(pool.read(PageId(7)).is_err());
     pool.flush_before(Lsn::MAX).unwrap();
-    assert_eq!((pool.clean_step(10).unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
+    assert_eq!((pool.stock_step().unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
     assert!(pool.create(PageId(7)).unwrap().iter().all(|&byte| byte == 0));
     let stats = pool.stats();
     for id in [5000, u32::MAX - 1, u32::MAX] {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::store::{Backing, Pool};
-use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
 const PAGES: u32 = 40;
@@ -16,14 +15,17 @@ fn counter(id: u32, lsn: u64, count: u64) -> Vec<u8> {
 }
 
 on_each_store! {
-    no_change_is_lost_between_writers_readers_cleaner_and_checkpoints
-    a_flush_before_an_lsn_is_complete_beside_a_cleaner
+    no_change_is_lost_between_writers_readers_stock_and_checkpoints
+    a_flush_before_an_lsn_is_complete_beside_background_writers
     a_page_wanted_by_many_is_read_once
     a_freed_page_never_comes_back_from_a_flush_that_was_under_way
     a_flush_waits_for_the_batch_that_is_being_applied
+    a_flush_waits_for_the_pages_that_another_thread_is_writing
+    a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it
 }
 
 struct Bench {
+    disk: Arc<Failing>,
     store: Arc<dyn PageStore>,
     log: Arc<Log>,
     pool: Pool,
@@ -31,14 +33,15 @@ struct Bench {
 }
 
 fn bench(kind: StoreKind, frames: usize) -> Bench {
-    let store = create(kind, &disk());
+    let disk = disk();
+    let store = create(kind, &disk);
     for id in 0..PAGES {
         store.write(PageId(id), &counter(id, 0, 0)).unwrap();
     }
     let log = Arc::new(Log::default());
     log.appended.store(1 << 60, Ordering::SeqCst);
     let pool = Pool::new(frames, Backing { store: store.clone(), watermark: log.clone() });
-    Bench { store, log, pool, lsn: AtomicU64::new(1) }
+    Bench { disk, store, log, pool, lsn: AtomicU64::new(1) }
 }
 
 fn payload(page: &[u8]) -> u64 {
@@ -54,9 +57,16 @@ impl Bench {
         guard.copy_from_slice(&counter(id, lsn, count));
         guard.mark_dirty(Lsn(lsn));
     }
+
+    /// What the store has.
+    fn stored(&self, id: u32) -> u64 {
+        let mut page = vec![0; PAGE_SIZE];
+        assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());
+        payload(&page)
+    }
 }
 
-fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints(kind: StoreKind) {
+fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKind) {
     let bench = bench(kind, 6);
     let stop = AtomicBool::new(false);
     let (threads, rounds) = (3u32, 3000u32);
@@ -74,9 +84,16 @@ fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints(kind: Store
                 })
             })
             .collect();
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    bench.pool.stock_step().unwrap();
+                    std::thread::yield_now();
+                }
+            });
+        }
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
-                bench.pool.clean_step(3).unwrap();
                 let before = Lsn(bench.lsn.load(Ordering::SeqCst));
                 bench.pool.flush_before(before).unwrap();
                 let frozen = bench.store.freeze();
@@ -100,25 +117,27 @@ fn no_change_is_lost_between_writers_readers_cleaner_and_checkpoints(kind: Store
     assert!(bench.log.durable() > Lsn::ZERO);
 }
 
-fn a_flush_before_an_lsn_is_complete_beside_a_cleaner(kind: StoreKind) {
+fn a_flush_before_an_lsn_is_complete_beside_background_writers(kind: StoreKind) {
     let bench = bench(kind, 32);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 bench.log.make_durable(bench.log.appended()).unwrap();
-                bench.pool.clean_step(4).unwrap();
+                bench.pool.stock_step().unwrap();
+                // So that the stock is not full.
+                for id in 20..PAGES {
+                    drop(bench.pool.read(PageId(id)).unwrap());
+                }
             }
         });
-        let mut page = vec![0; PAGE_SIZE];
         for round in 1..=200 {
             for id in 0..20 {
                 bench.increment(id);
             }
             bench.pool.flush_before(Lsn::MAX).unwrap();
             for id in 0..20 {
-                assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
-                assert_eq!(payload(&page), round, "page {id}");
+                assert_eq!(bench.stored(id), round, "page {id}");
             }
         }
         stop.store(true, Ordering::SeqCst);
@@ -187,6 +206,62 @@ fn a_flush_waits_for_the_batch_that_is_being_applied(kind: StoreKind) {
         bench.pool.flush_before(Lsn(50)).unwrap();
     });
     assert_eq!((bench.pool.stats().writes, bench.log.durable()), (2, Lsn(100)));
+}
+
+/// Whether the other thread's write succeeds or fails: after the flush, the store has the page.
+fn a_flush_waits_for_the_pages_that_another_thread_is_writing(kind: StoreKind) {
+    for fails in [false, true] {
+        let bench = bench(kind, 8);
+        (0..8).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));
+        bench.log.make_durable(bench.log.appended()).unwrap();
+        bench.increment(0);
+        let flushed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let [held] = bench.disk.hold();
+            let writer = scope.spawn(|| bench.pool.stock_step());
+            bench.disk.await_held(0);
+            assert_eq!(bench.pool.dirty_pages(), 0, "it is copied");
+            let flush = scope.spawn(|| {
+                bench.pool.flush_before(Lsn(10)).unwrap();
+                flushed.store(true, Ordering::SeqCst);
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!flushed.load(Ordering::SeqCst));
+            assert_eq!(bench.stored(0), 0);
+            bench.disk.arm(if fails { 0 } else { -1 }, false);
+            held.wait();
+            flush.join().unwrap();
+            assert_eq!(bench.stored(0), 1);
+            assert_eq!(writer.join().unwrap().is_err(), fails);
+        });
+        assert_eq!(bench.pool.dirty_pages(), 0);
+    }
+}
+
+fn a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it(kind: StoreKind) {
+    let bench = bench(kind, 8);
+    (0..8).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));
+    bench.log.make_durable(bench.log.appended()).unwrap();
+    bench.increment(0);
+    bench.lsn.store(50, Ordering::SeqCst);
+    (1..8).for_each(|id| bench.increment(id));
+    // So that only the flush writes page 0.
+    let _pin = bench.pool.pin(PageId(0)).unwrap();
+    let [first, of_flush, later] = bench.disk.hold();
+    std::thread::scope(|scope| {
+        let writer = || bench.pool.stock_step().unwrap();
+        scope.spawn(writer);
+        bench.disk.await_held(2);
+        let flush = scope.spawn(|| bench.pool.flush_before(Lsn(10)).unwrap());
+        bench.disk.await_held(1);
+        scope.spawn(writer);
+        bench.disk.await_held(0);
+        of_flush.wait();
+        first.wait();
+        flush.join().unwrap();
+        assert_eq!(bench.stored(0), 1);
+        later.wait();
+    });
 }
 
 #[test]

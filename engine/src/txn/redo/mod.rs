@@ -346,11 +346,12 @@ impl<'a> Redo<'a> {
         }
     }
 
-    /// Drops pages that the log frees, unless their present content is newer.
+    /// Drops pages that the log frees, unless their present content is newer. The page table of the checkpoint does not
+    /// have them if they were freed before it, but redo may have created them again, and the pool may have evicted them.
     fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
-            let stale =
-                || self.pool.is_resident(id) && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
+            let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
+            let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
             if lsn >= self.table_lsn || stale() {
                 self.pool.forget(id);
                 self.store.drop_page(id);

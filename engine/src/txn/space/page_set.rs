@@ -23,6 +23,12 @@ impl PageSet {
         *word |= bit;
     }
 
+    /// Returns true if the id is in the set.
+    pub(crate) fn contains(&self, id: PageId) -> bool {
+        let word = self.chunks.get(&(id.0 / CHUNK)).and_then(|chunk| chunk.get((id.0 % CHUNK / 64) as usize));
+        word.is_some_and(|word| word & 1 << (id.0 % 64) != 0)
+    }
+
     /// Returns the number of ids.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -40,7 +46,11 @@ mod tests {
         fn it_counts_each_id_once(ids in proptest::collection::vec(prop_oneof![0u32..2000, any::<u32>()], 0..300)) {
             let mut set = PageSet::default();
             ids.iter().for_each(|id| set.insert(PageId(*id)));
-            prop_assert_eq!(set.len(), ids.iter().collect::<HashSet<_>>().len() as u64);
+            let expected: HashSet<u32> = ids.iter().copied().collect();
+            prop_assert_eq!(set.len(), expected.len() as u64);
+            for id in ids.iter().flat_map(|id| [*id, id.wrapping_add(1)]).chain(0..2000) {
+                prop_assert_eq!(set.contains(PageId(id)), expected.contains(&id));
+            }
         }
     }
 }

@@ -1,0 +1,259 @@
+//! The stock of frames that can be reused at once, and the steps of the background writers that fill it. A thread that
+//! misses a page takes a frame from the stock, and so it does not wait for a write. When a thread sleeps and when it ends
+//! must not be decided here.
+//!
+//! A frame in the stock has no page, or its page is not dirty and was not used lately. Such a page can still be used and
+//! changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
+//!
+//! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written only
+//! if its log is durable. Once in half a turn of the hand a writer syncs the log, so that the pages that the hand comes to
+//! later have a durable log.
+
+use super::evict::has_references;
+use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
+use super::{Backing, Pool};
+use crate::base::{Lsn, PageId, Result};
+use crate::page::Page;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use zerocopy::IntoBytes;
+
+/// The stock is this part of all frames.
+const PART: usize = 8;
+/// No stock has more bytes of pages.
+const MOST_BYTES: usize = 16 << 20;
+/// How often a step goes through all frames: once to clear the reference bits.
+const TURNS: usize = 2;
+
+/// Frames that can be reused at once.
+#[derive(Default)]
+struct StockFrames {
+    /// Without a page.
+    free: Vec<u32>,
+    /// With a page that was not dirty and not used lately when the frame came here. The first to come is the first to go.
+    clean: VecDeque<u32>,
+}
+
+/// Whether the writers are needed.
+#[derive(Default)]
+struct Demand {
+    ended: bool,
+}
+
+/// The stock.
+#[derive(Default)]
+pub(super) struct Stock {
+    frames: Mutex<StockFrames>,
+    /// The stock was found low, and no writer has begun to fill it.
+    asked: AtomicBool,
+    demand: Mutex<Demand>,
+    wake: Condvar,
+    /// The position of the hand at the last sync of the log.
+    synced: AtomicU64,
+}
+
+impl Stock {
+    /// Adds frames without a page.
+    pub(super) fn add_free(&self, frames: impl IntoIterator<Item = u32>) {
+        self.frames.lock().free.extend(frames);
+    }
+
+    fn add_clean(&self, frames: impl IntoIterator<Item = u32>) {
+        self.frames.lock().clean.extend(frames);
+    }
+
+    fn len(&self) -> usize {
+        let frames = self.frames.lock();
+        frames.free.len() + frames.clean.len()
+    }
+
+    /// Wakes a writer, unless one was woken for this already.
+    fn ask(&self) {
+        if !self.asked.load(Ordering::Relaxed) && !self.asked.swap(true, Ordering::AcqRel) {
+            drop(self.demand.lock());
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// A frame of the stock.
+pub(super) enum Taken<'p> {
+    /// It has no page.
+    Free(u32),
+    /// Its page was evicted.
+    Evicted(u32, Latched<'p>),
+}
+
+/// What a sweep of the hand has found.
+#[derive(Default)]
+struct Swept {
+    clean: Vec<u32>,
+    /// Dirty pages whose log may be durable.
+    dirty: Vec<(PageId, u32)>,
+    /// It has passed over a page whose log is not durable.
+    waits: bool,
+}
+
+impl Pool {
+    /// How many frames the stock should have.
+    fn stock_target(&self) -> usize {
+        (self.capacity() / PART).min(MOST_BYTES / self.page_size()).max(1)
+    }
+
+    /// How many frames there are that can be reused at once. Frames that have never been used are among them.
+    fn stock_len(&self) -> usize {
+        let unused = self.capacity.saturating_sub(self.used.load(Ordering::Relaxed));
+        self.stock.len() + unused as usize
+    }
+
+    /// Takes a frame from the stock. Wakes a writer if little is left.
+    pub(super) fn take_from_stock(&self) -> Option<Taken<'_>> {
+        let low = self.stock_target() / 2;
+        loop {
+            let (free, clean, left) = {
+                let mut frames = self.stock.frames.lock();
+                let free = frames.free.pop();
+                let clean = if free.is_none() { frames.clean.pop_front() } else { None };
+                (free, clean, frames.free.len() + frames.clean.len())
+            };
+            if left < low && self.used.load(Ordering::Relaxed) >= self.capacity {
+                self.stock.ask();
+            }
+            if let Some(index) = free {
+                return Some(Taken::Free(index));
+            }
+            let frame = self.frames.get(clean?)?;
+            frame.in_stock.store(false, Ordering::Release);
+            if let Some((index, guard)) = self.evict_clean(frame) {
+                return Some(Taken::Evicted(index, guard));
+            }
+        }
+    }
+
+    /// Evicts the page of a frame, if it is not dirty and not in use.
+    fn evict_clean<'p>(&self, frame: &'p Frame) -> Option<(u32, Latched<'p>)> {
+        let is_idle = || {
+            !frame.referenced.load(Ordering::Relaxed)
+                && frame.id.load(Ordering::Relaxed) != NO_PAGE
+                && frame.pins.load(Ordering::Acquire) == 0
+                && !frame.writing.load(Ordering::Acquire)
+                && frame.rec.load(Ordering::Acquire) == CLEAN
+        };
+        if !is_idle() {
+            return None;
+        }
+        let guard = Latched { page: frame.latch.try_write()?, frame };
+        if !is_idle() || self.keeps_inner && has_references(Page::new(guard.page.as_bytes())) {
+            return None;
+        }
+        let index = self.unmap(&guard)?;
+        self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+        Some((index, guard))
+    }
+
+    /// Waits until the stock is low. False once [`Pool::end_demand`] was called. For the threads that call
+    /// [`Pool::stock_step`].
+    pub fn await_demand(&self) -> bool {
+        let mut demand = self.stock.demand.lock();
+        while !demand.ended && !self.stock.asked.swap(false, Ordering::AcqRel) {
+            self.stock.wake.wait(&mut demand);
+        }
+        let is_ended = demand.ended;
+        drop(demand);
+        // So low that one thread may not be enough.
+        if !is_ended && self.stock_len() < self.stock_target() / PART {
+            self.stock.ask();
+        }
+        !is_ended
+    }
+
+    /// Makes [`Pool::await_demand`] return false from now on.
+    pub fn end_demand(&self) {
+        self.stock.demand.lock().ended = true;
+        self.stock.wake.notify_all();
+    }
+
+    /// One step of a background writer: adds up to a group of frames to the stock, after writing their pages if they are
+    /// dirty. Returns how many were added; 0 if the stock is full or no page can be evicted now.
+    pub fn stock_step(&self) -> Result<usize> {
+        let Some(backing) = &self.backing else { return Ok(0) };
+        let missing = self.stock_target().saturating_sub(self.stock_len()).min(self.group_pages());
+        if missing == 0 {
+            return Ok(0);
+        }
+        let (mut added, waits) = self.stock_up(backing, missing)?;
+        if added == 0 && waits && self.sync_log(backing)? {
+            added = self.stock_up(backing, missing)?.0;
+        }
+        let turned = self.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
+        if turned >= u64::from(self.capacity / 2) {
+            self.sync_log(backing)?;
+        }
+        Ok(added)
+    }
+
+    /// Makes the log durable. False if it was.
+    fn sync_log(&self, backing: &Backing) -> Result<bool> {
+        self.stock.synced.store(self.hand.load(Ordering::Relaxed), Ordering::Relaxed);
+        let appended = backing.watermark.appended();
+        if backing.watermark.durable() >= appended {
+            return Ok(false);
+        }
+        if backing.watermark.make_durable(appended)? {
+            backing.store.file().count_forced_log_sync();
+        }
+        Ok(true)
+    }
+
+    /// Adds up to `most` frames to the stock. Returns how many, and whether there are pages that wait for the log.
+    fn stock_up(&self, backing: &Backing, most: usize) -> Result<(usize, bool)> {
+        let durable = backing.watermark.durable();
+        let Swept { clean, mut dirty, waits } = self.sweep(most, durable);
+        let mut added = clean.len();
+        self.stock.add_clean(clean);
+        // In the order of the ids: neighbours in the tree often have neighbouring ids.
+        dirty.sort_unstable();
+        let outcome = self.write_group(backing, &dirty, Lsn::MAX, durable);
+        let written = |(id, index): &(PageId, u32)| {
+            let frame = self.frames.get(*index)?;
+            let is_clean = frame.holds(*id) && frame.rec.load(Ordering::Acquire) == CLEAN;
+            (is_clean && !frame.in_stock.swap(true, Ordering::AcqRel)).then_some(*index)
+        };
+        let written: Vec<u32> = dirty.iter().filter_map(written).collect();
+        added += written.len();
+        self.stock.add_clean(written);
+        Ok((added, outcome?.left > 0 || waits))
+    }
+
+    /// Moves the hand until it has found `most` frames whose pages can be evicted, if need be after writing them.
+    fn sweep(&self, most: usize, durable: Lsn) -> Swept {
+        let mut swept = Swept::default();
+        for _ in 0..TURNS * self.capacity() {
+            if swept.clean.len() + swept.dirty.len() >= most {
+                break;
+            }
+            let Some((index, frame)) = self.next_frame() else { continue };
+            let id = frame.id.load(Ordering::Relaxed);
+            if id == NO_PAGE || frame.pins.load(Ordering::Relaxed) > 0 || frame.in_stock.load(Ordering::Relaxed) {
+                continue;
+            }
+            if frame.referenced.swap(false, Ordering::Relaxed) || self.must_stay(frame) {
+                continue;
+            }
+            match frame.rec.load(Ordering::Acquire) {
+                _ if frame.writing.load(Ordering::Acquire) => {}
+                CLEAN if !frame.in_stock.swap(true, Ordering::AcqRel) => swept.clean.push(index),
+                CLEAN => {}
+                rec if rec >= durable.0 => swept.waits = true,
+                _ => swept.dirty.push((PageId(id), index)),
+            }
+        }
+        swept
+    }
+
+    /// True for pages that the pool keeps, and for a page that another thread is changing.
+    fn must_stay(&self, frame: &Frame) -> bool {
+        self.keeps_inner && frame.latch.try_read().is_none_or(|page| has_references(Page::new(page.as_bytes())))
+    }
+}
