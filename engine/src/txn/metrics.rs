@@ -47,15 +47,16 @@ pub struct Metrics {
     pub allocated_bytes: u64,
     /// Bytes of all pages, without compression.
     pub page_bytes: u64,
-    /// Bytes of changes in the delta blocks in use, estimated from a sample of the pages. 0 for the page store `table`.
+    /// Bytes of changed segments in the delta blocks in use, without the headers of the blocks, estimated from a sample
+    /// of the pages. 0 for the page store `table`.
     pub delta_bytes: u64,
     /// The work of page compression since the database was opened.
     pub compression: CompressionTotals,
 }
 
 impl Metrics {
-    /// Bytes of changes in delta blocks for each byte of pages: the space that delta blocks add (equation 4 of the
-    /// B-minus-tree paper).
+    /// Bytes of changed segments in delta blocks for each byte of pages: the space that delta blocks add (equations 3 and 4 of
+    /// the B-minus-tree paper). The headers of the blocks are not counted.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;

@@ -214,9 +214,9 @@ impl Geometry {
         (checksum(page) == get_u32(block, RESULT)).then_some(parts)
     }
 
-    /// Where the delta in a sound block ends.
-    pub(super) fn delta_end(&self, block: &[u8]) -> usize {
-        Segments::named(block, self.page()).map_or(0, |segments| segments.end())
+    /// Bytes of the page in a sound block.
+    pub(super) fn delta_bytes(&self, block: &[u8]) -> usize {
+        Segments::named(block, self.page()).map_or(0, |segments| segments.bytes())
     }
 
     /// Of all that the checksum of a delta block covers.
@@ -256,7 +256,8 @@ mod tests {
             let (stamp, order) = (Stamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
             geometry.seal_delta(&mut block, ID, stamp, order);
             prop_assert_eq!(geometry.look_delta(&block, ID), Block::Sound(Delta { stamp, order, lsn: Lsn(11) }));
-            prop_assert!(block[geometry.delta_end(&block)..].iter().all(|byte| *byte == 0));
+            prop_assert_eq!(geometry.delta_bytes(&block), segments.bytes());
+            prop_assert!(block[segments.end()..].iter().all(|byte| *byte == 0));
             let mut page = before.clone();
             let parts = geometry.apply_delta(&block, &mut page).unwrap();
             prop_assert_eq!(&page, &after);
@@ -287,7 +288,7 @@ mod tests {
             put_u32(&mut block, 0, crc);
             let mut page = vec![0; geometry.page()];
             let is_sound = matches!(geometry.look_delta(&block, ID), Block::Sound(_));
-            prop_assert!(!is_sound || geometry.delta_end(&block) <= BLOCK);
+            prop_assert!(!is_sound || Segments::named(&block, geometry.page()).unwrap().end() <= BLOCK);
             geometry.apply_delta(&block, &mut page);
         }
 

@@ -233,7 +233,7 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Bytes of the deltas that count, of all pages, estimated from a sample of the pages.
+    /// Bytes of segments in the deltas that count, of all pages, estimated from a sample of the pages.
     pub(super) fn delta_bytes(&self) -> u64 {
         let pages = self.state.lock().pages.len();
         let every = pages.div_ceil(SAMPLE).max(1);
@@ -243,7 +243,7 @@ impl ShadowStore {
         (bytes * u64::from(pages)).checked_div(sampled).unwrap_or(0)
     }
 
-    /// Bytes of the deltas of a page that count.
+    /// Bytes of segments in the deltas of a page that count.
     fn delta_bytes_of(&self, id: PageId) -> Result<u64> {
         let (now, _) = self.with_page(|page| self.resolve(id, page))?;
         if now.kind() != Kind::Present {
@@ -254,8 +254,8 @@ impl ShadowStore {
             self.read_part(self.geometry.half(id, now.side(), now.used().blocks(most)), bytes)?;
             let half = Half::new(bytes, now.side(), self.geometry.slot());
             let used = |index: &usize| now.used().is_in(*index, most);
-            let ends = (0..half.count()).filter(used).map(|index| self.geometry.delta_end(half.block(index)));
-            Ok(ends.map(|end| end as u64).sum())
+            let used = (0..half.count()).filter(used).map(|index| self.geometry.delta_bytes(half.block(index)));
+            Ok(used.map(|bytes| bytes as u64).sum())
         })
     }
 
