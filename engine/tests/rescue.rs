@@ -243,6 +243,22 @@ fn the_slots_alone_lead_to_all_pages() -> Result<()> {
 }
 
 #[test]
+fn a_damaged_map_of_slots_loses_nothing_and_is_reported() -> Result<()> {
+    let volume = built(StoreKind::Shadow)?;
+    let (_, damage) = rescue(volume.clone(), Old::Never, "undamaged")?;
+    assert!(damage.is_empty(), "{damage:?}");
+    // The map is the last thing in the file, and one block of it has all these pages.
+    let size = content(&volume, NAME).len();
+    let (lost, damage) = rescue(damaged(&volume, NAME, size - 100, &[0xA5]), Old::Never, "the map")?;
+    assert_eq!(lost, [0; 4]);
+    match &damage[..] {
+        [Damage::SlotMapPart { first, last }] => assert!(first.0 == 0 && last.0 > 20 && last.0 < 2040, "{damage:?}"),
+        other => panic!("{other:?}"),
+    }
+    Ok(())
+}
+
+#[test]
 fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
     let volume = built(StoreKind::Table)?;
     let (lost, damage) = rescue(damaged(&volume, NAME, 0, &[0; 8192]), Old::Never, "both superblocks")?;

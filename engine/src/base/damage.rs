@@ -56,6 +56,14 @@ pub enum Damage {
         /// The last of its pages.
         last: PageId,
     },
+    /// A part of the map of slots of the page store `shadow` cannot be read. Both slots of its pages are read. If the device has
+    /// lost the last write of such a page, an older state of the page is read.
+    SlotMapPart {
+        /// The first of its pages.
+        first: PageId,
+        /// The last of its pages.
+        last: PageId,
+    },
     /// An allocation map, which marks free pages, is damaged. Nothing is lost by it.
     Map {
         /// Its page.
@@ -132,6 +140,10 @@ impl fmt::Display for Damage {
             Damage::PageTablePart { first, last } => {
                 write!(f, "the page table: the checksum of its part for pages {first} to {last} is wrong")
             }
+            Damage::SlotMapPart { first, last } => write!(
+                f,
+                "the map of slots: its part for pages {first} to {last} is damaged; lost writes of these pages are not found"
+            ),
             Damage::Map { cause, .. } => of(f, "the allocation map", cause),
             Damage::OlderPages => f.write_str(
                 "the whole file was searched for pages: if the newest state of a page is lost, an older one is read",

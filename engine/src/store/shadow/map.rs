@@ -104,8 +104,8 @@ impl ShadowStore {
         self.state.lock().pages.get(id)
     }
 
-    /// Reads the blocks of the map that were not read.
-    pub(super) fn read_whole_map(&self) {
+    /// Reads the blocks of the map that were not read. Returns the first and the last page of each damaged one.
+    pub(super) fn read_whole_map(&self) -> Vec<(PageId, PageId)> {
         let next = |from: usize| {
             let state = self.state.lock();
             let read = state.map.as_ref()?.read.as_ref()?;
@@ -113,16 +113,19 @@ impl ShadowStore {
             let unread = read.get(start..)?.iter().take(TOGETHER).take_while(|was_read| !**was_read).count();
             Some(start..start + unread)
         };
-        let mut from = 0;
+        let (mut from, mut damaged) = (0, Vec::new());
         while let Some(blocks) = next(from) {
             from = blocks.end;
-            self.read_map(blocks);
+            damaged.extend(self.read_map(blocks));
         }
+        damaged
     }
 
-    /// Reads some blocks of the map. The states of a damaged block stay unknown.
-    fn read_map(&self, blocks: Range<usize>) {
-        let Some(place) = self.state.lock().map.as_ref().map(|map| map.place) else { return };
+    /// Reads some blocks of the map. The states of a damaged block stay unknown. Returns the first and the last page of each
+    /// damaged block.
+    fn read_map(&self, blocks: Range<usize>) -> Vec<(PageId, PageId)> {
+        let mut damaged = Vec::new();
+        let Some(place) = self.state.lock().map.as_ref().map(|map| map.place) else { return damaged };
         self.with_buffer(|bytes| {
             let result = self.read_part(place.range(&self.geometry, blocks.clone()), bytes);
             let mut guard = self.state.lock();
@@ -135,8 +138,9 @@ impl ShadowStore {
                 }
                 let first = u32::try_from(index).unwrap_or(u32::MAX).saturating_mul(PAGES);
                 if result.is_err() || !is_sound(&self.geometry, block, place.generation, first) {
-                    let (first, last) = (PageId(first), PageId(first + (PAGES - 1)));
+                    let (first, last) = (PageId(first), PageId(first.saturating_add(PAGES).min(place.pages) - 1));
                     tracing::warn!(%first, %last, "the map of these pages is damaged: both slots of each are read");
+                    damaged.push((first, last));
                     continue;
                 }
                 for (id, at) in (first..place.pages).zip((HEADER..BLOCK).step_by(2)) {
@@ -144,6 +148,7 @@ impl ShadowStore {
                 }
             }
         });
+        damaged
     }
 
     /// Removes the map, if there is one where these pages will be written.

@@ -79,14 +79,18 @@ impl ShadowStore {
         superblock: Believed,
         guessed: bool,
         high_water: u32,
-        damage: Vec<Damage>,
+        mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         self.rescued = true;
         let meta = self.file.meta();
         self.state.get_mut().lenient = guessed;
         match superblock {
             // The map finds pages whose last write is lost.
-            Believed::Newest if meta.clean && !guessed => self.use_map(),
+            Believed::Newest if meta.clean && !guessed => {
+                self.use_map();
+                let damaged = self.read_whole_map().into_iter();
+                damage.extend(damaged.map(|(first, last)| Damage::SlotMapPart { first, last }));
+            }
             _ => self.state.get_mut().map = None,
         }
         let (mut ids_end, mut last) = (high_water, meta.last);
