@@ -48,13 +48,32 @@ impl FileVolume {
     pub fn atomic_support(&self) -> AtomicSupport {
         system::atomic_support(self.handle())
     }
+
+    /// Asks the system about the file `name` of this folder, if it is a block device; otherwise about the folder.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::io::FileVolume;
+    ///
+    /// let (folder, name) = FileVolume::for_file(&path)?;
+    /// assert_eq!(folder.atomic_support_of(&name), folder.atomic_support());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn atomic_support_of(&self, name: &str) -> AtomicSupport {
+        match self.device_number(name) {
+            Ok(None) => self.atomic_support(),
+            Ok(Some(_)) => system::atomic_support_of_device(self.handle(), name),
+            Err(error) => AtomicSupport::Unknown { why: error.to_string() },
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
     use super::AtomicSupport;
     use crate::io::BLOCK;
-    use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
+    use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags, openat, statx};
     use rustix::io::retry_on_intr;
     use std::fs::File;
 
@@ -66,9 +85,22 @@ mod system {
         let asked = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR))
             .and_then(|file| statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC));
         match asked {
-            Ok(told) if told.stx_mask & WRITE_ATOMIC.bits() == 0 => answer(None),
-            Ok(told) => answer(Some((told.stx_atomic_write_unit_min, told.stx_atomic_write_unit_max))),
+            Ok(told) => of_statx(&told),
             Err(error) => AtomicSupport::Unknown { why: format!("no file can be made here to ask: {error}") },
+        }
+    }
+
+    pub(super) fn atomic_support_of_device(folder: &File, name: &str) -> AtomicSupport {
+        match statx(folder, name, AtFlags::empty(), WRITE_ATOMIC) {
+            Ok(told) => of_statx(&told),
+            Err(error) => AtomicSupport::Unknown { why: format!("the device cannot be asked: {error}") },
+        }
+    }
+
+    fn of_statx(told: &Statx) -> AtomicSupport {
+        match told.stx_mask & WRITE_ATOMIC.bits() {
+            0 => answer(None),
+            _ => answer(Some((told.stx_atomic_write_unit_min, told.stx_atomic_write_unit_max))),
         }
     }
 
@@ -93,6 +125,10 @@ mod system {
 
     pub(super) fn atomic_support(_: &File) -> AtomicSupport {
         AtomicSupport::Missing { why: "only Linux says whether writes are atomic".to_owned() }
+    }
+
+    pub(super) fn atomic_support_of_device(folder: &File, _: &str) -> AtomicSupport {
+        atomic_support(folder)
     }
 }
 

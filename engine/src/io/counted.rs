@@ -183,6 +183,14 @@ impl Disk for CountedDisk {
         self.inner.reserve_range(range)
     }
 
+    fn capacity(&self) -> Option<u64> {
+        self.inner.capacity()
+    }
+
+    fn complete(&self) -> Result<()> {
+        self.inner.complete()
+    }
+
     fn writes_blocks_whole(&self) -> bool {
         self.inner.writes_blocks_whole()
     }

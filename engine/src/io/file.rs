@@ -4,6 +4,7 @@
 use super::{Disk, WriteKind};
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
+use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct FileDisk {
     file: Arc<File>,
     path: PathBuf,
     writable: bool,
+    /// The size of a block device.
+    fixed_size: Option<u64>,
     /// The number of resizes so far, and how many of them a full sync has covered. A data sync alone may not write a
     /// smaller length to the device.
     resizes: AtomicU64,
@@ -31,7 +34,14 @@ impl FileDisk {
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
         // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
-        FileDisk { file, path, writable, resizes, synced_resizes }
+        FileDisk { file, path, writable, fixed_size: None, resizes, synced_resizes }
+    }
+
+    /// An open block device.
+    pub(super) fn of_device(file: Arc<File>, path: PathBuf, writable: bool) -> Result<FileDisk> {
+        // The metadata of a device has the length 0.
+        let size = (&*file).seek(SeekFrom::End(0)).map_err(|e| Error::io("cannot get the size of", &path, e))?;
+        Ok(FileDisk { fixed_size: Some(size), ..FileDisk::new(file, path, writable) })
     }
 
     fn writable(&self) -> Result<()> {
@@ -49,7 +59,7 @@ impl FileDisk {
 
 impl Disk for FileDisk {
     fn size(&self) -> Result<u64> {
-        Ok(self.metadata()?.len())
+        self.fixed_size.map_or_else(|| Ok(self.metadata()?.len()), Ok)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

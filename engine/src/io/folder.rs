@@ -3,7 +3,7 @@
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
 //! folder, does not change which files are opened. This file must not know what the files are for.
 
-use super::{Disk, FileDisk, LockGuard, Locked, OpenMode, Volume};
+use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Volume};
 use crate::base::{Error, Result};
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, readlinkat, renameat, statat,
@@ -28,6 +28,9 @@ pub struct FileVolume {
     path: PathBuf,
 }
 
+/// Block devices are files like others on Linux only, where opening a device for an exclusive lock keeps out whoever mounts it.
+const HAS_BLOCK_DEVICES: bool = cfg!(target_os = "linux");
+
 impl FileVolume {
     /// Opens the folder at `path`.
     ///
@@ -50,11 +53,16 @@ impl FileVolume {
     /// target does not exist: the files that the engine keeps beside a database must be the same, whichever path it is
     /// opened by.
     ///
+    /// A link to a block device is not followed: the files beside the database are beside the link. Links in the file system
+    /// that has the device are followed, because that file system is often lost with the power.
+    ///
     /// # Errors
-    /// [`Error::Option`] if the path does not name a file or the name is not UTF-8; [`Error::Io`] if the folder does
-    /// not exist or cannot be read.
+    /// [`Error::Option`] if the path does not name a file, if it names a block device without a link, or if the name is not
+    /// UTF-8; [`Error::Io`] if the folder does not exist or cannot be read.
     pub fn for_file(path: &Path) -> Result<(FileVolume, String)> {
         let mut file = path.to_owned();
+        // The links that were followed, the last one at the end.
+        let mut links = Vec::new();
         for _ in 0..MOST_LINKS {
             let bad = || Error::Option {
                 option: "path",
@@ -66,8 +74,17 @@ impl FileVolume {
             let name = file.file_name().filter(at_end).ok_or_else(bad)?.to_owned();
             let folder = FileVolume::open(file.parent().unwrap_or(Path::new("")))?;
             match folder.link(&name).map_err(|e| Error::io("cannot find", &file, e))? {
-                Some(target) => file = folder.path.join(target),
-                None => return name.into_string().map(|name| (folder, name)).map_err(|_| bad()),
+                Some(target) => {
+                    file = folder.path.join(target);
+                    links.push((folder, name));
+                }
+                None => {
+                    let (folder, name) = match folder.is_block_device(&name)? {
+                        true => link_elsewhere(links, &folder)?.ok_or_else(|| needs_link(path))?,
+                        false => (folder, name),
+                    };
+                    return name.into_string().map(|name| (folder, name)).map_err(|_| bad());
+                }
             }
         }
         Err(Error::io("cannot find", path, Errno::LOOP.into()))
@@ -87,7 +104,28 @@ impl FileVolume {
         }
     }
 
-    fn open_file(&self, name: &str, mode: OpenMode, access: Mode) -> Result<File> {
+    /// True if the name is one of a block device, or of a link to one.
+    fn is_block_device(&self, name: &OsStr) -> Result<bool> {
+        match statat(&*self.handle, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(false),
+            stat => stat
+                .map(|stat| HAS_BLOCK_DEVICES && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+                .map_err(|e| Error::io("cannot look at", self.path.join(name), e.into())),
+        }
+    }
+
+    /// The major and the minor number of the block device that the file `name` is; `None` if it is not one.
+    pub(super) fn device_number(&self, name: &str) -> Result<Option<(u32, u32)>> {
+        if !self.is_block_device(name.as_ref())? {
+            return Ok(None);
+        }
+        let stat = statat(&*self.handle, name, AtFlags::empty());
+        let device = stat.map_err(|e| Error::io("cannot look at", self.path(name), e.into()))?.st_rdev;
+        Ok(Some((rustix::fs::major(device), rustix::fs::minor(device))))
+    }
+
+    /// `alone`: no other process may have a block device open in this way, nor mount it.
+    fn open_file(&self, name: &str, mode: OpenMode, access: Mode, alone: bool) -> Result<File> {
         let path = self.path(name);
         let flags = match mode {
             OpenMode::Read => OFlags::RDONLY,
@@ -96,6 +134,7 @@ impl FileVolume {
         };
         // Opening a pipe that has no writer must not block. The flag has no effect on regular files.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = if alone && self.is_block_device(name.as_ref())? { flags | OFlags::EXCL } else { flags };
         let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
         match (opened, mode) {
             (Ok(file), _) => {
@@ -104,9 +143,11 @@ impl FileVolume {
                 let stat = fstat(&file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::RegularFile | FileType::Directory => Ok(File::from(file)),
+                    FileType::BlockDevice if HAS_BLOCK_DEVICES => Ok(File::from(file)),
                     _ => Err(Error::io("cannot use", path, std::io::Error::other("it is not a regular file"))),
                 }
             }
+            (Err(Errno::BUSY), _) => Err(Error::Locked { path }),
             (Err(Errno::EXIST), _) => Err(Error::Exists { path }),
             (Err(Errno::NOENT), OpenMode::Read | OpenMode::Write) => Err(Error::NotFound { path }),
             // `NotFound` would advise to create the database, but here the folder is missing.
@@ -115,8 +156,14 @@ impl FileVolume {
         }
     }
 
-    fn disk(&self, name: &str, file: Arc<File>, mode: OpenMode) -> Arc<dyn Disk> {
-        Arc::new(FileDisk::new(file, self.path(name), mode != OpenMode::Read))
+    fn disk(&self, name: &str, file: Arc<File>, mode: OpenMode) -> Result<Arc<dyn Disk>> {
+        let (path, writable) = (self.path(name), mode != OpenMode::Read);
+        let stat = fstat(&*file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
+            return Ok(Arc::new(FileDisk::new(file, path, writable)));
+        }
+        let device = Arc::new(FileDisk::of_device(file, path.clone(), writable)?);
+        Ok(Arc::new(DeviceDisk::open(device, &path)?))
     }
 
     fn renamed(&self, renamed: std::io::Result<()>, from: &str, to: &str) -> Result<()> {
@@ -153,8 +200,8 @@ impl FileVolume {
 
 impl Volume for FileVolume {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Arc<dyn Disk>> {
-        let file = self.open_file(name, mode, Mode::from_raw_mode(0o666))?;
-        Ok(self.disk(name, Arc::new(file), mode))
+        let file = self.open_file(name, mode, Mode::from_raw_mode(0o666), false)?;
+        self.disk(name, Arc::new(file), mode)
     }
 
     /// The new file gets the permissions of the file `beside`, and also its owner and group if the system allows that.
@@ -165,9 +212,9 @@ impl Volume for FileVolume {
             stat => stat.map_err(|e| Error::io("cannot look at", self.path(beside), e.into()))?,
         };
         let access = Mode::from_raw_mode(like.st_mode);
-        let file = self.open_file(name, OpenMode::CreateNew, access & Mode::RWXU)?;
+        let file = self.open_file(name, OpenMode::CreateNew, access & Mode::RWXU, false)?;
         share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))?;
-        Ok(self.disk(name, Arc::new(file), OpenMode::CreateNew))
+        self.disk(name, Arc::new(file), OpenMode::CreateNew)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -208,7 +255,7 @@ impl Volume for FileVolume {
         loop {
             // The lock belongs to this open file. So a second handle in this process is refused like one of another
             // process, and closing other handles of the file does not release the lock.
-            let file = Arc::new(self.open_file(name, mode, Mode::empty())?);
+            let file = Arc::new(self.open_file(name, mode, Mode::empty(), exclusive)?);
             let taken = if exclusive { file.try_lock() } else { file.try_lock_shared() };
             match taken {
                 Ok(()) => {}
@@ -218,7 +265,7 @@ impl Volume for FileVolume {
             let guard = FileLock { file: file.clone(), volume: self.clone() };
             // The previous owner of the lock may have removed the file, or replaced it by another file.
             if guard.is_of(name)? {
-                return Ok(Locked { disk: self.disk(name, file, mode), guard: Box::new(guard) });
+                return Ok(Locked { disk: self.disk(name, file, mode)?, guard: Box::new(guard) });
             }
         }
     }
@@ -254,6 +301,28 @@ impl Drop for FileLock {
         // Closing the file is not enough: a child process that is being started has a copy of the open file, and with
         // it the lock, until it runs its own program. If unlocking fails, the lock is released by closing the file.
         let _ = self.file.unlock();
+    }
+}
+
+/// The last of these links that is not in the file system of the folder that has the device.
+fn link_elsewhere(links: Vec<(FileVolume, OsString)>, devices: &FileVolume) -> Result<Option<(FileVolume, OsString)>> {
+    let file_system = |folder: &FileVolume| {
+        fstat(&*folder.handle).map(|stat| stat.st_dev).map_err(|e| Error::io("cannot look at", &folder.path, e.into()))
+    };
+    let of_devices = file_system(devices)?;
+    for (folder, name) in links.into_iter().rev() {
+        if file_system(&folder)? != of_devices {
+            return Ok(Some((folder, name)));
+        }
+    }
+    Ok(None)
+}
+
+fn needs_link(path: &Path) -> Error {
+    Error::Option {
+        option: "path",
+        value: format!("{}", path.display()),
+        expected: "a link to this device, in a folder of a file system, where the log will be".to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@
 mod atomic_support;
 mod blocks;
 mod counted;
+mod device;
 mod file;
 mod folder;
 mod memory;
@@ -17,6 +18,7 @@ pub use atomic_support::AtomicSupport;
 pub(crate) use blocks::{BLOCK, SECTOR};
 pub use counted::Written;
 pub(crate) use counted::{CountedDisk, CountedVolume, WriteCounts};
+pub use device::DeviceDisk;
 pub use file::FileDisk;
 pub use folder::FileVolume;
 pub use memory::{MemoryDisk, MemoryVolume};
@@ -72,6 +74,16 @@ pub trait Disk: Send + Sync + Debug {
     /// most file systems.
     fn trims_cheaply(&self) -> bool {
         false
+    }
+    /// The greatest length, if the file is a block device. Such a file always exists, and it can be neither renamed nor
+    /// replaced. It counts as empty until [`Disk::complete`] is called.
+    fn capacity(&self) -> Option<u64> {
+        None
+    }
+    /// Makes all that was written durable. From then on an empty block device counts as a file with this content, also after a
+    /// power cut.
+    fn complete(&self) -> Result<()> {
+        self.sync()
     }
     /// The number of bytes allocated on the device. It can be smaller than [`Disk::size`] if the file has holes.
     fn allocated(&self) -> Result<u64>;

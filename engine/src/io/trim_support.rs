@@ -45,6 +45,26 @@ impl FileVolume {
     pub fn trim_support(&self) -> TrimSupport {
         system::trim_support(self.handle())
     }
+
+    /// Tests whether holes can be punched in the file `name` of this folder. If it is a block device, this asks whether the
+    /// device can discard blocks so that they read as zeros.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::io::FileVolume;
+    ///
+    /// let (folder, name) = FileVolume::for_file(&path)?;
+    /// assert_eq!(folder.trim_support_of(&name), folder.trim_support());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn trim_support_of(&self, name: &str) -> TrimSupport {
+        match self.device_number(name) {
+            Ok(None) => self.trim_support(),
+            Ok(Some(number)) => system::trim_support_of_device(number),
+            Err(error) => TrimSupport::Unknown { why: error.to_string() },
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -69,6 +89,19 @@ mod system {
         answer(retry_on_intr(|| fallocate(&file, flags, 0, BLOCK as u64)))
     }
 
+    /// Asks the system about a device; a partition has no queue of its own.
+    pub(super) fn trim_support_of_device((major, minor): (u32, u32)) -> TrimSupport {
+        let folder = format!("/sys/dev/block/{major}:{minor}");
+        let most = |queue: &str| std::fs::read_to_string(format!("{folder}/{queue}/write_zeroes_max_bytes"));
+        match most("queue").or_else(|_| most("../queue")) {
+            Ok(most) if most.trim() == "0" => {
+                TrimSupport::Missing { why: "the device does not discard blocks to zeros".to_owned() }
+            }
+            Ok(_) => TrimSupport::Found,
+            Err(error) => TrimSupport::Unknown { why: format!("the system does not say: {error}") },
+        }
+    }
+
     pub(super) fn answer(punched: rustix::io::Result<()>) -> TrimSupport {
         match punched {
             Ok(()) => TrimSupport::Found,
@@ -87,6 +120,10 @@ mod system {
 
     pub(super) fn trim_support(_: &File) -> TrimSupport {
         TrimSupport::Missing { why: "holes are punched on Linux only".to_owned() }
+    }
+
+    pub(super) fn trim_support_of_device(_: (u32, u32)) -> TrimSupport {
+        TrimSupport::Missing { why: "block devices are used on Linux only".to_owned() }
     }
 }
 

@@ -101,7 +101,7 @@ impl DatabaseFile {
     }
 
     /// Where it is, for messages.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 

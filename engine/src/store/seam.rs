@@ -334,6 +334,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// [`Error::CorruptMeta`] where that place belongs to another page, [`Error::CorruptLog`] where there is no such place.
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool>;
 
+    /// All page ids must be smaller. It is less than the greatest number only if the file is on a disk of fixed size and the
+    /// position of a page follows from its id.
+    fn most_pages(&self) -> u32 {
+        u32::MAX
+    }
+
     /// Reserves space on the device for writing this number of pages, of any content, and for a checkpoint after them.
     ///
     /// # Errors

@@ -117,8 +117,8 @@ impl Whole {
         };
         let Metrics { life, since_open, .. } = metrics;
         let since_open = (since_open != WriteTotals::default()).then(|| totals(&since_open));
-        let folder = FileVolume::for_file(db.path())?.0;
-        let file_system = file_system(folder.trim_support(), folder.atomic_support());
+        let (folder, name) = FileVolume::for_file(db.path())?;
+        let file_system = file_system(folder.trim_support_of(&name), folder.atomic_support_of(&name));
         let recovery = stats.recovery.map(|done| RecoveryRow {
             log_bytes: done.log_bytes,
             pages: done.pages,

@@ -8,7 +8,7 @@ use super::Opened;
 use super::options::Builder;
 use crate::base::{Error, Lsn, Result};
 use crate::db::Database;
-use crate::io::{LockGuard, Locked, OpenMode, Volume};
+use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
 use crate::store::{self, Meta, StoreOptions, WriteTotals};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(in crate::db) struct Creation {
     lock: Arc<dyn LockGuard>,
     /// The empty file that it replaces.
     empty: Option<Locked>,
+    /// The empty block device that the database is made in. It has its name from the beginning.
+    device: Option<Arc<dyn Disk>>,
     /// Files that existed before and have the names of segments of its log.
     old: Vec<String>,
     done: bool,
@@ -51,33 +53,32 @@ impl Creation {
         lock: &dyn LockGuard,
     ) -> Result<Creation> {
         options.checked_page_size(false)?;
+        if volume.open(name, OpenMode::Read)?.capacity().is_some() {
+            return Err(Error::Option {
+                option: "path",
+                value: format!("{}", volume.path(name).display()),
+                expected: "a file: a block device has no space for a second database; use dump and restore".to_owned(),
+            });
+        }
         remove_abandoned(&*volume, name, Some(lock))?;
         Creation::make(options, volume, name, None)
     }
 
-    fn make(options: &Builder, volume: Arc<dyn Volume>, name: &str, empty: Option<Locked>) -> Result<Creation> {
+    fn make(options: &Builder, volume: Arc<dyn Volume>, name: &str, mut empty: Option<Locked>) -> Result<Creation> {
         let kind = options.store.unwrap_or_default();
         let page_size = options.checked_page_size(false)? - kind.trailer();
         loop {
             let database_id = new_database_id();
-            let current_name = unfinished_name(name, database_id);
-            let made = volume.create_beside(&current_name, name).map_err(|error| match error {
-                // An error names the path that the caller gave.
-                Error::Io { action, source, .. } => Error::Io { action, path: volume.path(name), source },
-                other => other,
-            });
-            drop(made?);
-            let (disk, guard) = match volume.lock(&current_name, true) {
-                Ok(Locked { disk, guard }) => (disk, guard),
-                // Another creation may remove the file as abandoned before it is locked.
-                Err(Error::Locked { .. } | Error::NotFound { .. }) => continue,
-                Err(error) => {
-                    let _ = volume.remove(&current_name);
-                    return Err(error);
-                }
+            let (current_name, Locked { disk, guard }) = match empty.take_if(|empty| empty.disk.capacity().is_some()) {
+                Some(device) => (name.to_owned(), device),
+                None => match new_file(&*volume, name, database_id)? {
+                    Some(new) => new,
+                    None => continue,
+                },
             };
+            let device = disk.capacity().map(|_| disk.clone());
             let (name, lock, old) = (name.to_owned(), guard.into(), volume.list(&segments(name))?);
-            let creation = Creation { volume, name, current_name, database_id, lock, empty, old, done: false };
+            let creation = Creation { volume, name, current_name, database_id, lock, empty, device, old, done: false };
             let meta = Meta {
                 database_id,
                 page_size,
@@ -97,6 +98,9 @@ impl Creation {
 
     /// Gives the file its name, durably.
     pub(super) fn place(&mut self) -> Result<()> {
+        if let Some(device) = &self.device {
+            return device.complete();
+        }
         match &self.empty {
             Some(empty) if empty.guard.is_of(&self.name)? => {
                 if empty.disk.size()? > 0 {
@@ -160,8 +164,12 @@ impl Creation {
     /// Opens the file for writing.
     pub(in crate::db) fn open(&self, options: &Builder) -> Result<Database> {
         let path = self.volume.path(&self.current_name);
-        // Opened by its name, because errors contain the name.
-        let opened = store::open(self.volume.open(&self.current_name, OpenMode::Write)?, &path)?;
+        let disk = match &self.device {
+            Some(device) => device.clone(),
+            // Opened by its name, because errors contain the name.
+            None => self.volume.open(&self.current_name, OpenMode::Write)?,
+        };
+        let opened = store::open(disk, &path)?;
         if opened.1.database_id != self.database_id {
             // A program without a lock has replaced the file.
             return Err(Error::Locked { path });
@@ -180,7 +188,10 @@ impl Creation {
             return Ok(());
         }
         remove_log(&*self.volume, &self.current_name, &self.old)?;
-        if self.current_name == self.name && self.empty.is_some() {
+        if let Some(device) = &self.device {
+            device.resize(0)?;
+            device.sync()?;
+        } else if self.current_name == self.name && self.empty.is_some() {
             let disk = self.volume.open(&self.current_name, OpenMode::Write)?;
             disk.resize(0)?;
             disk.sync()?;
@@ -196,6 +207,26 @@ impl Drop for Creation {
         if !self.done {
             // The caller returns the error that led here. The files that are left do no harm.
             let _ = self.undo();
+        }
+    }
+}
+
+/// Creates and locks a file under a temporary name. `None` if another process has removed it meanwhile.
+fn new_file(volume: &dyn Volume, name: &str, id: u128) -> Result<Option<(String, Locked)>> {
+    let temporary = unfinished_name(name, id);
+    let made = volume.create_beside(&temporary, name).map_err(|error| match error {
+        // An error names the path that the caller gave.
+        Error::Io { action, source, .. } => Error::Io { action, path: volume.path(name), source },
+        other => other,
+    });
+    drop(made?);
+    match volume.lock(&temporary, true) {
+        Ok(locked) => Ok(Some((temporary, locked))),
+        // Another creation may remove the file as abandoned before it is locked.
+        Err(Error::Locked { .. } | Error::NotFound { .. }) => Ok(None),
+        Err(error) => {
+            let _ = volume.remove(&temporary);
+            Err(error)
         }
     }
 }

@@ -377,6 +377,10 @@ impl PageStore for ShadowStore {
         ShadowStore::install(self, id, place, lsn)
     }
 
+    fn most_pages(&self) -> u32 {
+        self.file.disk().capacity().map_or(u32::MAX, |capacity| self.geometry.whole_pages(capacity))
+    }
+
     fn ensure_room(&self, pages: u64) -> Result<()> {
         ShadowStore::ensure_room(self, pages)
     }

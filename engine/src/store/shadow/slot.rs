@@ -191,6 +191,11 @@ impl Geometry {
         u32::try_from(file_bytes.saturating_sub(FRONT as u64).div_ceil(self.cell())).unwrap_or(u32::MAX)
     }
 
+    /// How many cells fit in a file of this length.
+    pub(super) fn whole_pages(&self, file_bytes: u64) -> u32 {
+        u32::try_from(file_bytes.saturating_sub(FRONT as u64) / self.cell()).unwrap_or(u32::MAX)
+    }
+
     /// True if the trailer of the slot says that its image is a short one.
     pub(super) fn is_short(&self, slot: &[u8]) -> bool {
         get_u8(slot, self.page + SLOT_LOG) & SHORT != 0

@@ -104,8 +104,8 @@ impl Engine {
         let (log, images) = if need.adds { (RELIEF_LOG, RELIEF_PAGES) } else { (0, 0) };
         let logical = if large { need.logical } else { 0 };
         self.log()?.reserve(need.log + logical + COMMIT_LOG + log)?;
-        let Some(store) = &self.store else { return Ok(()) };
-        store.ensure_room(self.pool.dirty_pages() + (need.images + images) as u64)
+        let pages = (need.images + images) as u64;
+        self.ensure_room(pages, pages)
     }
 
     /// Reserves again the log space for transactions that only remove, if there is enough.

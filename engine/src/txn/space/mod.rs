@@ -5,6 +5,7 @@ pub(super) mod maps;
 pub(super) mod page_ids;
 pub(super) mod page_set;
 pub(super) mod reclaim;
+mod room;
 pub(super) mod shrink;
 mod split_overflowed;
 pub(super) mod unlogged;

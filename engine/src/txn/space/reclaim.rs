@@ -70,9 +70,9 @@ impl Engine {
             return Ok(false);
         }
         self.keep_within_bounds();
-        if let Some(store) = &self.store {
+        if self.store.is_some() {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
-            store.ensure_room(self.pool.dirty_pages() + self.step_images() as u64)?;
+            self.ensure_room(self.step_images() as u64, 0)?;
         }
         self.prune();
         let end = self.free_piece(catalog)?;

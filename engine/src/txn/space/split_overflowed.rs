@@ -48,7 +48,8 @@ impl Engine {
         self.keep_within_bounds();
         let most = (self.pool.capacity() / 4 / PAGES_OF_SPLIT).clamp(1, STEP_SPLITS);
         self.log()?.reserve(most * PAGES_OF_SPLIT * self.pool.page_size())?;
-        store.ensure_room(self.pool.dirty_pages() + (most * PAGES_OF_SPLIT) as u64)?;
+        let pages = (most * PAGES_OF_SPLIT) as u64;
+        self.ensure_room(pages, pages)?;
         let mut candidates = Vec::new();
         for id in compression.take_to_be_split(most) {
             candidates.extend(self.candidate(&**store, id, &tree_of)?);

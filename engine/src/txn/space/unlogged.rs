@@ -30,7 +30,11 @@ impl Engine {
         let lsn = if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() };
         pages.iter_mut().for_each(|(_, packed)| page::set_lsn(packed, lsn));
         // The space that is reserved for dirty pages must stay free.
-        let ensure_room = || store.ensure_room(self.pool.dirty_pages() + (RELIEF_PAGES + pages.len()) as u64);
+        let can_be_stored = pages.iter().all(|(id, _)| id.0 < store.most_pages());
+        let ensure_room = || match can_be_stored {
+            true => self.ensure_room((RELIEF_PAGES + pages.len()) as u64, RELIEF_PAGES as u64),
+            false => Err(Error::Full { path: store.file().path().to_owned() }),
+        };
         match ensure_room() {
             Err(Error::Full { .. }) => self.shorten_log().and_then(|()| ensure_room())?,
             ensured => ensured?,
