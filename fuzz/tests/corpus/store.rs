@@ -73,7 +73,7 @@ fn write_store_corpus() {
     let mut packed = run_page(PageId(300), TableId(1), PageId::NONE, &[5; 300]);
     bytes::put_u64(&mut packed, 0, 5);
     // A location: the first grain in 40 bits, the number of grains, and the checksum.
-    let location = store.write_unlogged(PageId(300), &packed).unwrap();
+    let location = store.write_unlogged(&[(PageId(300), packed)]).unwrap()[0];
     let place = bytes::get_u64(&location, 0);
     let (offset, len) = ((place & ((1 << 40) - 1)) as usize * 512, (place >> 40) as usize * 512);
     store.finish(store.freeze(), meta()).unwrap();
