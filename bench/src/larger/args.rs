@@ -25,7 +25,7 @@ pub struct Args {
     /// Bytes of a page of Duramen, such as 8KiB [default: its own]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<ByteSize>,
-    /// How Duramen compresses its pages: none, lz4, zstd[:LEVEL], zlib[:LEVEL]
+    /// How Duramen compresses its pages: none, lz4, zstd or zlib, the latter two with a level such as zstd:9
     #[arg(long, default_value_t = Compression::None, value_name = "METHOD")]
     pub compress: Compression,
     /// Records in a commit while loading

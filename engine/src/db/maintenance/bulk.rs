@@ -14,6 +14,7 @@ use crate::page::{Page, Record};
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{UNLOGGED_BATCH, large};
+use std::collections::VecDeque;
 use std::io::Read;
 
 /// The default fill of bulk-loaded pages. It leaves some space for later inserts.
@@ -38,6 +39,8 @@ pub(crate) struct Sink<'t> {
     tx: &'t WriteTransaction,
     fill: TargetFill,
     waiting: PackedPages,
+    /// The parts to which the pages were filled that are waiting or being written, if the fill adapts itself.
+    parts: VecDeque<f32>,
     /// So many are written together.
     batch: usize,
     /// They are written in another thread.
@@ -51,16 +54,24 @@ impl<'t> Sink<'t> {
         let fill = TargetFill::new(policy, engine.page_size(), |target| engine.place_of_target(target));
         let most = (UNLOGGED_BATCH / engine.page_size()).max(1);
         let batch = if fill.is_adaptive() { most.min(ADAPTIVE_BATCH) } else { most };
-        Sink { tx, fill, waiting: Vec::new(), batch, in_thread: engine.compresses_in_threads(policy) }
+        Sink {
+            tx,
+            fill,
+            waiting: Vec::new(),
+            parts: VecDeque::new(),
+            batch,
+            in_thread: engine.compresses_in_threads(policy),
+        }
     }
 
     fn write_waiting(&mut self, in_thread: bool) -> Result<()> {
         let written = self.tx.write_pages(std::mem::take(&mut self.waiting), in_thread)?;
         if self.fill.is_adaptive() {
-            let leaves = written.iter().filter(|(_, packed)| Page::new(packed).is_leaf());
+            let pages = written.iter().zip(self.parts.drain(..written.len().min(self.parts.len())));
+            let leaves = pages.filter(|((_, packed), _)| Page::new(packed).is_leaf());
             let store = self.tx.shared.engine.page_store();
             let place_of = |id| store.as_ref().and_then(|store| store.place_bytes(id)).unwrap_or(0);
-            self.fill.note(leaves.map(|(id, _)| place_of(*id)));
+            self.fill.note(leaves.map(|((id, _), part)| (part, place_of(*id))));
         }
         Ok(())
     }
@@ -75,6 +86,9 @@ impl BulkSink for Sink<'_> {
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
         self.waiting.push((id, packed.to_vec()));
+        if self.fill.is_adaptive() {
+            self.parts.push_back(self.fill.part());
+        }
         if self.waiting.len() >= self.batch { self.write_waiting(self.in_thread) } else { Ok(()) }
     }
 

@@ -15,7 +15,7 @@ pub(super) struct TargetFill {
 }
 
 impl TargetFill {
-    /// By how much a leaf that misses the target, or several that were written together, reduces the part.
+    /// By how much a leaf that misses the target reduces the part.
     const LESS: f32 = 0.97;
     /// By how much this number of leaves that meet it increases it.
     const MORE: f32 = 1.01;
@@ -43,16 +43,18 @@ impl TargetFill {
         self.part
     }
 
-    /// Notes the bytes of the places of leaves that were filled to the present part.
-    pub(super) fn note(&mut self, places: impl Iterator<Item = u64>) {
+    /// Notes leaves that were written: the part to which each was filled, and the bytes of its place.
+    pub(super) fn note(&mut self, leaves: impl Iterator<Item = (f32, u64)>) {
         let Some(target) = self.target else { return };
-        let (mut met, mut missed) = (0, false);
-        places.for_each(|place| if place > target { missed = true } else { met += 1 });
-        if missed {
-            (self.part, self.met) = ((self.part * Self::LESS).max(self.least), 0);
-            return;
+        for (part, place) in leaves {
+            // Leaves that were filled before the last change say nothing about the present part, unless they met the target
+            // although they were fuller.
+            if place <= target && part >= self.part {
+                self.met += 1;
+            } else if place > target && part <= self.part {
+                (self.part, self.met) = ((self.part * Self::LESS).max(self.least), 0);
+            }
         }
-        self.met += met;
         if self.met >= Self::MET {
             (self.part, self.met) = ((self.part * Self::MORE).min(1.0), 0);
         }
@@ -73,10 +75,16 @@ mod tests {
             // Compression saves three tenths.
             let place = if fill.part() * 0.7 > 0.5 { 16_384 } else { 8192 };
             missed += u32::from(place > 8192 && leaf >= 100);
-            fill.note([place].into_iter());
+            fill.note([(fill.part(), place)].into_iter());
         }
         assert!((0.66..0.73).contains(&fill.part()) && missed < 50, "{} {missed}", fill.part());
-        (0..100).for_each(|_| fill.note([8192, 16_384].into_iter()));
+        let part = fill.part();
+        // Of leaves that were written together, one that misses is enough.
+        fill.note([(part, 16_384); 16].into_iter());
+        assert_eq!(fill.part(), part * TargetFill::LESS);
+        fill.note([(part, 16_384); 16].into_iter());
+        assert_eq!(fill.part(), part * TargetFill::LESS, "they were filled before");
+        (0..100).for_each(|_| fill.note([(fill.part(), 16_384)].into_iter()));
         assert_eq!(fill.part(), 0.5, "half a page needs no compression");
     }
 }
