@@ -91,7 +91,7 @@ impl ShadowStore {
         let (used, ..) = self.next_delta(now)?;
         let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
         let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
-        let is_small = segments.bytes() <= self.delta.threshold.into();
+        let is_small = segments.bytes() <= usize::from(self.delta.threshold) + ChangedParts::LSN;
         (is_small && segments.end() <= BLOCK).then_some((segments, base))
     }
 
