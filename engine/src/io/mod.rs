@@ -51,8 +51,8 @@ pub trait Disk: Send + Sync + Debug {
     /// before. After a power cut before the next sync it can again be either. All other bytes in the range also read as
     /// zeros or as before.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
-    /// Sets the length; new bytes are zero. Space reserved beyond the length is freed, even if the length stays the
-    /// same.
+    /// Sets the length; new bytes are zero. Space reserved beyond the length is freed if the file gets shorter or stays as
+    /// it is. A file that gets longer keeps that space.
     fn resize(&self, len: u64) -> Result<()>;
     /// Hints that these bytes will be read soon, so that the device can begin to read them. It is never an error and
     /// changes no result.

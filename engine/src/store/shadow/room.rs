@@ -4,6 +4,10 @@
 //!
 //! These bytes begin some way after the end of the file. So the file grows into a hole, and the slots and delta blocks of a new
 //! page that are not written take no space. The reserve moves on before the file comes to it.
+//!
+//! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the other slot,
+//! and gives nothing back before the next sync. So no delta block is written once writes take what was reserved. The deltas of
+//! the writes that have begun by then are reserved, too.
 
 use super::ShadowStore;
 use crate::base::{Error, PageId, Result};
@@ -15,6 +19,9 @@ const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// Least bytes between the end of the file and the reserve; more for a file that is longer than four times as much.
 const GAP: u64 = 2 << 20;
+
+/// The most delta blocks in writes that have begun: four background writers, and one more thread, write 1 MiB each.
+const DELTAS_BEGUN: u64 = 5 * (1 << 20) / BLOCK as u64;
 
 /// The length of the file, and what is allocated beyond it.
 #[derive(Debug)]
@@ -28,12 +35,14 @@ pub(super) struct Room {
     grown_over: bool,
     /// The device was full.
     pub(super) full: bool,
+    /// Writes take what was reserved, and nothing has been reserved since.
+    in_use: bool,
 }
 
 impl Room {
     /// Of a file that is opened.
     pub(super) fn new(len: u64) -> Room {
-        Room { len, reserved: len..len, left: true, grown_over: false, full: false }
+        Room { len, reserved: len..len, left: true, grown_over: false, full: false, in_use: false }
     }
 
     /// Bytes of the file.
@@ -54,6 +63,11 @@ impl Room {
         self.reserved.end = self.reserved.end.max(self.len);
     }
 
+    /// Whether a page may be written as a delta block.
+    pub(super) fn allows_deltas(&self) -> bool {
+        !self.in_use
+    }
+
     /// True if the parts of the file that were never written take no space.
     pub(super) fn leaves_holes(&self) -> bool {
         !self.left && !self.grown_over
@@ -61,7 +75,8 @@ impl Room {
 
     /// Nothing is allocated beyond the end of the file any more, which is at `len`.
     fn cut(&mut self, len: u64) {
-        *self = Room { left: false, full: self.full, grown_over: self.grown_over, ..Room::new(len) };
+        let Room { full, in_use, grown_over, .. } = *self;
+        *self = Room { left: false, full, in_use, grown_over, ..Room::new(len) };
     }
 }
 
@@ -73,7 +88,8 @@ impl ShadowStore {
             return Ok(());
         }
         // Two more for a page whose slots must be cleared first.
-        let needed = (pages + 2) * self.geometry.slot() as u64;
+        let begun = if self.geometry.deltas() == 0 { 0 } else { pages.min(DELTAS_BEGUN) };
+        let needed = (pages + 2) * self.geometry.slot() as u64 + begun * BLOCK as u64;
         let mut room = self.room.lock();
         let has = room.reserved.end - room.reserved.start;
         let is_ahead = room.len + (pages + 2) * self.geometry.cell() <= room.reserved.start;
@@ -81,15 +97,18 @@ impl ShadowStore {
             return Ok(());
         }
         if room.left || !is_ahead {
-            self.file.disk().resize(room.len)?;
             let len = room.len;
-            room.cut(len);
+            self.end_at(&mut room, len)?;
         }
         let generous = needed + (room.len / 16).clamp(*GROWTH.start(), *GROWTH.end());
         // What it had is promised already.
         for bytes in [generous, needed, has] {
             if self.reserve_bytes(&mut room, bytes, pages)? {
-                return if bytes >= needed { Ok(()) } else { break };
+                if bytes < needed {
+                    break;
+                }
+                room.in_use = false;
+                return Ok(());
             }
         }
         room.full = true;
@@ -138,7 +157,17 @@ impl ShadowStore {
     pub(super) fn cut(&self, end: u64) -> Result<()> {
         let mut room = self.room.lock();
         let len = room.len.min(end);
-        self.file.disk().resize(len)?;
+        self.end_at(&mut room, len)
+    }
+
+    /// Ends the file at `len`; nothing is allocated beyond it then.
+    fn end_at(&self, room: &mut Room, len: u64) -> Result<()> {
+        let disk = self.file.disk();
+        // It is shorter if a write at its end has failed or has not ended yet. When it gets longer it keeps what is allocated.
+        if disk.size()? < len {
+            disk.resize(len)?;
+        }
+        disk.resize(len)?;
         room.cut(len);
         Ok(())
     }
@@ -147,12 +176,12 @@ impl ShadowStore {
     pub(super) fn use_reserve(&self) -> Result<bool> {
         let mut room = self.room.lock();
         room.full = true;
+        room.in_use = true;
         if room.reserved.is_empty() && !room.left {
             return Ok(false);
         }
         let len = room.len;
-        self.file.disk().resize(len)?;
-        room.cut(len);
+        self.end_at(&mut room, len)?;
         Ok(true)
     }
 }

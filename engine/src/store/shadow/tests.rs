@@ -256,6 +256,25 @@ fn new_pages_leave_holes_and_the_reserve_stays_beyond_the_file() {
     let reserved = takes();
     assert!(store.use_reserve().unwrap() && !store.use_reserve().unwrap());
     assert!(takes() < reserved);
+    // Also for the write of a page beyond the end of the file.
+    store.ensure_room(10).unwrap();
+    store.room.lock().note_written(len + store.geometry.slot() as u64);
+    assert!(store.use_reserve().unwrap());
+    assert!(takes() < reserved);
+}
+
+#[test]
+fn no_delta_is_written_from_the_time_the_device_is_full_until_there_is_room_again() {
+    let (store, mut page) = store_of(4);
+    let mut changed = ChangedParts::NONE;
+    assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
+    store.use_reserve().unwrap();
+    assert_eq!(store.change(&mut page, &mut changed), Used::None);
+    store.sync_images().unwrap();
+    assert_eq!(store.change(&mut page, &mut changed), Used::None);
+    store.sync_images().unwrap();
+    store.ensure_room(1).unwrap();
+    assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
 }
 
 #[test]

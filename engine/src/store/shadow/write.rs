@@ -92,7 +92,7 @@ impl ShadowStore {
         let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
         let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
         let is_small = segments.bytes() <= usize::from(self.delta.threshold) + ChangedParts::LSN;
-        (is_small && segments.end() <= BLOCK).then_some((segments, base))
+        (is_small && segments.end() <= BLOCK && self.room.lock().allows_deltas()).then_some((segments, base))
     }
 
     /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be written whole.
