@@ -25,7 +25,8 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeltaBlocks {
-    /// The most bytes of changes that go into a delta block. A page with more changes is written whole.
+    /// The most bytes of changed segments that go into a delta block, the LSN of the page included. A page with more changes is
+    /// written whole.
     pub threshold: u16,
     /// Bytes of a segment, a power of two from 16 to 256: a segment with a change goes into the delta block, all of it. There
     /// are at most 256 segments in a page, so that the segments of large pages are longer.

@@ -27,7 +27,10 @@ fn store_of(blocks: u8) -> (ShadowStore, Vec<u8>) {
 }
 
 fn store_on(disk: Arc<dyn Disk>, blocks: u8) -> (ShadowStore, Vec<u8>) {
-    let delta = DeltaBlocks { threshold: 500, segment: 32, blocks };
+    store_with(disk, DeltaBlocks { threshold: 500, segment: 32, blocks })
+}
+
+fn store_with(disk: Arc<dyn Disk>, delta: DeltaBlocks) -> (ShadowStore, Vec<u8>) {
     let options = StoreOptions { kind: StoreKind::Shadow, delta };
     let file = DatabaseFile::create(options, disk, Path::new("db"), meta_of(StoreKind::Shadow)).unwrap();
     let store = ShadowStore::open(file).unwrap();
@@ -76,6 +79,17 @@ fn a_chain_begins_beside_a_synced_slot_and_ends_with_the_next_slot() {
     assert!(half.iter().rev().take(100).all(|byte| *byte == 0) && half[store.geometry.slot()] != 0);
     store.sync_images().unwrap();
     assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
+}
+
+#[test]
+fn a_delta_has_no_more_bytes_of_the_page_than_the_threshold() {
+    // Each change is in a segment of its own, and 8 bytes are the LSN.
+    for (threshold, most) in [(8 + 13 * 32, 13), (8 + 14 * 32 - 1, 13), (8 + 14 * 32, 14)] {
+        let (store, mut page) = store_with(disk(), DeltaBlocks { threshold, segment: 32, blocks: 1 });
+        let mut changed = ChangedParts::NONE;
+        let deltas = (0..).take_while(|_| store.change(&mut page, &mut changed) != Used::None).count();
+        assert_eq!(deltas, most, "{threshold}");
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl ShadowStore {
         let (used, ..) = self.next_delta(now)?;
         let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
         let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
-        let is_small = segments.bytes() <= usize::from(self.delta.threshold) + ChangedParts::LSN;
+        let is_small = segments.bytes() <= self.delta.threshold.into();
         (is_small && segments.end() <= BLOCK && self.room.lock().allows_deltas()).then_some((segments, base))
     }
 
