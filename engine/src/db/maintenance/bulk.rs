@@ -7,7 +7,7 @@ use crate::base::{PageId, Result};
 use crate::db::catalog::TableEntry;
 use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::spec::{TableSpec, record_list};
-use crate::db::transaction::page_writer::PackedPages;
+use crate::db::transaction::unlogged_writer::PackedPages;
 use crate::db::transaction::write::WriteTransaction;
 use crate::db::types::TableOptions;
 use crate::page::{Page, Record};
@@ -79,9 +79,7 @@ impl<'t> Sink<'t> {
 
 impl BulkSink for Sink<'_> {
     fn allocate(&mut self) -> Result<PageId> {
-        let id = self.tx.shared.engine.take_page_id()?;
-        self.tx.adopted.lock().push((id, None));
-        Ok(id)
+        self.tx.allocate()
     }
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {

@@ -196,8 +196,7 @@ impl WriteTransaction {
                 progress(*done);
             }
         }
-        let root = engine.take_page_id()?;
-        self.adopted.lock().push((root, None));
+        let root = self.allocate()?;
         let loaded = loader.finish(root)?;
         self.write_root(root, loaded.root)?;
         entry.tree = Tree { root, ..old };

@@ -354,7 +354,7 @@ impl Builder {
 
     /// The most threads that compress pages at the same time when many are written together: by a bulk load, a compaction,
     /// a checkpoint or a background writer. A bulk load goes on meanwhile. Default: one for each processor, but at most 4.
-    /// With 1 no threads are started for it. A thread that needs the space of one page compresses that page itself.
+    /// With 1 or 0 no threads are started for it. A thread that needs the space of one page compresses that page itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
-use super::page_writer::PageWriter;
 use super::read::check_types;
 use super::table_state::{Name, TableState, dropped_tables};
+use super::unlogged_writer::UnloggedWriter;
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::entry_rules::EntryRules;
@@ -50,7 +50,7 @@ pub struct WriteTransaction {
     names: Mutex<BTreeMap<String, Name>>,
     dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
-    pub(super) page_writer: PageWriter,
+    pub(super) unlogged_writer: UnloggedWriter,
     /// The table of a bulk load that was dropped before it was finished.
     pub(crate) abandoned: Mutex<Option<String>>,
     durability: Durability,
@@ -68,7 +68,7 @@ impl WriteTransaction {
             names: Mutex::default(),
             dropped: Mutex::default(),
             adopted: Mutex::default(),
-            page_writer: PageWriter::default(),
+            unlogged_writer: UnloggedWriter::default(),
             abandoned: Mutex::default(),
             durability,
             next_table: Mutex::default(),
@@ -505,11 +505,16 @@ impl WriteTransaction {
             None => self.committed_next_table()?,
         };
         *next = Some(id + 1);
-        let root = engine.take_page_id()?;
-        self.adopted.lock().push((root, None));
-        entry.tree = Tree { root, table: TableId(id), ..entry.tree };
+        entry.tree = Tree { root: self.allocate()?, table: TableId(id), ..entry.tree };
         engine.set_policy(entry.tree.table, entry.policy);
         Ok(entry)
+    }
+
+    /// Takes a page that becomes part of the database when the transaction commits.
+    pub(crate) fn allocate(&self) -> Result<PageId> {
+        let page = self.shared.engine.take_page_id()?;
+        self.adopted.lock().push((page, None));
+        Ok(page)
     }
 
     /// Removes a table from the transaction's view of the catalog.

@@ -18,7 +18,7 @@ type Written = Result<(PackedPages, Vec<Option<PlaceBytes>>)>;
 /// The pages of a transaction that are being written by a thread; none or one batch. The transaction must wait for it before
 /// it ends, because the thread must not write pages that are free.
 #[derive(Default)]
-pub(crate) struct PageWriter(Mutex<Option<JoinHandle<Written>>>);
+pub(crate) struct UnloggedWriter(Mutex<Option<JoinHandle<Written>>>);
 
 impl WriteTransaction {
     /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they are still
@@ -35,7 +35,7 @@ impl WriteTransaction {
         let pages = batch.clone();
         let work = move || write(&shared, std::mem::take(&mut *batch.lock()));
         match std::thread::Builder::new().name("duramen-pages".into()).spawn(work) {
-            Ok(thread) => *self.page_writer.0.lock() = Some(thread),
+            Ok(thread) => *self.unlogged_writer.0.lock() = Some(thread),
             // The system has no thread to give.
             Err(_) => return self.note_written(write(&self.shared, std::mem::take(&mut *pages.lock()))),
         }
@@ -44,7 +44,7 @@ impl WriteTransaction {
 
     /// Waits for the batch that is being written, if there is one, and returns its pages.
     pub(crate) fn await_pages(&self) -> Result<PackedPages> {
-        let thread = self.page_writer.0.lock().take();
+        let thread = self.unlogged_writer.0.lock().take();
         match thread.map(JoinHandle::join) {
             None => Ok(PackedPages::new()),
             Some(Ok(written)) => self.note_written(written),
