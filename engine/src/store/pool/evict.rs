@@ -1,5 +1,7 @@
 //! Eviction, if the stock has no frame: a clock over the frames chooses the page to evict. It only tries to take latches,
-//! so that a thread that holds latches never waits here for the latch of another thread.
+//! so that a thread that holds latches never waits here for the latch of another thread. It compresses and writes a changed
+//! page without a latch; other threads read and change the page meanwhile. Then the page is evicted only if it is still
+//! unchanged and not in use.
 //!
 //! Clean pages are evicted first; then changed pages whose log is durable; then, after one sync of the log, any whose
 //! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages evicts
@@ -7,7 +9,7 @@
 
 use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
 use super::{Backing, Pool};
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
 use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
@@ -73,7 +75,7 @@ impl Pool {
 
     fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, Latched<'_>)> {
         sweep.looked += 1;
-        let (_, frame) = self.next_frame()?;
+        let (index, frame) = self.next_frame()?;
         if frame.id.load(Ordering::Relaxed) == NO_PAGE {
             return None;
         }
@@ -103,8 +105,13 @@ impl Pool {
             sweep.busy = true;
             return None;
         }
-        if frame.rec.load(Ordering::Acquire) != CLEAN && !self.write_victim(backing, &guard, sweep) {
-            return None;
+        if frame.rec.load(Ordering::Acquire) != CLEAN {
+            let (id, lsn) = (guard.id(), Page::new(guard.page.as_bytes()).lsn());
+            drop(guard);
+            self.write_victim(backing, (id, index), lsn, sweep).then_some(())?;
+            let evicted = self.evict_clean(frame, false);
+            sweep.busy |= evicted.is_none();
+            return evicted;
         }
         let index = self.unmap(&guard)?;
         self.counters.evictions.fetch_add(1, Ordering::Relaxed);
@@ -112,14 +119,13 @@ impl Pool {
     }
 
     /// Writes a changed page so that its frame can be reused; false if another page should be evicted instead.
-    fn write_victim(&self, backing: &Backing, guard: &Latched<'_>, sweep: &mut Sweep) -> bool {
+    fn write_victim(&self, backing: &Backing, victim: (PageId, u32), lsn: Lsn, sweep: &mut Sweep) -> bool {
         let half = (self.capacity() / 2).max(1);
         let (clean, durable) = (PASS_FOR_CLEAN.min(half), PASS_FOR_DURABLE.min(half));
         sweep.passed += 1;
         if sweep.error.is_some() || sweep.passed <= clean {
             return false;
         }
-        let lsn: Lsn = Page::new(guard.page.as_bytes()).lsn();
         let appended = backing.watermark.appended();
         if lsn >= appended {
             sweep.busy = true;
@@ -133,19 +139,13 @@ impl Pool {
         if matches!(logged, Ok(true)) {
             backing.store.file().count_forced_log_sync();
         }
-        let changed = guard.frame.take_changed();
-        let write = || {
-            let mut writer = backing.store.writer();
-            writer.push(guard.id(), guard.page.as_bytes(), changed);
-            writer.write()
-        };
-        match logged.and_then(|_| write()) {
-            Ok(()) => {
-                self.counters.writes.fetch_add(1, Ordering::Relaxed);
-                true
+        let durable = backing.watermark.durable();
+        match logged.and_then(|_| self.write_group(backing, &[victim], Lsn::MAX, durable)) {
+            Ok(outcome) => {
+                sweep.busy |= outcome.left > 0;
+                outcome.left == 0
             }
             Err(error) => {
-                guard.frame.add_changed(changed);
                 sweep.error = Some(error);
                 false
             }

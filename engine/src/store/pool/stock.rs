@@ -125,14 +125,14 @@ impl Pool {
             }
             let frame = self.frames.get(clean?)?;
             frame.in_stock.store(false, Ordering::Release);
-            if let Some((index, guard)) = self.evict_clean(frame) {
+            if let Some((index, guard)) = self.evict_clean(frame, self.keeps_inner) {
                 return Some(Taken::Evicted(index, guard));
             }
         }
     }
 
-    /// Evicts the page of a frame, if it is not dirty and not in use.
-    fn evict_clean<'p>(&self, frame: &'p Frame) -> Option<(u32, Latched<'p>)> {
+    /// Evicts the page of a frame, if it is not dirty and not in use. `keeps_inner`: no inner page.
+    pub(super) fn evict_clean<'p>(&self, frame: &'p Frame, keeps_inner: bool) -> Option<(u32, Latched<'p>)> {
         let is_idle = || {
             !frame.referenced.load(Ordering::Relaxed)
                 && frame.id.load(Ordering::Relaxed) != NO_PAGE
@@ -144,7 +144,7 @@ impl Pool {
             return None;
         }
         let guard = Latched { page: frame.latch.try_write()?, frame };
-        if !is_idle() || self.keeps_inner && has_references(Page::new(guard.page.as_bytes())) {
+        if !is_idle() || keeps_inner && has_references(Page::new(guard.page.as_bytes())) {
             return None;
         }
         let index = self.unmap(&guard)?;

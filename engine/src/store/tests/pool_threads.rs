@@ -22,6 +22,7 @@ on_each_store! {
     a_flush_waits_for_the_batch_that_is_being_applied
     a_flush_waits_for_the_pages_that_another_thread_is_writing
     a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it
+    a_page_can_be_used_while_it_is_written_to_be_evicted
 }
 
 struct Bench {
@@ -296,4 +297,27 @@ fn in_memory_pages_come_and_go_under_several_threads() {
     assert_eq!(pool.stats().resident, there as u64);
     (0..ids).for_each(|id| pool.forget(PageId(id)));
     assert_eq!(pool.stats().resident, 0);
+}
+
+fn a_page_can_be_used_while_it_is_written_to_be_evicted(kind: StoreKind) {
+    for changes in [false, true] {
+        let bench = bench(kind, 8);
+        (0..8).for_each(|id| bench.increment(id));
+        bench.log.make_durable(bench.log.appended()).unwrap();
+        let [held] = bench.disk.hold();
+        std::thread::scope(|scope| {
+            let miss = scope.spawn(|| payload(&bench.pool.read(PageId(8)).unwrap()));
+            bench.disk.await_held(0);
+            for id in 0..8 {
+                assert_eq!(payload(&bench.pool.read(PageId(id)).unwrap()), 1);
+                if changes {
+                    bench.increment(id);
+                }
+            }
+            held.wait();
+            assert_eq!(miss.join().unwrap(), 0);
+        });
+        bench.pool.flush_before(Lsn::MAX).unwrap();
+        (0..8).for_each(|id| assert_eq!(bench.stored(id), 1 + u64::from(changes)));
+    }
 }
