@@ -335,3 +335,24 @@ fn bounds_that_are_too_small_are_refused() -> Result<()> {
     let options = options().checkpoint_bytes(u64::MAX).checkpoint_pages(u64::MAX);
     put(&options.open_on(volume, NAME)?, 0..1000)
 }
+
+#[test]
+fn an_overwrite_changes_no_page_of_the_catalog() -> Result<()> {
+    const COUNTED: TableDef<u64, u64> = TableDef::new("counted").auto_increment();
+    let db = options().create_on(Arc::new(MemoryVolume::new()), NAME)?;
+    let put = |key, value| {
+        let tx = db.begin_write()?;
+        tx.open_table(COUNTED)?.put(key, value)?;
+        tx.commit()?;
+        Ok::<_, Error>(Work::now(&db).1)
+    };
+    put(7, 0)?;
+    db.checkpoint()?;
+    assert_eq!(put(7, 1)?, 1, "the leaf");
+    assert_eq!(put(9, 2)?, 2, "the leaf and the count of entries");
+    assert_eq!(put(8, 3)?, 2);
+    // The next key is above all that the table has had.
+    let tx = db.begin_write()?;
+    assert_eq!(tx.open_table(COUNTED)?.push(4)?.value(), 10);
+    Ok(())
+}

@@ -24,17 +24,27 @@ pub struct LeafHint {
     pub slot: u16,
     /// True if the key exists.
     pub there: bool,
+    /// How many inner pages of the path to the leaf are not on the path of the key before, as far as the writer knows.
+    pub inner: u8,
 }
 
 impl LeafHint {
     /// A hint without any information.
-    pub const NONE: LeafHint = LeafHint { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false };
+    pub const NONE: LeafHint = LeafHint { leaf: PageId::NONE, lsn: Lsn(0), slot: 0, there: false, inner: 0 };
 
     /// The same result as [`Page::search`].
     #[inline]
     pub(super) fn found(self) -> std::result::Result<usize, usize> {
         if self.there { Ok(self.slot.into()) } else { Err(self.slot.into()) }
     }
+}
+
+/// A key that is searched, and the page of its path that has been reached.
+struct Sought<'k> {
+    key: &'k [u8],
+    page: PageId,
+    /// As in [`LeafHint`].
+    inner: u8,
 }
 
 impl Tree {
@@ -54,7 +64,7 @@ impl Tree {
         // A commit of one write must not pay for the memory of a whole batch.
         let mut batch = Vec::with_capacity(keys.size_hint().1.unwrap_or(BATCH).min(BATCH));
         keys.try_for_each(|key| {
-            batch.push((key, self.root));
+            batch.push(Sought { key, page: self.root, inner: 0 });
             if batch.len() < BATCH {
                 return Ok(());
             }
@@ -80,7 +90,8 @@ impl Tree {
         if key.len() > head {
             return Ok(None);
         }
-        self.leaf_for(store, key, |leaf| {
+        let mut path = Vec::new();
+        let behind = self.way_to(store, Target::Covering(key), &mut path, |leaf| {
             let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
             leaf.key_into(slot, &mut last);
             // A long key is not whole in the page. And if the last key were below the lower fence, keys between the two
@@ -89,8 +100,10 @@ impl Tree {
                 return None;
             }
             let slot = u16::try_from(leaf.count()).ok()?;
-            Some((look(&last), LeafHint { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false }))
-        })
+            Some((look(&last), LeafHint { leaf: leaf.id(), lsn: leaf.lsn(), slot, there: false, inner: 0 }))
+        })?;
+        let inner = u8::try_from(path.len()).unwrap_or(u8::MAX);
+        Ok(behind.map(|(looked, hint)| (looked, LeafHint { inner, ..hint })))
     }
 
     /// Finds the places of these keys. Their pages are the root, and the tree has this height.
@@ -98,26 +111,28 @@ impl Tree {
         &self,
         store: &S,
         height: u8,
-        keys: &mut [(&[u8], PageId)],
+        keys: &mut [Sought<'_>],
         each: &mut impl FnMut(LeafHint),
     ) -> Result<()> {
         for level in (1..=height).rev() {
             self.step_down(store, level, keys)?;
         }
-        store.will_read(keys.chunk_by(|(_, a), (_, b)| a == b).filter_map(|same| Some(same.first()?.1)));
+        store.will_read(keys.chunk_by(|a, b| a.page == b.page).filter_map(|same| Some(same.first()?.page)));
         self.search_leaves(store, keys, each)
     }
 
     /// Replaces the page of each key, which has this level, by the child that covers the key.
-    fn step_down<S: PageRead>(&self, store: &S, level: u8, keys: &mut [(&[u8], PageId)]) -> Result<()> {
+    fn step_down<S: PageRead>(&self, store: &S, level: u8, keys: &mut [Sought<'_>]) -> Result<()> {
         let mut rest = keys;
         let inline = limits::long_key_head(store.page_size());
-        while let Some(&(_, id)) = rest.first() {
+        while let Some(first) = rest.first_mut() {
+            first.inner += 1;
+            let id = first.page;
             let latched = store.read(id)?;
             let page = Page::new(&latched);
             self.check_page(page, id, level)?;
             let (mut same, mut slot, mut child) = (0, 0, PageId::NONE);
-            while let Some((key, at)) = rest.get_mut(same).filter(|(_, at)| *at == id) {
+            while let Some(Sought { key, page: at, .. }) = rest.get_mut(same).filter(|sought| sought.page == id) {
                 // The keys are sorted, so a key often has the same child as the key before. The last child has no upper
                 // bound.
                 let last = slot + 1 == page.count();
@@ -139,30 +154,31 @@ impl Tree {
     fn search_leaves<S: PageRead>(
         &self,
         store: &S,
-        keys: &[(&[u8], PageId)],
+        keys: &[Sought<'_>],
         each: &mut impl FnMut(LeafHint),
     ) -> Result<()> {
         let mut rest = keys;
-        while let Some(&(_, id)) = rest.first() {
+        while let Some(&Sought { page: id, .. }) = rest.first() {
             let latched = store.read(id)?;
             let leaf = Page::new(&latched);
             self.check_page(leaf, id, 0)?;
-            let same = rest.iter().take_while(|(_, at)| *at == id).count();
+            let same = rest.iter().take_while(|sought| sought.page == id).count();
             let (here, others) = rest.split_at_checked(same.max(1)).unwrap_or_default();
             // The keys are sorted: if the first and the last are within the fences, all are.
             let outermost = [here.first(), here.last().filter(|_| here.len() > 1)];
-            for (key, _) in outermost.into_iter().flatten() {
-                self.check_target(leaf, Target::Covering(key))?;
+            for sought in outermost.into_iter().flatten() {
+                self.check_target(leaf, Target::Covering(sought.key))?;
             }
             let mut found = Ok(0);
-            for (i, (key, _)) in here.iter().enumerate() {
+            for (i, &Sought { key, inner, .. }) in here.iter().enumerate() {
                 fetch_ahead(store, rest.get(i + 1..).unwrap_or_default());
                 // The keys are sorted: if one is greater than all keys of the leaf, so are the following ones.
                 if found != Err(leaf.count()) {
                     found = self.locate(store, leaf, key)?;
                 }
                 let (Ok(slot) | Err(slot)) = found;
-                each(LeafHint { leaf: id, lsn: leaf.lsn(), slot: slot_u16(leaf, slot)?, there: found.is_ok() });
+                let slot = slot_u16(leaf, slot)?;
+                each(LeafHint { leaf: id, lsn: leaf.lsn(), slot, there: found.is_ok(), inner });
             }
             rest = others;
         }
@@ -172,10 +188,10 @@ impl Tree {
 
 /// Prefetches the page of a later key, unless the key before it has the same page.
 #[inline]
-fn fetch_ahead<S: PageRead>(store: &S, keys: &[(&[u8], PageId)]) {
-    if let [.., (_, before), (_, id)] = keys.get(..AHEAD).unwrap_or_default()
-        && before != id
+fn fetch_ahead<S: PageRead>(store: &S, keys: &[Sought<'_>]) {
+    if let [.., before, sought] = keys.get(..AHEAD).unwrap_or_default()
+        && before.page != sought.page
     {
-        store.prefetch(*id);
+        store.prefetch(sought.page);
     }
 }

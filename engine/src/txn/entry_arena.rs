@@ -154,6 +154,7 @@ impl EntryArena {
             }
             self.places.push(EntrySpan { at, record: at + key.len(), kind });
         }
+        self.bytes.reserve(key.len() + record.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(record);
     }
@@ -214,6 +215,13 @@ impl EntryArena {
             }
         }
         low
+    }
+
+    /// Removes all entries, keeping the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+        self.alike = None;
     }
 
     /// Bytes of the entries.

@@ -57,9 +57,7 @@ pub(crate) fn catalog_tree() -> Tree {
 
 /// The catalog key of a table.
 pub(crate) fn table_key(name: &str) -> Vec<u8> {
-    let mut key = vec![TABLE_PREFIX];
-    key.extend_from_slice(name.as_bytes());
-    key
+    [&[TABLE_PREFIX], name.as_bytes()].concat()
 }
 
 /// The name in a catalog key of a table; `None` for any other catalog key.
@@ -94,15 +92,17 @@ impl TableEntry {
         out
     }
 
-    /// Records that a key exists, so that it is not assigned again.
-    pub(crate) fn note_key(&mut self, key: &[u8]) {
-        if let Some(next) = &mut self.next_key {
-            let key = key.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-            // 0 means that the last key is assigned.
-            if *next != 0 && key >= *next {
-                *next = key.wrapping_add(1);
-            }
+    /// Records that a key exists, so that it is not assigned again. Returns true if this changes the record of the
+    /// table.
+    pub(crate) fn note_key(&mut self, key: &[u8]) -> bool {
+        let Some(next) = &mut self.next_key else { return false };
+        let key = key.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        // 0 means that the last key is assigned.
+        let is_new = *next != 0 && key >= *next;
+        if is_new {
+            *next = key.wrapping_add(1);
         }
+        is_new
     }
 
     /// Makes sure that no key below `next` is assigned or, if `next` is 0, no key at all.

@@ -14,8 +14,8 @@ pub(crate) struct TableState {
     pub(crate) writes: WriteSet,
     /// True if this transaction creates the table. Its root page is reserved, but not yet formatted.
     pub(crate) created: bool,
-    /// The catalog entry must be written even if no entry of the table has changed.
-    pub(super) moved: bool,
+    /// The catalog entry must be written even if the number of entries is the same.
+    pub(crate) moved: bool,
     /// Bytes of the keys and values of a bulk load.
     pub(super) loaded: u64,
 }

@@ -398,9 +398,7 @@ impl WriteTransaction {
         let mut deltas = Vec::with_capacity(states.len());
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            // A table that assigns keys may have assigned one.
-            let assigns = state.entry.next_key.is_some() && !state.writes.is_empty();
-            if state.created || state.moved || delta.entries != 0 || assigns {
+            if state.created || state.moved || delta.entries != 0 {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));

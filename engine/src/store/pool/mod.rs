@@ -297,13 +297,18 @@ impl Pool {
     pub fn pin(&self, id: PageId) -> Result<Pin<'_>> {
         loop {
             let page = self.read(id)?;
-            if let Some(frame) = self.frame_of(id).filter(|frame| frame.holds(id)) {
-                // The latch that is held keeps the page in this frame.
-                frame.pins.fetch_add(1, Ordering::Acquire);
-                drop(page);
-                return Ok(Pin { frame });
+            if let Some(pin) = self.pin_latched(id, &page) {
+                return Ok(pin);
             }
         }
+    }
+
+    /// Like [`Pool::pin`], for a page whose latch is held. `None` if the page is no longer found under its id.
+    pub fn pin_latched(&self, id: PageId, _page: &ReadGuard<'_>) -> Option<Pin<'_>> {
+        let frame = self.frame_of(id).filter(|frame| frame.holds(id))?;
+        // The latch that is held keeps the page in this frame.
+        frame.pins.fetch_add(1, Ordering::Acquire);
+        Some(Pin { frame })
     }
 
     /// Removes a page that has been freed from memory, changed or not. Returns once no flush is writing the page, so that

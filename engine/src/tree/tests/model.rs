@@ -97,6 +97,7 @@ impl Run {
             places.clear();
             let keys = entries.keys().map(Vec::as_slice);
             self.tree.find_many(&self.store, keys, |place| places.push(place)).unwrap();
+            self.check_inner(entries.keys(), &places);
         }
         let mut entries: Vec<(Vec<u8>, Vec<u8>)> = entries.into_iter().collect();
         let above = self.model.last_key_value().map_or(0, |(last, _)| entries.partition_point(|(key, _)| key <= last));
@@ -123,6 +124,21 @@ impl Run {
             done += some.max(1);
         }
         self.put_behind(&behind, places.get(above).copied());
+    }
+
+    /// Checks how many inner pages of each path are not on the path of the key before. Keys are searched in batches, of
+    /// which each counts all pages again.
+    fn check_inner<'k>(&self, keys: impl Iterator<Item = &'k Vec<u8>>, places: &[LeafHint]) {
+        let (mut path, mut before) = (Vec::new(), Vec::new());
+        for (at, (key, place)) in keys.zip(places).enumerate() {
+            std::mem::swap(&mut path, &mut before);
+            self.tree
+                .way_to(&self.store, Target::Covering(key), &mut path, |leaf| assert_eq!(leaf.id(), place.leaf))
+                .unwrap();
+            let known = path.iter().zip(&before).take_while(|(now, before)| now == before).count();
+            let (new, counted) = (path.len() - known, usize::from(place.inner));
+            assert!(counted == new || counted == path.len() && at > 0, "{counted} of {path:?} after {before:?}");
+        }
     }
 
     /// Puts entries after all existing ones.

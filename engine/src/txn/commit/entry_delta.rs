@@ -76,7 +76,8 @@ impl Engine {
     /// If the last writes of a table belong after the last entry of one leaf: the number of writes before those, and
     /// the place of those.
     fn find_behind(&self, tree: &Tree, writes: &WriteSet) -> Result<Option<(usize, LeafHint)>> {
-        let Some(last) = writes.last_in_order() else { return Ok(None) };
+        // A single write gains nothing: it costs the same to find its place with the others.
+        let Some(last) = writes.last_in_order().filter(|_| writes.len() > 1) else { return Ok(None) };
         tree.find_behind(&self.pages(), last, |key| writes.rank_above(key))
     }
 }

@@ -171,15 +171,49 @@ impl<'e> Survey<'e> {
         if leaf == self.last {
             return Ok(looked);
         }
-        self.last = leaf;
         let known = self.path.iter().zip(&self.before).take_while(|(now, before)| now == before).count();
-        let pages = 1 + self.path.len() - known;
-        self.pages(2 * pages, pages);
-        self.need.log += (self.path.len() - known) * 64;
+        self.note_leaf(leaf, self.path.len() - known);
         if let Some(pins) = &mut self.pins {
             pins.push(self.engine.pool.pin(leaf)?);
         }
         Ok(looked)
+    }
+
+    /// Like [`Survey::visit`] for the leaf of a key, without a descent if its place is known.
+    fn visit_key<R>(
+        &mut self,
+        step: &Step<'_>,
+        tree: &Tree,
+        key: &[u8],
+        look: impl FnOnce(Page<'_>) -> R,
+    ) -> Result<R> {
+        let (hint, pool) = (step.hint(), &self.engine.pool);
+        if hint.leaf.is_none() {
+            return self.visit(tree, Target::Covering(key), look);
+        }
+        let latched = pool.read(hint.leaf)?;
+        let page = Page::new(&latched);
+        if page.lsn() != hint.lsn || page.id() != hint.leaf {
+            drop(latched);
+            return self.visit(tree, Target::Covering(key), look);
+        }
+        let looked = look(page);
+        if hint.leaf != self.last {
+            self.note_leaf(hint.leaf, hint.inner.into());
+            if let Some(pins) = &mut self.pins {
+                let pin = pool.pin_latched(hint.leaf, &latched);
+                drop(latched);
+                pins.push(pin.map_or_else(|| pool.pin(hint.leaf), Ok)?);
+            }
+        }
+        Ok(looked)
+    }
+
+    /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet.
+    fn note_leaf(&mut self, leaf: PageId, inner: usize) {
+        self.last = leaf;
+        self.pages(2 * (1 + inner), 1 + inner);
+        self.need.log += inner * 64;
     }
 
     /// Examines a point write and those after it that belong to the same leaf.
@@ -201,7 +235,7 @@ impl<'e> Survey<'e> {
         let page_size = self.page_size;
         let mut heap = if own.out_of_line { vec![step] } else { Vec::new() };
         let clears = self.clears;
-        self.visit(tree, Target::Covering(key), |page| {
+        self.visit_key(&step, tree, key, |page| {
             // An earlier removal of a range may remove the entry that is there now.
             let replaced = |step: &Step<'_>| if clears { 0 } else { replaced_bytes(page, step, head) };
             own.add(&step, replaced(&step), page_size);

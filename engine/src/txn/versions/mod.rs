@@ -58,6 +58,8 @@ struct Inner {
     kept: KeptEvents,
     /// Events in commit order.
     runs: VecDeque<VersionRun>,
+    /// A run that was dropped, whose memory the next one uses.
+    spare: Option<VersionRun>,
     detached: DetachedRanges,
 }
 
@@ -97,7 +99,8 @@ impl Inner {
                 self.kept.add_run(&mut run, None, usize::MAX, &mut Garbage::default());
             }
         }
-        let mut run = VersionRun::new(table, lsn);
+        let spare = self.spare.take();
+        let mut run = spare.map_or_else(|| VersionRun::new(table, lsn), |spare| spare.reused(table, lsn));
         run.push(key, before);
         self.runs.push_back(run);
     }
@@ -112,7 +115,10 @@ impl Inner {
         {
             let needed = state.oldest.filter(|oldest| *oldest < run.lsn());
             let Some((oldest, newest)) = needed.zip(snapshots.newest_before(run.lsn())) else {
-                garbage.runs.push(run);
+                match run.is_reusable() {
+                    true => self.spare = Some(run),
+                    false => garbage.runs.push(run),
+                }
                 continue;
             };
             self.kept.note_oldest(oldest);

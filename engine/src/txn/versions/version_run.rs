@@ -6,6 +6,9 @@ use crate::base::{Lsn, TableId, bytes};
 use crate::page::Record;
 use crate::txn::entry_arena::EntryArena;
 
+/// A run with more bytes of memory is dropped rather than kept for another batch.
+const MOST_REUSED: usize = 16 << 10;
+
 /// The before-images of one batch.
 #[derive(Debug)]
 pub(crate) struct VersionRun {
@@ -23,6 +26,17 @@ impl VersionRun {
     /// No events yet, all at `lsn`.
     pub(crate) fn new(table: TableId, lsn: Lsn) -> VersionRun {
         VersionRun { table, lsn, events: EntryArena::default(), any_large: false, moved: 0 }
+    }
+
+    /// The same memory without events, for those of another batch.
+    pub(crate) fn reused(mut self, table: TableId, lsn: Lsn) -> VersionRun {
+        self.events.clear();
+        VersionRun { events: self.events, ..VersionRun::new(table, lsn) }
+    }
+
+    /// True if the run has no large record, and so little memory that another run may use it.
+    pub(crate) fn is_reusable(&self) -> bool {
+        !self.any_large && self.bytes() <= MOST_REUSED
     }
 
     pub(crate) fn table(&self) -> TableId {
